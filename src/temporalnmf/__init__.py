@@ -1,0 +1,31 @@
+"""Non-negative matrix factorization of things that change over time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .estimator import TemporalNMF as TemporalNMF
+    from .forecasting import Forecast as Forecast
+
+__version__ = "0.1.0"
+
+# Loaded on first use: the compiler behind the estimator takes longer to import than all else.
+_LAZY = {"TemporalNMF": "estimator", "Forecast": "forecasting"}
+_SUBMODULES = ("chains", "datasets", "likelihoods", "metrics", "registry")
+
+__all__ = ["Forecast", "TemporalNMF", "chains", "datasets", "likelihoods", "metrics", "registry"]
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name in _LAZY:
+        return getattr(import_module(f".{_LAZY[name]}", __name__), name)
+    if name in _SUBMODULES:
+        return import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,201 @@
+"""What every chain offers: its value, its part of an update, its point forecast."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from ..kernels.floor import FLOOR
+from ..kernels.roots import quadratic_root
+from ..likelihoods.base import Array, Majorizer
+
+Scale = Literal["log", "linear"]
+Point = Literal["mean", "mode"]
+Parameter = float | Array | str
+Aux = Array | None
+
+
+def lost_power(scale: Scale) -> float:
+    """What the exponent of a Gamma density loses on a scale: h^(α−1) against (log h)'s h^α."""
+    return 1.0 if scale == "linear" else 0.0
+
+
+class Chain(BaseEstimator):
+    """Prior on the rows of H: K independent chains over N steps.
+
+    A chain is written down by what one transition h_{n−1} → h_n contributes: to the objective
+    (`value`), and to the majorizer (M) at both of its ends (`terms`). Hyper-parameters are scalars
+    or arrays with one value per component; some take the words "auto" and "learn", which
+    `resolve` turns into numbers.
+
+    Attributes
+    ----------
+    name : str
+        Its name in the registry.
+    dynamic : bool
+        Whether the steps depend on each other. If not, missing steps are left out of the fit
+        and interpolated, as in the paper.
+    coupled : bool
+        Whether, given the auxiliary variables, neighbouring steps still appear in each other's
+        updates, so that odd and even steps take turns.
+    """
+
+    name: ClassVar[str]
+    dynamic: ClassVar[bool] = True
+    coupled: ClassVar[bool] = False
+
+    # Hyper-parameters that `resolve` was asked to learn.
+    _learned: tuple[str, ...] = ()
+
+    def _columns(self, *names: str) -> list[Array]:
+        """The named hyper-parameters as (K, 1) or (1, 1) arrays."""
+        return [np.reshape(np.asarray(getattr(self, name), dtype=float), (-1, 1)) for name in names]
+
+    def resolve(self, level: float, n_components: int) -> Self:
+        """A copy whose hyper-parameters are all numbers.
+
+        Parameters
+        ----------
+        level : float
+            Mean of Σ_k h_kn that the data ask for.
+        n_components : int
+            K; arrays of hyper-parameters must have this length.
+        """
+        chain = copy.deepcopy(self)
+        learned = [name for name, value in self.get_params().items() if _is_word(value, "learn")]
+        for name in learned:
+            if name not in self._learnable():
+                raise ValueError(
+                    f"{type(self).__name__}({name}='learn') is not available: there is no closed "
+                    f"form for {name}. Give a number; learnable are {list(self._learnable())}."
+                )
+            setattr(chain, name, "auto")
+        chain._learned = tuple(learned)
+        for name, value in chain.get_params().items():
+            if isinstance(value, str):
+                if not _is_word(value, "auto"):
+                    raise ValueError(
+                        f"{type(self).__name__}({name}={value!r}): expected a positive number, an "
+                        f"array with one number per component, or one of the words its "
+                        f"documentation lists."
+                    )
+                continue
+            if isinstance(value, bool):
+                continue
+            array = np.asarray(value, dtype=float)
+            if array.ndim > 1 or (array.ndim == 1 and array.size != n_components):
+                raise ValueError(
+                    f"{type(self).__name__}({name}=...) has shape {array.shape}: expected a scalar "
+                    f"or {n_components} values, one per component."
+                )
+            if not (np.all(np.isfinite(array)) and np.all(array > 0.0)):
+                raise ValueError(
+                    f"{type(self).__name__}({name}={value}): hyper-parameters must be positive "
+                    f"and finite."
+                )
+        chain._fill_auto(level / n_components)
+        return chain
+
+    def _learnable(self) -> tuple[str, ...]:
+        """Names of the hyper-parameters with a closed-form estimate."""
+        return ()
+
+    def _fill_auto(self, level: float) -> None:
+        """Replace "auto" by numbers, given the mean activation of one component."""
+
+    def check(self, scale: Scale) -> None:
+        """Raise where the posterior mode on this scale does not exist, with the values."""
+
+    def auxiliary(self, H: Array, scale: Scale) -> Aux:
+        """Auxiliary variables (K, N−1) that are optimal for H, or None."""
+        return None
+
+    def value(self, H: Array, aux: Aux, scale: Scale) -> float:
+        """−log p(H, aux) on the scale, normalising constants included."""
+        raise NotImplementedError
+
+    def terms(self, H: Array, aux: Aux, scale: Scale) -> Majorizer:
+        """What the chain adds to (p, q, r) of every step, neighbours held fixed."""
+        raise NotImplementedError
+
+    def minimise(self, H: Array, aux: Aux, total: Majorizer, steps: slice, scale: Scale) -> Array:
+        """Minimisers over h_n for the given steps, likelihood and chain together."""
+        return quadratic_root(total.p[:, steps], total.q[:, steps], total.r[:, steps], H[:, steps])
+
+    def sweep(
+        self, H: Array, aux: Aux, majorizer: Majorizer, scale: Scale, *, held: int = 0
+    ) -> Aux:
+        """Update H in place, then the auxiliary variables; never increases majorizer + value.
+
+        The first `held` steps stay as they are.
+        """
+        turns = (0, 1) if self.coupled else (0,)
+        for turn in turns:
+            steps = slice(held + turn, None, len(turns))
+            total = majorizer.plus(self.terms(H, aux, scale))
+            H[:, steps] = np.maximum(self.minimise(H, aux, total, steps, scale), FLOOR)
+        return self.auxiliary(H, scale)
+
+    @property
+    def learns(self) -> bool:
+        """Whether a hyper-parameter was set to "learn"."""
+        return bool(self._learned)
+
+    def learn(self, H: Array, aux: Aux) -> Self:
+        """A copy with the maximum-likelihood values of what was set to "learn"."""
+        chain = copy.copy(self)
+        for name in self._learned:
+            setattr(chain, name, chain._estimate(name, H, aux))
+        return chain
+
+    def _estimate(self, name: str, H: Array, aux: Aux) -> Array:
+        """Closed-form estimate (K,) of one hyper-parameter."""
+        raise NotImplementedError
+
+    def conditional_mean(self, h: Array) -> Array:
+        """E[h_n | h_{n−1} = h], per component."""
+        raise NotImplementedError
+
+    def conditional_mode(self, h: Array, scale: Scale) -> Array:
+        """Where a single further step settles in the objective: the paper's forecast."""
+        H = np.column_stack([h, h])
+        nothing = Majorizer(*(np.zeros_like(H) for _ in range(3)))
+        aux = self.auxiliary(H, scale)
+        for _ in range(500):
+            before = H[:, 1].copy()
+            aux = self.sweep(H, aux, nothing, scale, held=1)
+            if np.allclose(H[:, 1], before, rtol=1e-13, atol=0.0):
+                break
+        return H[:, 1]
+
+    def forecast(self, h_last: Array, steps: int, point: Point, scale: Scale) -> Array:
+        """Point forecast (K, steps) from the last activations (K,).
+
+        Conditional means (or modes) are chained step by step; for means this is exact, since each
+        is linear in the last value. Without dynamics the last value is repeated, as in the paper.
+        """
+        if not self.dynamic:
+            return np.repeat(h_last[:, None], steps, axis=1)
+        path = [np.asarray(h_last, dtype=float)]
+        for _ in range(steps):
+            here = path[-1]
+            path.append(
+                self.conditional_mean(here) if point == "mean" else self.conditional_mode(here, scale)
+            )
+        return np.reshape(path[1:], (steps, len(path[0]))).T
+
+    def backcast(self, h_first: Array, steps: int) -> Array:
+        """Values (K, steps) for missing steps before the first observed one."""
+        return np.repeat(h_first[:, None], steps, axis=1)
+
+    def point_name(self, point: Point) -> str:
+        """What the forecast is, in words."""
+        return f"conditional {point}" if self.dynamic else "last value"
+
+
+def _is_word(value: Any, word: str) -> bool:
+    return isinstance(value, str) and value == word
+

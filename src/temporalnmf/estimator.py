@@ -1,0 +1,482 @@
+"""TemporalNMF: the scikit-learn face, and the only place that transposes."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from . import registry
+from .chains.base import Chain
+from .forecasting import Forecast
+from .initialisation import start_activations, start_factors
+from .kernels.floor import FLOOR
+from .likelihoods.base import Array, Likelihood
+from .objective import Problem
+from .observations import observe
+from .solvers.mm import FitResult
+from .solvers.monitor import Callback, Monitor
+from .validation import Series, check_series
+
+# Fewer steps say nothing about movement in time.
+_FEWEST_STEPS = 3
+
+
+class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Non-negative matrix factorization whose components move smoothly in time.
+
+    Factorizes X (n_times, n_features) into activations (n_times, n_components) times components
+    (n_components, n_features), with a Gamma-type Markov chain as prior on the activations. Rows
+    of X are time steps in order. NaN is missing; every component sums to one, so an activation
+    is the amount a component contributes to the total of its step.
+
+    Parameters
+    ----------
+    n_components : int, default=5
+    chain : str or Chain, default="rate"
+        How activations move: "none" (plain NMF), "gap", "rate", "hier_rate", "shape",
+        "hier_shape", "bgar", or an object from `temporalnmf.chains` with its hyper-parameters.
+    likelihood : {"poisson", "exponential"}, default="poisson"
+        Counts (Kullback–Leibler), or positive values such as power spectra (Itakura–Saito).
+    map_scale : {"log", "linear"}, default="log"
+        Scale on which the posterior mode is taken. "log" is well-posed for every
+        hyper-parameter; "linear" is the paper's.
+    solver : {"mm"}, default="mm"
+    max_iter : int, default=500
+    tol : float, default=1e-6
+        Stop when the objective's relative decrease falls below it.
+    n_init : int, default=1
+        Number of random starts; the best is kept.
+    init : {"random", "nndsvda"} or (components, activations), default="random"
+    smoothing : float, default=0.1
+        Pseudo-count on every entry of the components: features never seen keep a little mass.
+    point : {"mean", "mode"}, default="mean"
+        What missing trailing steps and forecasts are. "mode" keeps trailing missing steps in
+        the fit, as the paper does.
+    warm_start : bool, default=False
+        Start `fit` from the last solution.
+    callback : callable or None, default=None
+        Called after each iteration with a `temporalnmf.solvers.Progress`; returning true stops.
+    random_state : int, RandomState instance or None, default=None
+    verbose : int, default=0
+        Print every `verbose`-th iteration.
+
+    Attributes
+    ----------
+    components_ : array, (n_components, n_features)
+        Rows sum to one.
+    activations_ : array, (n_times, n_components)
+        Missing steps are filled.
+    chain_ : Chain
+        The chain with the hyper-parameters that were used.
+    history_ : array
+        Objective after each iteration of the best start.
+    stop_reason_ : str
+    converged_ : bool
+    n_iter_ : int
+    objective_ : float
+    reconstruction_err_ : float
+        Divergence (Kullback–Leibler or Itakura–Saito) of the observed entries from the fit.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from temporalnmf import TemporalNMF
+    >>> rng = np.random.default_rng(0)
+    >>> level = np.linspace(1, 9, 30)
+    >>> X = rng.poisson(np.outer(level, [4, 1, 0]) + np.outer(10 - level, [0, 1, 5])).astype(float)
+    >>> X[12] = np.nan
+    >>> model = TemporalNMF(2, random_state=0).fit(X)
+    >>> model.components_.shape, model.activations_.shape
+    ((2, 3), (30, 2))
+    >>> model.forecast(3).values.shape
+    (3, 3)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 5,
+        *,
+        chain: str | Chain = "rate",
+        likelihood: str | Likelihood = "poisson",
+        map_scale: str = "log",
+        solver: str = "mm",
+        max_iter: int = 500,
+        tol: float = 1e-6,
+        n_init: int = 1,
+        init: str | tuple[Any, Any] = "random",
+        smoothing: float = 0.1,
+        point: str = "mean",
+        warm_start: bool = False,
+        callback: Callback | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.chain = chain
+        self.likelihood = likelihood
+        self.map_scale = map_scale
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_init = n_init
+        self.init = init
+        self.smoothing = smoothing
+        self.point = point
+        self.warm_start = warm_start
+        self.callback = callback
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None, *, mask: Any = None, exposure: Any = None) -> Self:
+        """Learn components and activations.
+
+        Parameters
+        ----------
+        X : array, pandas or polars frame, or sparse matrix, (n_times, n_features)
+            Non-negative, rows in time order. NaN is missing in dense data; in sparse data an
+            absent entry is a zero.
+        y : ignored
+        mask : array, (n_times,) or (n_times, n_features), default=None
+            1 or True: observed, 0 or False: missing, other positive numbers: weights.
+        exposure : array, (n_times,), default=None
+            Size behind each step (documents, days): X is then modelled as exposure times rate.
+
+        Returns
+        -------
+        self
+        """
+        self._fit(X, mask, exposure)
+        return self
+
+    def fit_transform(
+        self, X: Any, y: Any = None, *, mask: Any = None, exposure: Any = None
+    ) -> Array:
+        """Fit, and return the activations (n_times, n_components)."""
+        self._fit(X, mask, exposure)
+        return self.activations_
+
+    def transform(
+        self, X: Any, *, mask: Any = None, exposure: Any = None, continue_chain: bool = False
+    ) -> Array:
+        """Activations of new steps for the fitted components, under the fitted chain.
+
+        Parameters
+        ----------
+        X, mask, exposure
+            As in `fit`.
+        continue_chain : bool, default=False
+            True: the first row of X follows the last fitted step. False: X is a series of its
+            own.
+
+        Returns
+        -------
+        array, (n_times, n_components)
+        """
+        check_is_fitted(self)
+        series = check_series(self, X, mask, exposure, self._likelihood(), reset=False)
+        return self._infer(series, continue_chain=continue_chain).T
+
+    def inverse_transform(self, X: Any) -> Array:
+        """Rates (n_times, n_features) of activations (n_times, n_components), per exposure."""
+        check_is_fitted(self)
+        activations = np.asarray(X, dtype=float)
+        if activations.ndim != 2 or activations.shape[1] != len(self.components_):
+            raise ValueError(
+                f"X has shape {activations.shape}: expected activations with "
+                f"{len(self.components_)} columns, one per component."
+            )
+        return activations @ self.components_
+
+    def impute(self, X: Any, *, mask: Any = None, exposure: Any = None) -> Any:
+        """X with its missing entries replaced by what the model expects there.
+
+        Activations are inferred from the observed entries at fixed components; what was observed
+        is returned unchanged, in the container it came in.
+        """
+        check_is_fitted(self)
+        series = check_series(self, X, mask, exposure, self._likelihood(), reset=False)
+        H = self._infer(series)
+        rows = []
+        for n in range(series.n_steps):
+            x, weight = series.row(n)
+            expected = series.exposure[n] * (H[:, n] @ self.components_)
+            filled = np.where(weight > 0.0, x, expected)
+            rows.append(sparse.csr_array(filled[None]) if sparse.issparse(X) else filled)
+        if sparse.issparse(X):
+            filled_X = sparse.vstack(rows, format="csr")
+            return filled_X if isinstance(X, sparse.sparray) else sparse.csr_matrix(filled_X)
+        values = np.array(rows)
+        if hasattr(X, "iloc"):
+            return type(X)(values, index=X.index, columns=X.columns)
+        if hasattr(X, "columns"):
+            return type(X)(values, schema=list(X.columns))
+        return values
+
+    def score(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        mask: Any = None,
+        held_out: Any = None,
+        exposure: Any = None,
+        continue_chain: bool = False,
+    ) -> float:
+        """Mean log-likelihood per entry, at fixed components.
+
+        Parameters
+        ----------
+        X, mask, exposure
+            As in `fit`.
+        held_out : array, (n_times,) or (n_times, n_features), default=None
+            True for the entries to score: activations are inferred from all the others. Without
+            it every observed entry is used for both.
+        continue_chain : bool, default=False
+            True: the first row of X follows the last fitted step. With everything held out this
+            scores the forecast.
+        """
+        check_is_fitted(self)
+        likelihood = self._likelihood()
+        series = check_series(self, X, mask, exposure, likelihood, reset=False)
+        known, scored = series, series
+        if held_out is not None:
+            known, scored = _split(series, held_out)
+        if not scored.observed.any():
+            raise ValueError("held_out leaves nothing to score: no observed entry of X is in it.")
+        H = self._infer(known, continue_chain=continue_chain)
+        total, weight_sum = 0.0, 0.0
+        for n in np.flatnonzero(scored.observed):
+            x, weight = scored.row(n)
+            seen = weight > 0.0
+            rate = scored.exposure[n] * (H[:, n] @ self.components_[:, seen])
+            total += float(weight[seen] @ likelihood.log_density(x[seen], rate))
+            weight_sum += float(weight.sum())
+        return total / weight_sum
+
+    def forecast(self, steps: int, *, exposure: Any = None, point: str | None = None) -> Forecast:
+        """Point forecast of the steps after the last fitted one.
+
+        Parameters
+        ----------
+        steps : int
+        exposure : float or array, (steps,), default=None
+            Exposure of the future steps; 1 if not given.
+        point : {"mean", "mode"}, default=None
+            Overrides the parameter of the same name.
+
+        Returns
+        -------
+        Forecast
+        """
+        check_is_fitted(self)
+        if not isinstance(steps, Integral) or steps < 1:
+            raise ValueError(f"steps={steps!r}: expected a whole number of at least 1.")
+        point = self.point if point is None else point
+        _check_choice("point", point, ("mean", "mode"))
+        H = self.chain_.forecast(self.activations_[-1], int(steps), point, self.map_scale)
+        size = np.ones(steps) if exposure is None else np.broadcast_to(exposure, (steps,))
+        return Forecast(
+            values=size[:, None] * (H.T @ self.components_),
+            activations=np.ascontiguousarray(H.T),
+            point=self.chain_.point_name(point),
+            feature_names=getattr(self, "feature_names_in_", None),
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        tags.input_tags.positive_only = True
+        tags.transformer_tags.preserves_dtype = ["float64"]
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[0])
+
+    def _likelihood(self) -> Likelihood:
+        if isinstance(self.likelihood, Likelihood):
+            return self.likelihood
+        return registry.create(registry.LIKELIHOODS, self.likelihood, "likelihood")
+
+    def _check_parameters(self) -> None:
+        _check_choice("map_scale", self.map_scale, ("log", "linear"))
+        _check_choice("point", self.point, ("mean", "mode"))
+        for name, kind, least in (
+            ("n_components", Integral, 1), ("n_init", Integral, 1), ("max_iter", Integral, 1),
+            ("tol", Real, 0), ("smoothing", Real, 0),
+        ):  # fmt: skip
+            value = getattr(self, name)
+            if not isinstance(value, kind) or not value >= least or value == np.inf:
+                what = "whole number" if kind is Integral else "number"
+                raise ValueError(f"{name}={value!r}: expected a {what} of at least {least}.")
+
+    def _fit(self, X: Any, mask: Any, exposure: Any) -> None:
+        self._check_parameters()
+        likelihood = self._likelihood()
+        series = check_series(self, X, mask, exposure, likelihood, reset=True)
+        self._check_size(series)
+        chain = self.chain
+        if not isinstance(chain, Chain):
+            chain = registry.create(registry.CHAINS, chain, "chain")
+        kept = self._fitted_steps(series, chain)
+        used = series.take(kept)
+        observations = observe(used.X, used.weights, used.exposure, likelihood)
+        if not observations.counted.any():
+            raise ValueError("X has no observed value above zero: there is nothing to factorize.")
+        chain = chain.resolve(observations.level, self.n_components)
+        chain.check(self.map_scale)
+        problem = Problem(observations, chain, self.map_scale, float(self.smoothing))
+        best = self._best_start(problem, series, kept)
+        self.components_ = np.ascontiguousarray(best.W.T)
+        self.chain_ = best.chain
+        self.history_ = np.array(best.monitor.history)
+        self.stop_reason_ = best.monitor.reason
+        self.converged_ = best.monitor.converged
+        self.n_iter_ = len(self.history_)
+        self.objective_ = float(self.history_[-1])
+        self.reconstruction_err_ = max(
+            observations.value(best.W, best.H) - observations.saturated, 0.0
+        )
+        self.activations_ = np.ascontiguousarray(self._fill(series, kept, best.H).T)
+        self._warn(best)
+
+    def _check_size(self, series: Series) -> None:
+        n_steps, n_features = series.X.shape
+        if n_steps < _FEWEST_STEPS:
+            raise ValueError(
+                f"X has n_samples={n_steps} time step(s), and a series needs at least "
+                f"{_FEWEST_STEPS}. Rows are time steps: is X transposed?"
+            )
+        if not series.observed.any():
+            raise ValueError("X has no observed entry: everything is NaN or hidden by the mask.")
+        if self.n_components > max(n_steps, n_features):
+            warnings.warn(
+                f"n_components={self.n_components} is larger than both dimensions of X "
+                f"{series.X.shape}: some components will be copies of others.",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    def _fitted_steps(self, series: Series, chain: Chain) -> Array:
+        """Indices of the steps that take part in the fit; the others are filled afterwards."""
+        seen = np.flatnonzero(series.observed)
+        if not chain.dynamic:
+            return seen
+        last = series.n_steps - 1 if self.point == "mode" else seen[-1]
+        return np.arange(seen[0], last + 1)
+
+    def _best_start(self, problem: Problem, series: Series, kept: Array) -> FitResult:
+        """Solve from every start and keep the lowest objective."""
+        solver = registry.create(registry.SOLVERS, self.solver, "solver")
+        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=4)
+        children = np.random.default_rng(seeds).spawn(self.n_init)
+        best: FitResult | None = None
+        for i, rng in enumerate(children):
+            W, H = start_factors(self, problem, series, kept, rng)
+            label = f"start {i + 1}/{self.n_init}  " if self.n_init > 1 else ""
+            monitor = Monitor(self.max_iter, self.tol, self.verbose, self.callback, label)
+            result = solver.solve(problem, W, H, monitor)
+            if best is None or result.monitor.history[-1] < best.monitor.history[-1]:
+                best = result
+        assert best is not None
+        return best
+
+    def _infer(self, series: Series, *, continue_chain: bool = False) -> Array:
+        """Activations (K, N) of all steps at fixed components, missing ones filled."""
+        chain, W = self.chain_, self.components_.T
+        last = self.activations_[-1] if continue_chain and chain.dynamic else None
+        if not series.observed.any():
+            if not continue_chain:
+                raise ValueError("X has no observed entry: there is nothing to infer from.")
+            return chain.forecast(
+                self.activations_[-1], series.n_steps, self.point, self.map_scale
+            )
+        kept = self._fitted_steps(series, chain)
+        if last is not None:
+            kept = np.arange(kept[-1] + 1)  # the anchor stands before the first step
+        used = series.take(kept)
+        H = start_activations(used, W.shape[1])
+        held = 0
+        if last is not None:
+            used, H, held = _anchored(used), np.column_stack([last, H]), 1
+        observations = observe(used.X, used.weights, used.exposure, self._likelihood())
+        problem = Problem(observations, chain, self.map_scale)
+        monitor = Monitor(_INFERENCE_ITERATIONS, min(self.tol, _INFERENCE_TOL))
+        solver = registry.create(registry.SOLVERS, self.solver, "solver")
+        result = solver.solve(problem, W, H, monitor, fixed_W=True, held=held)
+        return self._fill(series, kept, result.H[:, held:])
+
+    def _fill(self, series: Series, kept: Array, H: Array) -> Array:
+        """Activations (K, N) of all steps from those that were fitted."""
+        chain, n_steps = self.chain_, series.n_steps
+        first, last = kept[0], kept[-1]
+        filled = np.empty((len(H), n_steps))
+        inside = np.arange(first, last + 1)
+        filled[:, inside] = H if chain.dynamic else [np.interp(inside, kept, row) for row in H]
+        filled[:, :first] = chain.backcast(filled[:, first], first)
+        filled[:, last + 1 :] = chain.forecast(
+            filled[:, last], n_steps - 1 - last, self.point, self.map_scale
+        )
+        return filled
+
+    def _warn(self, best: FitResult) -> None:
+        if not best.monitor.converged and best.monitor.reason.startswith("max_iter"):
+            warnings.warn(
+                f"The fit did not converge: {best.monitor.reason}. Increase max_iter, or accept a "
+                f"larger tol (now {self.tol:g}).",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        if self.map_scale == "linear" and np.any(best.H <= FLOOR):
+            where = np.flatnonzero(np.any(best.H <= FLOOR, axis=1)).tolist()
+            warnings.warn(
+                f"Activations of component(s) {where} reached the floor {FLOOR:g}: on the linear "
+                f"scale this objective can be lowered without end there, and the result depends "
+                f"on the floor. map_scale='log' has no such places.",
+                UserWarning,
+                stacklevel=4,
+            )
+
+
+# Activations at fixed components are cheap and often compared, so they are solved more tightly.
+_INFERENCE_ITERATIONS = 5000
+_INFERENCE_TOL = 1e-9
+
+
+def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name}={value!r} is not known. Choose one of {', '.join(choices)}.")
+
+
+def _anchored(series: Series) -> Series:
+    """The series with one unobserved step in front."""
+    stack = sparse.vstack if sparse.issparse(series.X) else np.vstack
+    X = stack([series.X[:1] * 0.0, series.X])
+    if sparse.issparse(series.weights):
+        weights = sparse.vstack([series.weights[:1] * 0.0, series.weights], format="csr")
+    else:
+        weights = np.vstack([np.zeros_like(series.weights[:1]), series.weights])
+    return Series(X, weights, np.concatenate([[1.0], series.exposure]))
+
+
+def _split(series: Series, held_out: Any) -> tuple[Series, Series]:
+    """What is known and what is scored, by weights."""
+    from .validation import _check_mask
+
+    hidden = _check_mask(held_out, series.X.shape)
+    hidden = hidden.toarray() > 0 if sparse.issparse(hidden) else hidden > 0
+    weights = series.weights.toarray() if sparse.issparse(series.weights) else series.weights
+    known = Series(series.X, np.where(hidden, 0.0, weights), series.exposure)
+    scored = Series(series.X, np.where(hidden, weights, 0.0), series.exposure)
+    return known, scored

@@ -1,0 +1,92 @@
+"""Where a fit starts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from .likelihoods.base import Array
+from .objective import Problem
+from .validation import Series, check_start
+
+
+def start_factors(
+    estimator: Any, problem: Problem, series: Series, kept: Array, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """W (F, K) and H (K, N′) to start from, W on the simplex."""
+    F, _ = problem.observations.shape
+    K, init = estimator.n_components, estimator.init
+    if estimator.warm_start and hasattr(estimator, "components_"):
+        W, H = _previous(estimator, series, kept)
+    elif isinstance(init, tuple | list):
+        components, activations = check_start(init, K, series.n_steps, F)
+        W, H = components.T, activations.T[:, kept]
+    elif init == "random":
+        # Gamma(2, 1/2) entries as in the paper, H at the level of the data.
+        W = rng.gamma(2.0, 0.5, size=(F, K))
+        H = rng.gamma(2.0, 0.5, size=(K, len(kept))) * problem.observations.level / K
+        W = W / W.sum(axis=0)
+    elif init == "nndsvda":
+        W, H = _nndsvda(series.take(kept), K, rng)
+    else:
+        raise ValueError(
+            f"init={init!r} is not known. Choose 'random', 'nndsvda' or give a pair "
+            f"(components, activations)."
+        )
+    if problem.smoothing == 0.0:
+        # A feature without any observed count has weight zero from the start (see W2).
+        W = np.where(problem.observations.counted[:, None], W, 0.0)
+    mass = W.sum(axis=0)
+    return np.array(W / mass, order=problem.observations.order), np.array(H * mass[:, None])
+
+
+def start_activations(series: Series, n_components: int) -> Array:
+    """H (K, N) that shares the observed total of each step equally, gaps interpolated."""
+    steps = np.flatnonzero(series.observed)
+    totals = []
+    for n in steps:
+        x, weight = series.row(n)
+        totals.append(x[weight > 0.0].sum() / series.exposure[n])
+    totals = np.asarray(totals)
+    # A step of zeros would start, and stay, at zero.
+    totals = np.maximum(totals, 1e-3 * max(totals.mean(), 1e-3))
+    level = np.interp(np.arange(series.n_steps), steps, totals)
+    return np.repeat(level[None] / n_components, n_components, axis=0)
+
+
+def _previous(estimator: Any, series: Series, kept: Array) -> tuple[Array, Array]:
+    """The last solution, for warm starts; new steps start like in `transform`."""
+    check_is_fitted(estimator)
+    K, F = estimator.components_.shape
+    if estimator.n_components != K or series.X.shape[1] != F:
+        raise ValueError(
+            f"warm_start: the fitted components have shape {(K, F)}, now "
+            f"{(estimator.n_components, series.X.shape[1])} is asked for. Use a new estimator."
+        )
+    W = np.maximum(estimator.components_.T, 1e-12 / F)
+    if len(estimator.activations_) == series.n_steps:
+        return W, estimator.activations_.T[:, kept]
+    return W, start_activations(series.take(kept), K)
+
+
+def _nndsvda(series: Series, n_components: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """scikit-learn's start from singular vectors, missing entries at their feature's mean."""
+    from sklearn.decomposition._nmf import _initialize_nmf
+
+    X, weights = series.X, series.weights
+    if sparse.issparse(weights):
+        weights = weights.toarray()
+    if not np.all(weights > 0):
+        X = X.toarray() if sparse.issparse(X) else X
+        seen = np.broadcast_to(weights > 0, X.shape)
+        X = np.where(seen, X, 0.0)
+        X = np.where(seen, X, X.sum(axis=0) / np.maximum(seen.sum(axis=0), 1))
+    elif sparse.issparse(X):
+        X = sparse.csr_matrix(X)
+    seed = int(rng.integers(2**31 - 1))
+    H, W = _initialize_nmf(X, n_components, init="nndsvda", random_state=seed)
+    smallest = 1e-6 * X.mean()
+    return np.maximum(W.T, smallest), np.maximum(H.T, smallest)

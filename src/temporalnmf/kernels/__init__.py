@@ -1,0 +1,1 @@
+"""Compiled code: arrays in, arrays out, no knowledge of estimators or chains."""

@@ -1,0 +1,194 @@
+"""The one-dimensional minimisers behind every update: ufuncs that broadcast over (K, N) arrays.
+
+Each solves f′(x) = 0 for a function with exactly one stationary point on its interval, so a
+bracket always exists. The search runs in a variable without bounds (log of the distance to an
+end, logit inside an interval): Newton's step where it stays inside the bracket and shrinks,
+a bisection elsewhere.
+"""
+
+import math
+
+import numpy as np
+from numba import njit, vectorize
+
+from .floor import FLOOR
+from .special import _digamma, _trigamma
+
+# Newton's error after a step of this size is its square, below rounding.
+_LAST_STEP = 1e-9
+_MAX_STEPS = 300
+# exp(±700) is still a positive finite float.
+_WIDEST = 700.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _next_step(x, value, slope, low, high, previous):
+    """Step from x towards the root, and whether it is the last one that is needed."""
+    newton = -value / slope if slope > 0.0 else math.copysign(2.0 * _WIDEST, -value)
+    if low > -_WIDEST and high < _WIDEST:
+        if low < x + newton < high and abs(newton) <= 0.5 * abs(previous):
+            return newton, abs(newton) <= _LAST_STEP
+        middle = 0.5 * (low + high) - x
+        return middle, abs(middle) <= 1e-16 * max(1.0, abs(x))
+    # One end of the bracket is still open: go Newton's way, at most four times the last step.
+    limit = 4.0 * abs(previous)
+    step = min(max(newton, -limit, -_WIDEST - x), limit, _WIDEST - x)
+    return step, abs(step) <= _LAST_STEP
+
+
+@vectorize(cache=True)
+def quadratic_root(p, q, r, current):
+    """(ROOT): the positive root of q h² − p h − r = 0; `current` where q = 0 leaves h free."""
+    if not q > 0.0:
+        return current
+    discriminant = math.sqrt(p * p + 4.0 * q * r)
+    if p >= 0.0:
+        return (p + discriminant) / (2.0 * q)
+    return 2.0 * r / (discriminant - p)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _shape_equation(u, p, q, r, alpha):
+    """h f′(h) of (S) at h = e^u and its derivative in u."""
+    h = math.exp(u)
+    x = alpha * h
+    linear = h * (q + alpha * _digamma(1.0 + x))
+    return linear - p - r / h, linear + x * x * _trigamma(1.0 + x) + r / h
+
+
+@vectorize(cache=True)
+def shape_root(p, q, r, alpha, current):
+    """(S): minimiser of −p log h + q h + r/h + log Γ(1 + αh), p > 0.
+
+    log Γ(αh) = log Γ(1 + αh) − log(αh), so p is the P of (S) plus one.
+    """
+    u = math.log(current)
+    low, high, step = -_WIDEST, _WIDEST, 0.5
+    for _ in range(_MAX_STEPS):
+        value, slope = _shape_equation(u, p, q, r, alpha)
+        if value > 0.0:
+            high = u
+        else:
+            low = u
+        step, last = _next_step(u, value, slope, low, high, step)
+        u += step
+        if last:
+            break
+    return math.exp(u)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _place(v, width):
+    """Distance t from the lower end at v, and the share of the interval on either side of it."""
+    if width == np.inf:
+        return math.exp(v), 0.0, 1.0
+    small = math.exp(-abs(v))
+    near, far = small / (1.0 + small), 1.0 / (1.0 + small)
+    if v < 0.0:
+        return width * near, near, far
+    return width * far, far, near
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _barrier_equation(v, p, q, r, lower, width, g_lower, g_upper, g_far, gap):
+    """f′(h) · dh/dv at v and its derivative in v; t = width·expit(v), or exp(v) on a half-line."""
+    t, share, rest = _place(v, width)
+    factor = t * rest
+    to_far = width * rest + gap if width < np.inf else np.inf
+    h = lower + t
+    pull = q - p / h - r / (h * h) + g_far / to_far
+    bend = p / (h * h) + 2.0 * r / (h * h * h) + g_far / (to_far * to_far)
+    value = g_upper * share - g_lower * rest + factor * pull
+    slope = (
+        (g_lower + g_upper) * share * rest
+        + factor * (rest - share) * pull
+        + factor * factor * bend
+    )
+    return value, slope
+
+
+@vectorize(cache=True)
+def barrier_root(p, q, r, lower, width, g_lower, g_upper, g_far, gap, current):
+    """(B1)–(B4): the root, on (lower, lower + width), of
+
+    −p/h − r/h² + q − g_lower/(h−lower) + g_upper/(upper−h) + g_far/(upper+gap−h).
+
+    `width` may be infinite; the last two terms are then absent. The result is strictly inside.
+    """
+    t = current - lower
+    v = 0.0
+    if t > 0.0 and t < width:
+        v = math.log(t) - (math.log(width - t) if width < np.inf else 0.0)
+    low, high, step = -_WIDEST, _WIDEST, 0.5
+    for _ in range(_MAX_STEPS):
+        value, slope = _barrier_equation(
+            v, p, q, r, lower, width, g_lower, g_upper, g_far, gap
+        )
+        if value > 0.0:
+            high = v
+        else:
+            low = v
+        step, last = _next_step(v, value, slope, low, high, step)
+        v += step
+        if last:
+            break
+    # Rounding can put a root that is close to an end on it, where the density is zero.
+    h = max(lower + _place(v, width)[0], np.nextafter(lower, np.inf))
+    return min(h, np.nextafter(lower + width, 0.0))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _simplex_weight(p, q, r):
+    """Positive root w of q w² − p w − r = 0, and −dw/dq."""
+    discriminant = math.sqrt(p * p + 4.0 * q * r)
+    w = (p + discriminant) / (2.0 * q)
+    return w, w * w / discriminant
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def simplex_minimiser(p, q, r, W):
+    """(W2): for every column k the minimiser of Σ_f −p log w + q w + r/w on the simplex.
+
+    p, r, W are (F, K); q is (F, K), or (1, K) where features share it. The result overwrites W.
+    Entries with p = r = 0 are zero and play no part.
+
+    With m = μ + min q > 0 each 1/w is concave in m (it inverts q − min q + m = p/w + r/w²), and so
+    is 1/Σw, a harmonic mean: Newton on 1/Σw = 1 from the left climbs to the root and cannot
+    overshoot. Where features share q and r = 0 it is linear and the first step is the closed
+    form (W1), w = p / Σp.
+    """
+    F, K = p.shape
+    for k in range(K):
+        lowest = np.inf
+        for f in range(F):
+            if p[f, k] + r[f, k] > 0.0:
+                lowest = min(lowest, q[f % q.shape[0], k])
+        if lowest == np.inf:
+            continue
+        # Left of the root: the largest m at which some weight alone reaches one.
+        m = 0.0
+        for f in range(F):
+            if p[f, k] + r[f, k] > 0.0:
+                m = max(m, p[f, k] + r[f, k] - (q[f % q.shape[0], k] - lowest))
+        for _ in range(_MAX_STEPS):
+            total, slope = 0.0, 0.0
+            for f in range(F):
+                if p[f, k] + r[f, k] > 0.0:
+                    excess = q[f % q.shape[0], k] - lowest
+                    w, dw = _simplex_weight(p[f, k], excess + m, r[f, k])
+                    total += w
+                    slope += dw
+            step = total * (total - 1.0) / slope
+            m += step
+            if step <= 1e-15 * m:
+                break
+        total = 0.0
+        for f in range(F):
+            W[f, k] = 0.0
+            if p[f, k] + r[f, k] > 0.0:
+                excess = q[f % q.shape[0], k] - lowest
+                w, _ = _simplex_weight(p[f, k], excess + m, r[f, k])
+                W[f, k] = max(w, FLOOR)
+                total += W[f, k]
+        for f in range(F):
+            W[f, k] /= total

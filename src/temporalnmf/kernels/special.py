@@ -1,0 +1,183 @@
+"""Special functions of the chains, accurate to rounding and callable from compiled code.
+
+`digamma` ψ and `trigamma` ψ′: derivatives of the log Γ(αh) in the Shape chain's equation (S).
+
+`bessel_ratio` I_{ν+1}(x) / I_ν(x) and `log_bessel_scaled` log(I_ν(x) exp(−x)): the update (HS0)
+of the HierShape chain and its objective.
+
+`_name` is the compiled scalar formula for other compiled code, `name` the ufunc.
+"""
+
+import math
+
+import numpy as np
+from numba import njit, vectorize
+
+# ψ(y)  ~ log y − 1/(2y) − Σ_k B_2k / (2k y^2k)
+# ψ′(y) ~ 1/y + 1/(2y²) + Σ_k B_2k / y^(2k+1)
+#
+# At y ≥ 10 the terms from k = 9 on are below rounding. Smaller arguments get there by
+# ψ(x) = ψ(x+1) − 1/x; the reciprocals are added from the smallest to the largest.
+
+_SHIFT = 10.0
+_BERNOULLI = np.array([1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _digamma(x: float) -> float:
+    if x < 0.0:
+        return math.nan
+    steps = math.ceil(max(0.0, _SHIFT - x))
+    y = x + steps
+    inv2 = 1.0 / y / y
+    tail = 0.0
+    for k in range(_BERNOULLI.size, 0, -1):
+        tail = (tail + _BERNOULLI[k - 1] / (2 * k)) * inv2
+    shifted = 0.0
+    for j in range(steps - 1, -1, -1):
+        shifted += 1.0 / (x + j)
+    return math.log(y) - (0.5 / y + tail + shifted)
+
+
+@vectorize(cache=True)
+def digamma(x):
+    """ψ(x), x > 0."""
+    return _digamma(float(x))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _trigamma(x: float) -> float:
+    if x < 0.0:
+        return math.nan
+    steps = math.ceil(max(0.0, _SHIFT - x))
+    y = x + steps
+    inv = 1.0 / y
+    inv2 = inv * inv
+    tail = 0.0
+    for k in range(_BERNOULLI.size, 0, -1):
+        tail = (tail + _BERNOULLI[k - 1]) * inv2
+    value = inv + (0.5 * inv + tail) * inv
+    for j in range(steps - 1, -1, -1):
+        inv = 1.0 / (x + j)
+        value += inv * inv
+    return value
+
+
+@vectorize(cache=True)
+def trigamma(x):
+    """ψ′(x), x > 0."""
+    return _trigamma(float(x))
+
+
+# With r = √(μ² + x²) and p = μ/r, the logarithm of Debye's uniform expansion is
+#
+#   log I_μ(x) ~ r − μ asinh(μ/x) − ½ log(2πr) + Σ_k D_k(p) / μ^k.
+#
+# Its derivative in x gives the ratio R_μ = I_{μ+1}/I_μ = I_μ′/I_μ − μ/x,
+#
+#   R_μ ~ x [ 1/(μ + r) − (½ + Σ_k p D_k′(p) / μ^k) / r² ],
+#
+# where nothing cancels, however small x is. Bessel's equation determines E_k = D_k′ by
+#
+#   E_1 = (1 − 5p²)/8,   2 E_{k+1} = (w E_k)′ + w Σ_{0<i<k} E_i E_{k−i},   w = p² − p⁴.
+#
+# E_k is p^(k−1) times a polynomial in p², so D_k(p)/μ^k and p E_k(p)/μ^k are polynomials in p²
+# divided by r^k: not μ but r has to be large, and at large x any order will do. Term k is at most
+# of the size (k−1)!/(2r)^k: with r ≥ 40, the terms from k = 13 on are below rounding.
+
+_R_MIN = 40.0
+_TERMS = 12
+
+
+def _debye_tables(terms: int) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients of (r/μ)^k D_k and (r/μ)^k p E_k by powers of p²; row k − 1 is term k."""
+    poly = np.polynomial.Polynomial
+    w = poly([0.0, 0.0, 1.0, 0.0, -1.0])
+    e = [poly([0.125, 0.0, -0.625])]
+    for k in range(1, terms):
+        products = sum((e[i] * e[k - 2 - i] for i in range(k - 1)), poly([0.0]))
+        e.append(((w * e[-1]).deriv() + w * products) / 2.0)
+    log_terms, ratio_terms = np.zeros((2, terms, terms + 1))
+    for k in range(1, terms + 1):
+        log_terms[k - 1, : k + 1] = e[k - 1].integ().coef[k : 3 * k + 1 : 2]
+        ratio_terms[k - 1, : k + 1] = e[k - 1].coef[k - 1 : 3 * k : 2]
+    return log_terms, ratio_terms
+
+
+_LOG_TERMS, _RATIO_TERMS = _debye_tables(_TERMS)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _debye_sum(table: np.ndarray, mu: float, r: float) -> float:
+    """Sum of the terms of a table at p = μ/r."""
+    inv = 1.0 / r
+    t = (mu * inv) ** 2
+    total = 0.0
+    for k in range(_TERMS, 0, -1):
+        row = 0.0
+        for i in range(k, -1, -1):
+            row = row * t + table[k - 1, i]
+        total = (total + row) * inv
+    return total
+
+
+# From the first order μ = ν + m at which r ≥ 40, I_{j−1} = (2j/x) I_j + I_{j+1} leads down to ν,
+# all terms positive. Scaled with c = μ + r, g_j = (c/x)^(j−μ) I_j / I_μ follows
+#
+#   g_{j−1} = (2j/c) g_j + (x/c)² g_{j+1},   g_μ = 1,   g_{μ+1} = R_μ c/x,
+#
+# and whatever x is, g_ν stays between about (1 + ν) e^−40 and 1. As log(c/x) = asinh(μ/x),
+#
+#   log I_ν = log I_μ + m asinh(μ/x) + log g_ν:
+#
+# of μ asinh(μ/x), large when x is small, ν asinh(μ/x) is left and nothing has to cancel.
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _bessel_descent(nu: float, x: float) -> tuple[float, float, float, float]:
+    """μ, r, g_ν and g_{ν+1}."""
+    part = min(x, _R_MIN)
+    steps = math.ceil(max(0.0, math.sqrt((_R_MIN - part) * (_R_MIN + part)) - nu))
+    mu = nu + steps
+    r = math.hypot(mu, x)
+    c = mu + r
+    low = 1.0
+    high = 1.0 - c / r * (0.5 + _debye_sum(_RATIO_TERMS, mu, r)) / r
+    first = 2.0 / c
+    second = (x / c) ** 2
+    for j in range(steps, 0, -1):
+        low, high = first * (nu + j) * low + second * high, low
+    return mu, r, low, high
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _bessel_ratio(nu: float, x: float) -> float:
+    if not (nu > -1.0 and x >= 0.0):
+        return math.nan
+    mu, r, low, high = _bessel_descent(nu, x)
+    return high / low * (x / (mu + r))
+
+
+@vectorize(cache=True)
+def bessel_ratio(nu, x):
+    """I_{ν+1}(x) / I_ν(x), ν > −1, x ≥ 0."""
+    return _bessel_ratio(float(nu), float(x))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _log_bessel_scaled(nu: float, x: float) -> float:
+    if not (nu > -1.0 and x >= 0.0):
+        return math.nan
+    if x == 0.0:
+        return 0.0 if nu == 0.0 else -math.copysign(math.inf, nu)
+    mu, r, low, _ = _bessel_descent(nu, x)
+    # r − x = μ² / (r + x).
+    exponent = mu * (mu / (r + x)) - nu * math.asinh(mu / x)
+    debye = _debye_sum(_LOG_TERMS, mu, r)
+    return exponent - 0.5 * math.log(2.0 * math.pi * r) + debye + math.log(low)
+
+
+@vectorize(cache=True)
+def log_bessel_scaled(nu, x):
+    """log(I_ν(x) exp(−x)), ν > −1, x ≥ 0."""
+    return _log_bessel_scaled(float(nu), float(x))

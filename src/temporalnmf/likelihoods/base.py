@@ -1,0 +1,60 @@
+"""The seam between data and solver: one majorizer for every likelihood."""
+
+from __future__ import annotations
+
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+class Majorizer(NamedTuple):
+    """(M): −p log x + q x + r/x, a bound on −log p(V | WH) that is tight at the current x.
+
+    For x = H all three are (K, N). For x = W they are (F, K), except that q is (1, K) where it
+    does not depend on the feature.
+    """
+
+    p: Array
+    q: Array
+    r: Array
+
+    def plus(self, other: Majorizer) -> Majorizer:
+        """Both bounds together."""
+        return Majorizer(self.p + other.p, self.q + other.q, self.r + other.r)
+
+
+class Likelihood:
+    """A law of v given λ that has a majorizer of the form (M).
+
+    Attributes
+    ----------
+    name : str
+        Its name in the registry.
+    power : int
+        Exponent of the β-divergence behind it, which selects the kernel: 1 or 0.
+    takes_zeros : bool
+        Whether v = 0 lies in its domain. Sparse data need it.
+    """
+
+    name: ClassVar[str]
+    power: ClassVar[int]
+    takes_zeros: ClassVar[bool]
+
+    def weigh(self, v: Array, weight: Array | float, exposure: Array | float) -> tuple[Array, Array]:
+        """Fold weights and exposures into what the kernels read: (m·v, m) in the plain case."""
+        raise NotImplementedError
+
+    def majorizer(self, A: Array, B: Array, x: Array) -> Majorizer:
+        """(M) at x from the sums A of m v λ^(power−2) and B of m λ^(power−1)."""
+        raise NotImplementedError
+
+    def log_density(self, v: Array, lam: Array) -> Array:
+        """log p(v | λ) per entry, every constant included; λ counts the exposure already."""
+        raise NotImplementedError
+
+    def saturated(self, v: Array, weight: Array | float, exposure: Array | float) -> float:
+        """The objective's value at a perfect fit, e λ = v: what a divergence is measured from."""
+        raise NotImplementedError

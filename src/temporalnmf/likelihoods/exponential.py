@@ -1,0 +1,42 @@
+"""Power spectra and waiting times: v ~ Exponential with mean e λ."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..kernels.floor import FLOOR
+from .base import Array, Likelihood, Majorizer
+
+
+class Exponential(Likelihood):
+    """Exponential law with mean e λ, the likelihood of Itakura–Saito NMF.
+
+    Density: (1/eλ) exp(−v/eλ), v > 0; zeros are outside its domain, so data are dense.
+    In the objective: m (v/eλ + log λ); dropped there is log e.
+
+    Majorizer (M): p = 0, q = Σ_f m w/λ, r = h² Σ_f m w v/(e λ²).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> float(Exponential().log_density(np.array(3.0), np.array(1.0)))
+    -3.0
+    """
+
+    name = "exponential"
+    power = 0
+    takes_zeros = False
+
+    def weigh(self, v: Array, weight: Array | float, exposure: Array | float) -> tuple[Array, Array]:
+        return np.multiply(weight, np.divide(v, exposure)), np.multiply(weight, 1.0)
+
+    def majorizer(self, A: Array, B: Array, x: Array) -> Majorizer:
+        return Majorizer(p=np.zeros_like(x), q=B, r=x**2 * A)
+
+    def log_density(self, v: Array, lam: Array) -> Array:
+        lam = np.maximum(lam, FLOOR)
+        return -v / lam - np.log(lam)
+
+    def saturated(self, v: Array, weight: Array | float, exposure: Array | float) -> float:
+        # Hidden entries hold zero, which has no logarithm; their weight is zero too.
+        return float(np.sum(weight * (1.0 + np.log(np.where(v > 0.0, v, 1.0) / exposure))))

@@ -1,0 +1,43 @@
+"""Names of everything that can be chosen, and where it lives.
+
+Adding a line here makes a chain, likelihood or solver known to the estimator, the command line
+and the tests. Values are import paths, so that listing names loads nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+CHAINS = {
+    "none": "temporalnmf.chains.none:NoChain",
+    "gap": "temporalnmf.chains.gap:GaP",
+    "rate": "temporalnmf.chains.rate:Rate",
+    "hier_rate": "temporalnmf.chains.hier_rate:HierRate",
+    "shape": "temporalnmf.chains.shape:Shape",
+    "hier_shape": "temporalnmf.chains.hier_shape:HierShape",
+    "bgar": "temporalnmf.chains.bgar:BGAR",
+}
+
+LIKELIHOODS = {
+    "poisson": "temporalnmf.likelihoods.poisson:Poisson",
+    "exponential": "temporalnmf.likelihoods.exponential:Exponential",
+}
+
+SOLVERS = {
+    "mm": "temporalnmf.solvers.mm:MajorizeMinimize",
+}
+
+
+def create(table: dict[str, str], name: Any, argument: str) -> Any:
+    """A new object of the class registered under a name; `argument` is named in the error.
+
+    Examples
+    --------
+    >>> create(CHAINS, "rate", "chain")
+    Rate()
+    """
+    if name not in table:
+        raise ValueError(f"{argument}={name!r} is not known. Choose one of {', '.join(table)}.")
+    module, class_name = table[name].split(":")
+    return getattr(import_module(module), class_name)()

@@ -1,0 +1,82 @@
+"""Majorize–minimize: alternate an exact minimiser of the bound in W and one sweep over H."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..chains.base import Aux, Chain
+from ..kernels.roots import simplex_minimiser
+from ..likelihoods.base import Array
+from ..objective import Problem
+from .monitor import Monitor
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """Where a solver ended."""
+
+    W: Array
+    H: Array
+    chain: Chain
+    monitor: Monitor
+
+
+def w_step(problem: Problem, W: Array, H: Array) -> Array:
+    """Minimise the bound in W over the simplex, (W1)–(W3)."""
+    p, q, r = problem.observations.w_statistics(W, H)
+    updated = np.array(W, order=problem.observations.order)
+    simplex_minimiser(p + problem.smoothing, q, r, updated)
+    return updated
+
+
+def h_step(problem: Problem, W: Array, H: Array, aux: Aux, *, held: int = 0) -> Aux:
+    """One sweep of the chain over H, in place; returns the auxiliary variables that go with it."""
+    majorizer = problem.observations.h_statistics(W, H)
+    return problem.chain.sweep(H, aux, majorizer, problem.scale, held=held)
+
+
+class MajorizeMinimize:
+    """The paper's solver: every step lowers the objective.
+
+    Each iteration updates W, then H, then whatever hyper-parameters are being learned.
+    """
+
+    name = "mm"
+
+    def solve(
+        self,
+        problem: Problem,
+        W: Array,
+        H: Array,
+        monitor: Monitor,
+        *,
+        fixed_W: bool = False,
+        held: int = 0,
+    ) -> FitResult:
+        """Run until the monitor stops it.
+
+        Parameters
+        ----------
+        problem : Problem
+        W : array, (F, K)
+        H : array, (K, N)
+            Starting points, not changed.
+        monitor : Monitor
+        fixed_W : bool
+            Update H only.
+        held : int
+            The first `held` steps of H stay as they are.
+        """
+        H = np.array(H)
+        aux = problem.chain.auxiliary(H, problem.scale)
+        while monitor.running:
+            if not fixed_W:
+                W = w_step(problem, W, H)
+            aux = h_step(problem, W, H, aux, held=held)
+            if problem.chain.learns and not fixed_W:
+                problem = replace(problem, chain=problem.chain.learn(H, aux))
+                aux = problem.chain.auxiliary(H, problem.scale)
+            monitor.record(problem.objective(W, H, aux), W, H)
+        return FitResult(W, H, problem.chain, monitor)

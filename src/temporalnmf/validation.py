@@ -1,0 +1,254 @@
+"""Every check on what users pass in, once. Errors name the argument, the value and the remedy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import validate_data
+
+from .likelihoods.base import Array, Likelihood
+
+
+@dataclass(frozen=True)
+class Series:
+    """Checked data: X (N, F) with weights (N, 1), (N, F) or sparse (N, F), and exposures (N,).
+
+    Hidden entries of a dense X may hold anything.
+    """
+
+    X: Any
+    weights: Any
+    exposure: Array
+
+    @property
+    def n_steps(self) -> int:
+        return int(self.X.shape[0])
+
+    @property
+    def observed(self) -> Array:
+        """Steps with any observed entry, bool (N,)."""
+        if sparse.issparse(self.weights):
+            return np.asarray(self.weights.sum(axis=1)).ravel() > 0.0
+        return np.asarray(self.weights > 0.0).any(axis=1)
+
+    def take(self, steps: Array) -> Series:
+        """The given steps (N′,) only."""
+        return Series(self.X[steps], self.weights[steps], self.exposure[steps])
+
+    def row(self, n: int) -> tuple[Array, Array]:
+        """Values and weights of one step, dense (F,)."""
+        x = self.X[[n]].toarray()[0] if sparse.issparse(self.X) else self.X[n]
+        w = self.weights[[n]].toarray()[0] if sparse.issparse(self.weights) else self.weights[n]
+        return x, np.broadcast_to(np.asarray(w, dtype=float), x.shape)
+
+
+def check_series(
+    estimator: Any, X: Any, mask: Any, exposure: Any, likelihood: Likelihood, *, reset: bool
+) -> Series:
+    """Check data and what comes with them.
+
+    Parameters
+    ----------
+    estimator : TemporalNMF
+        Receives (`reset`) or compares the number and names of features.
+    X : array, frame or sparse matrix, (N, F)
+        NaN is missing in dense data.
+    mask : None, (N,) or (N, F)
+        True or 1: observed; False or 0: missing; other positive numbers: weights.
+    exposure : None or (N,)
+    likelihood : Likelihood
+    reset : bool
+        True in fit.
+    """
+    name = type(estimator).__name__
+    _check_time_index(X)
+    try:
+        checked = validate_data(
+            estimator, X, reset=reset, accept_sparse=("csr", "csc"), dtype=np.float64,
+            ensure_all_finite=False,
+        )  # fmt: skip
+    except ValueError as error:
+        column = _text_column(X) if "could not convert" in str(error) else None
+        if column is None:
+            raise
+        raise ValueError(
+            f"X has text in column {column[0]!r} (value {column[1]!r}). Drop the column, use it as "
+            f"the index, or turn it into numbers."
+        ) from error
+    weights = _check_mask(mask, checked.shape)
+    if sparse.issparse(checked):
+        checked = sparse.csr_array(checked)
+        weights = _check_sparse(checked, weights, likelihood)
+    else:
+        weights = _check_dense(checked, weights, likelihood, X, name)
+    series = Series(checked, _narrow(weights), _check_exposure(exposure, checked.shape[0]))
+    return series
+
+
+def _check_time_index(X: Any) -> None:
+    index = getattr(X, "index", None)
+    if index is None or not hasattr(index, "is_monotonic_increasing"):
+        return
+    if not index.is_unique:
+        twice = index[index.duplicated()][0]
+        raise ValueError(
+            f"X has a duplicate time {twice!r} in its index. Aggregate the rows of one time, for "
+            f"instance with X.groupby(level=0).sum()."
+        )
+    if index.inferred_type != "string" and not index.is_monotonic_increasing:
+        values = list(index)
+        later = next(i for i in range(1, len(values)) if values[i] < values[i - 1])
+        raise ValueError(
+            f"X has an unsorted time index: {values[later]!r} comes after {values[later - 1]!r}. "
+            f"Sort it with X.sort_index()."
+        )
+
+
+def _text_column(X: Any) -> tuple[Any, Any] | None:
+    """Name and first value of the first column that holds text."""
+    names = list(getattr(X, "columns", range(np.shape(X)[1])))
+    values = np.asarray(X, dtype=object)
+    for j, column in enumerate(names):
+        for value in values[:, j]:
+            if isinstance(value, str):
+                return column, value
+    return None
+
+
+def _check_mask(mask: Any, shape: tuple[int, int]) -> Any:
+    """Weights (N, 1) or (N, F), dense bool or float, or sparse float."""
+    if mask is None:
+        return np.ones((shape[0], 1), dtype=bool)
+    if not sparse.issparse(mask):
+        mask = np.asarray(mask)
+    if mask.shape not in {(shape[0],), shape}:
+        raise ValueError(
+            f"mask has shape {mask.shape}: expected {(shape[0],)}, one value per time step, or "
+            f"{shape}, one per entry of X (1 or True: observed, 0 or False: missing)."
+        )
+    if sparse.issparse(mask):
+        mask = sparse.csr_array(mask, dtype=np.float64)
+        values = mask.data
+        mask.eliminate_zeros()
+    else:
+        if mask.dtype != bool:
+            try:
+                mask = mask.astype(np.float64)
+            except (TypeError, ValueError) as error:
+                raise ValueError(
+                    f"mask has dtype {mask.dtype}: expected booleans or non-negative numbers."
+                ) from error
+        mask = mask.reshape(shape[0], -1)
+        values = mask
+    if not np.all(np.isfinite(values)) or np.any(values < 0):
+        raise ValueError(
+            "mask has negative, infinite or NaN values: it takes 1 or True for observed entries, 0 "
+            "or False for missing ones, and other positive numbers as weights."
+        )
+    return mask
+
+
+def _check_dense(X: Array, weights: Any, likelihood: Likelihood, user_X: Any, name: str) -> Any:
+    if sparse.issparse(weights):
+        weights = weights.toarray()
+    missing = np.isnan(X)
+    if missing.any():
+        weights = np.where(missing, 0.0, weights)
+    seen = np.broadcast_to(weights > 0, X.shape)
+    # One pass each: NaN was taken out above, hidden entries may hold anything.
+    _refuse(np.isinf(X) & seen, X, user_X, "X has an infinite value", "replace it, or set it to NaN")
+    _refuse(
+        (X < 0) & seen, X, user_X, f"Negative values in data passed to {name}: X has one",
+        "the model is for non-negative data; set wrong entries to NaN",
+    )  # fmt: skip
+    if not likelihood.takes_zeros:
+        _refuse(
+            (X == 0) & seen, X, user_X,
+            f"X has a zero, which is outside the domain of the {likelihood.name} likelihood",
+            "give it a floor, for instance X = np.maximum(X, 1e-11 * X.max()), or use "
+            "likelihood='poisson'",
+        )  # fmt: skip
+    return weights
+
+
+def _refuse(wrong: Array, X: Array, user_X: Any, what: str, remedy: str) -> None:
+    if not wrong.any():
+        return
+    n, f = np.argwhere(wrong)[0]
+    names = getattr(user_X, "columns", None)
+    where = f"row {n}, column {f}" if names is None else f"row {n}, column {list(names)[f]!r}"
+    raise ValueError(f"{what}: {X[n, f]} at {where} ({int(wrong.sum())} in all). Remedy: {remedy}.")
+
+
+def _check_sparse(X: sparse.csr_array, weights: Any, likelihood: Likelihood) -> Any:
+    if not likelihood.takes_zeros:
+        raise ValueError(
+            f"X is sparse, but zeros are outside the domain of the {likelihood.name} likelihood. "
+            f"Remedy: make it dense and give it a floor, for instance "
+            f"X = np.maximum(X.toarray(), floor), or use likelihood='poisson'."
+        )
+    for wrong, what, remedy in (
+        (np.isnan(X.data), "NaN in sparse X", "hide missing entries with mask= and store numbers"),
+        (np.isinf(X.data), "X has an infinite value", "replace it"),
+        (X.data < 0, "Negative values in data passed to TemporalNMF: X has one",
+         "the model is for non-negative data"),
+    ):  # fmt: skip
+        if wrong.any():
+            j = int(np.argmax(wrong))
+            n = int(np.searchsorted(X.indptr, j, side="right")) - 1
+            raise ValueError(
+                f"{what}: {X.data[j]} at row {n}, column {X.indices[j]} "
+                f"({int(wrong.sum())} in all). Remedy: {remedy}."
+            )
+    return weights
+
+
+def _narrow(weights: Any) -> Any:
+    """(N, 1) instead of (N, F) where the entries of every step share their weight."""
+    if not sparse.issparse(weights) and np.all(weights == weights[:, :1]):
+        return weights[:, :1]
+    return weights
+
+
+def _check_exposure(exposure: Any, n_steps: int) -> Array:
+    if exposure is None:
+        return np.ones(n_steps)
+    values = np.asarray(exposure, dtype=float)
+    if values.shape != (n_steps,):
+        raise ValueError(
+            f"exposure has shape {values.shape}: expected {(n_steps,)}, one value per time step."
+        )
+    if not (np.all(np.isfinite(values)) and np.all(values > 0.0)):
+        raise ValueError(
+            f"exposure must be positive and finite, and its smallest value is {values.min()}. "
+            f"A step without exposure is a missing step: hide it with mask=."
+        )
+    return values
+
+
+def check_start(
+    init: tuple[Any, Any], n_components: int, n_steps: int, n_features: int
+) -> tuple[Array, Array]:
+    """Given starting values: components (K, F) and activations (N, K), positive."""
+    if len(init) != 2:
+        raise ValueError(
+            f"init has {len(init)} parts: expected 'random', 'nndsvda' or a pair "
+            f"(components, activations)."
+        )
+    shapes = {"components": (n_components, n_features), "activations": (n_steps, n_components)}
+    checked = []
+    for (what, shape), given in zip(shapes.items(), init, strict=True):
+        array = np.asarray(given, dtype=float)
+        if array.shape != shape:
+            raise ValueError(f"init: {what} has shape {array.shape}, expected {shape}.")
+        if not (np.all(np.isfinite(array)) and np.all(array > 0.0)):
+            found = array[~(np.isfinite(array) & (array > 0.0))].flat[0]
+            raise ValueError(
+                f"init: {what} contains {found}. Starting values must be positive and finite: an "
+                f"entry that starts at zero stays there. Add a small number."
+            )
+        checked.append(array)
+    return checked[0], checked[1]

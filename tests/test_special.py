@@ -1,0 +1,208 @@
+import mpmath
+import numpy as np
+import pytest
+
+from temporalnmf.kernels import special
+from temporalnmf.kernels.special import bessel_ratio, digamma, log_bessel_scaled, trigamma
+
+DIGITS = 40
+DIGAMMA_ZERO = 1.4616321449683623
+TOLERANCE = 1e-12
+
+
+@pytest.fixture(autouse=True)
+def precision():
+    with mpmath.workdps(DIGITS):
+        yield
+
+
+def errors(values, references, scale=abs):
+    """|value − reference| / scale(reference), the difference taken before rounding."""
+    pairs = zip(values, references, strict=True)
+    return np.array([float(abs(float(v) - ref) / scale(ref)) for v, ref in pairs])
+
+
+def at_least_one(reference):
+    return max(1, abs(reference))
+
+
+# Digamma and trigamma.
+
+
+def gamma_arguments():
+    rng = np.random.default_rng(0)
+    wide = 10.0 ** rng.uniform(-300, 300, 200)
+    middle = 10.0 ** rng.uniform(-3, 3, 200)
+    return np.concatenate((wide, middle, np.arange(1.0, 15.0), np.nextafter(10.0, [0.0, 20.0])))
+
+
+def test_digamma():
+    x = gamma_arguments()
+    x = x[abs(x - DIGAMMA_ZERO) > 0.01]
+    assert errors(digamma(x), [mpmath.psi(0, v) for v in x]).max() < 2e-13
+
+
+def test_digamma_near_its_zero():
+    x = DIGAMMA_ZERO + np.linspace(-0.05, 0.05, 201)
+    assert errors(digamma(x), [mpmath.psi(0, v) for v in x], lambda _: 1).max() < 1.5e-15
+
+
+def test_trigamma():
+    x = gamma_arguments()
+    x = x[x > 1e-154]  # the value is finite
+    assert errors(trigamma(x), [mpmath.psi(1, v) for v in x]).max() < 1e-15
+
+
+@np.errstate(all="ignore")
+def test_gamma_limits():
+    np.testing.assert_array_equal(
+        digamma([0.0, np.inf, np.nan, -0.5]), [-np.inf, np.inf, np.nan, np.nan]
+    )
+    np.testing.assert_array_equal(
+        trigamma([0.0, np.inf, np.nan, -0.5]), [np.inf, 0.0, np.nan, np.nan]
+    )
+
+
+# The Bessel functions, against Poisson's integral with t = tanh u,
+#
+#   I_ν(x) = (x/2)^ν / (√π Γ(a)) ∫ sech(u)^(2a) exp(x tanh u) du,   a = ν + ½,
+#
+# by the trapezoidal rule, which converges geometrically here: the step is a fraction of the width
+# of the one peak, at tanh u = x / (a + √(a² + x²)). Orders below `lowest`, where the integrand
+# has long tails, come from higher ones by the recurrence.
+
+
+def log_integral(nu, x, steps_per_width, cutoff):
+    a = nu + mpmath.mpf(0.5)
+    r = mpmath.hypot(a, x)
+    peak = mpmath.asinh(x / mpmath.sqrt(2 * a * (a + r)))
+    step = mpmath.sqrt((a + r) / (4 * a * r)) / steps_per_width
+
+    def exponent(u):
+        e = mpmath.exp(-2 * abs(u))
+        tanh_minus_one = -2 * (e if u > 0 else 1) / (1 + e)
+        return x * tanh_minus_one - 2 * a * (abs(u) + mpmath.log((1 + e) / 2))
+
+    top = exponent(peak)
+    total = mpmath.mpf(1)
+    for direction in (step, -step):
+        k, term = 1, mpmath.inf
+        while term > cutoff:
+            term = mpmath.exp(exponent(peak + k * direction) - top)
+            total += term
+            k += 1
+    factor = nu * mpmath.log(x / 2) - mpmath.log(mpmath.pi) / 2 - mpmath.loggamma(a)
+    return top + mpmath.log(total * step) + factor
+
+
+def bessel_reference(nu, x, steps_per_width=2, cutoff=1e-25, lowest=12):
+    """I_{ν+1}(x) / I_ν(x) and log(I_ν(x) exp(−x))."""
+    nu, x = mpmath.mpf(nu), mpmath.mpf(x)
+    shift = max(0, int(mpmath.ceil(lowest - nu)))
+    log_low = log_integral(nu + shift, x, steps_per_width, cutoff)
+    log_high = log_integral(nu + shift + 1, x, steps_per_width, cutoff)
+    low, high = mpmath.mpf(1), mpmath.exp(log_high - log_low)
+    for k in range(shift, 0, -1):
+        low, high = 2 * (nu + k) / x * low + high, low
+    return high / low, log_low + mpmath.log(low)
+
+
+def bessel_points(name):
+    rng = np.random.default_rng(1)
+    return {
+        "small order": (rng.uniform(-0.99, 5.0, 150), 10.0 ** rng.uniform(-12, 12, 150)),
+        "any order": (10.0 ** rng.uniform(-2, 4, 150), 10.0 ** rng.uniform(-12, 12, 150)),
+        "large order": (10.0 ** rng.uniform(4, 8, 100), 10.0 ** rng.uniform(-12, 12, 100)),
+        "either side of r = 40": (rng.uniform(-0.99, 50.0, 200), rng.uniform(0.01, 50.0, 200)),
+        "tiny argument": (rng.uniform(-0.99, 50.0, 50), 10.0 ** rng.uniform(-150, -12, 50)),
+        "order close to -1": (
+            10.0 ** rng.uniform(-12, -2, 50) - 1.0,
+            10.0 ** rng.uniform(-6, 3, 50),
+        ),
+    }[name]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "small order",
+        "any order",
+        "large order",
+        "either side of r = 40",
+        "tiny argument",
+        "order close to -1",
+    ],
+)
+def test_bessel(name):
+    nu, x = bessel_points(name)
+    ratios, logs = zip(*map(bessel_reference, nu, x), strict=True)
+    assert errors(bessel_ratio(nu, x), ratios).max() < TOLERANCE
+    assert errors(log_bessel_scaled(nu, x), logs, at_least_one).max() < TOLERANCE
+
+
+def test_bessel_reference():
+    for nu, x in [(-0.99, 1e-12), (0.3, 30.0), (2.5, 1e12), (1e4, 1e3), (1e8, 1e12), (1e8, 1e-12)]:
+        ratio, log = bessel_reference(nu, x)
+        with mpmath.workdps(DIGITS + 20):
+            finer = bessel_reference(nu, x, steps_per_width=3, cutoff=1e-40, lowest=20)
+        assert abs(ratio / finer[0] - 1) < 1e-17
+        assert abs(log - finer[1]) / at_least_one(log) < 1e-17
+    for nu, x in [(-0.99, 1e-3), (0.3, 30.0), (7.0, 500.0), (200.0, 10.0)]:
+        ratio, log = bessel_reference(nu, x)
+        low, high = mpmath.besseli(nu, x), mpmath.besseli(mpmath.mpf(nu) + 1, x)
+        assert abs(ratio / (high / low) - 1) < 1e-17
+        assert abs(log - (mpmath.log(low) - x)) < 1e-17
+
+
+def test_bessel_of_half_orders():
+    x = np.logspace(-12, 12, 500)
+    common = 0.5 * np.log(2.0 / (np.pi * x)) - np.log(2.0)
+    cosh, sinh = common + np.log1p(np.exp(-2.0 * x)), common + np.log(-np.expm1(-2.0 * x))
+    np.testing.assert_allclose(bessel_ratio(-0.5, x), np.tanh(x), rtol=TOLERANCE)
+    np.testing.assert_allclose(log_bessel_scaled(-0.5, x), cosh, rtol=TOLERANCE, atol=TOLERANCE)
+    np.testing.assert_allclose(log_bessel_scaled(0.5, x), sinh, rtol=TOLERANCE, atol=TOLERANCE)
+
+
+def test_bessel_recurrences():
+    nu = np.concatenate((np.linspace(0.01, 80.0, 60), np.logspace(2, 6, 20)))[:, None]
+    x = np.logspace(-6, 6, 100)
+    ratio = bessel_ratio(nu, x)
+    np.testing.assert_allclose(1.0 / bessel_ratio(nu - 1.0, x), 2.0 * nu / x + ratio, rtol=1e-12)
+    low, high = log_bessel_scaled(nu, x), log_bessel_scaled(nu + 1.0, x)
+    assert (abs(high - low - np.log(ratio)) < TOLERANCE * np.maximum(1.0, abs(low))).all()
+
+
+@np.errstate(all="ignore")
+def test_bessel_limits():
+    nu = np.array([-0.5, 0.0, 0.5, 100.0])
+    np.testing.assert_array_equal(bessel_ratio(nu, 0.0), 0.0)
+    np.testing.assert_array_equal(log_bessel_scaled(nu, 0.0), [np.inf, 0.0, -np.inf, -np.inf])
+    for function in (bessel_ratio, log_bessel_scaled):
+        assert np.isnan(
+            function([-1.0, -2.5, 1.0, np.nan, 1.0], [1.0, 1.0, -1.0, 1.0, np.nan])
+        ).all()
+
+
+# All of them.
+
+
+@pytest.mark.parametrize("name", ["digamma", "trigamma", "bessel_ratio", "log_bessel_scaled"])
+def test_ufunc(name):
+    scalar, ufunc = getattr(special, f"_{name}"), getattr(special, name)
+    rows, columns = np.array([[0.5], [3.0], [70.0]]), np.array([0.1, 1.0, 8.0, 300.0])
+    if ufunc.nin == 1:
+        values, expected = ufunc(rows * columns), np.vectorize(scalar)(rows * columns)
+        assert ufunc(3) == ufunc(np.float32(3.0)) == scalar(3.0)
+    else:
+        values, expected = ufunc(rows, columns), np.vectorize(scalar)(rows, columns)
+        assert ufunc(3, 2) == ufunc(np.float32(3.0), 2.0) == scalar(3.0, 2.0)
+    assert values.dtype == np.float64
+    np.testing.assert_array_equal(values, expected)
+
+
+def test_no_floating_point_warnings():
+    x = np.logspace(-150, 150, 301)
+    with np.errstate(all="raise", under="ignore"):
+        for values in (digamma(x), trigamma(x), bessel_ratio(x[:, None], x)):
+            assert np.isfinite(values).all()
+        assert np.isfinite(log_bessel_scaled(np.logspace(-12, 8, 21)[:, None], x)).all()
