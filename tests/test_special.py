@@ -7,7 +7,8 @@ from temporalnmf.kernels.special import bessel_ratio, digamma, log_bessel_scaled
 
 DIGITS = 40
 DIGAMMA_ZERO = 1.4616321449683623
-TOLERANCE = 1e-12
+RATIO_ERROR = 2e-15
+LOG_ERROR = 5e-14
 
 
 @pytest.fixture(autouse=True)
@@ -136,8 +137,8 @@ def bessel_points(name):
 def test_bessel(name):
     nu, x = bessel_points(name)
     ratios, logs = zip(*map(bessel_reference, nu, x), strict=True)
-    assert errors(bessel_ratio(nu, x), ratios).max() < TOLERANCE
-    assert errors(log_bessel_scaled(nu, x), logs, at_least_one).max() < TOLERANCE
+    assert errors(bessel_ratio(nu, x), ratios).max() < RATIO_ERROR
+    assert errors(log_bessel_scaled(nu, x), logs, at_least_one).max() < LOG_ERROR
 
 
 def test_bessel_reference():
@@ -158,18 +159,20 @@ def test_bessel_of_half_orders():
     x = np.logspace(-12, 12, 500)
     common = 0.5 * np.log(2.0 / (np.pi * x)) - np.log(2.0)
     cosh, sinh = common + np.log1p(np.exp(-2.0 * x)), common + np.log(-np.expm1(-2.0 * x))
-    np.testing.assert_allclose(bessel_ratio(-0.5, x), np.tanh(x), rtol=TOLERANCE)
-    np.testing.assert_allclose(log_bessel_scaled(-0.5, x), cosh, rtol=TOLERANCE, atol=TOLERANCE)
-    np.testing.assert_allclose(log_bessel_scaled(0.5, x), sinh, rtol=TOLERANCE, atol=TOLERANCE)
+    np.testing.assert_allclose(bessel_ratio(-0.5, x), np.tanh(x), rtol=RATIO_ERROR)
+    np.testing.assert_allclose(log_bessel_scaled(-0.5, x), cosh, rtol=LOG_ERROR, atol=LOG_ERROR)
+    np.testing.assert_allclose(log_bessel_scaled(0.5, x), sinh, rtol=LOG_ERROR, atol=LOG_ERROR)
 
 
 def test_bessel_recurrences():
     nu = np.concatenate((np.linspace(0.01, 80.0, 60), np.logspace(2, 6, 20)))[:, None]
     x = np.logspace(-6, 6, 100)
     ratio = bessel_ratio(nu, x)
-    np.testing.assert_allclose(1.0 / bessel_ratio(nu - 1.0, x), 2.0 * nu / x + ratio, rtol=1e-12)
+    np.testing.assert_allclose(
+        1.0 / bessel_ratio(nu - 1.0, x), 2.0 * nu / x + ratio, rtol=2.0 * RATIO_ERROR
+    )
     low, high = log_bessel_scaled(nu, x), log_bessel_scaled(nu + 1.0, x)
-    assert (abs(high - low - np.log(ratio)) < TOLERANCE * np.maximum(1.0, abs(low))).all()
+    assert (abs(high - low - np.log(ratio)) < 2.0 * LOG_ERROR * np.maximum(1.0, abs(low))).all()
 
 
 @np.errstate(all="ignore")
@@ -201,7 +204,7 @@ def test_ufunc(name):
 
 
 def test_no_floating_point_warnings():
-    x = np.logspace(-150, 150, 301)
+    x = np.logspace(-150, 300, 451)
     with np.errstate(all="raise", under="ignore"):
         for values in (digamma(x), trigamma(x), bessel_ratio(x[:, None], x)):
             assert np.isfinite(values).all()

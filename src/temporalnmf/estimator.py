@@ -49,8 +49,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Scale on which the posterior mode is taken. "log" is well-posed for every
         hyper-parameter; "linear" is the paper's.
     solver : {"mm"}, default="mm"
-    max_iter : int, default=500
-    tol : float, default=1e-6
+    max_iter : int, default=1000
+    tol : float, default=1e-5
         Stop when the objective's relative decrease falls below it.
     n_init : int, default=1
         Number of random starts; the best is kept.
@@ -110,8 +110,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         likelihood: str | Likelihood = "poisson",
         map_scale: str = "log",
         solver: str = "mm",
-        max_iter: int = 500,
-        tol: float = 1e-6,
+        max_iter: int = 1000,
+        tol: float = 1e-5,
         n_init: int = 1,
         init: str | tuple[Any, Any] = "random",
         smoothing: float = 0.1,

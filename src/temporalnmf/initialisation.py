@@ -36,9 +36,7 @@ def start_factors(
             f"init={init!r} is not known. Choose 'random', 'nndsvda' or give a pair "
             f"(components, activations)."
         )
-    if problem.smoothing == 0.0:
-        # A feature without any observed count has weight zero from the start (see W2).
-        W = np.where(problem.observations.counted[:, None], W, 0.0)
+    W = np.where(problem.active[:, None], W, 0.0)
     mass = W.sum(axis=0)
     return np.array(W / mass, order=problem.observations.order), np.array(H * mass[:, None])
 

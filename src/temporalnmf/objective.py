@@ -24,9 +24,22 @@ class Problem:
     scale: Scale = "log"
     smoothing: float = 0.0
 
+    @property
+    def active(self) -> Array:
+        """Features that get weight in W, bool (F,); the others stay at exactly zero (W2).
+
+        Without smoothing a feature without any observed count would get there anyway, and has to
+        start there for the descent. A feature that was never observed stays out even with
+        smoothing: mass put on it costs nothing, so a prior that is not scale-free could let H
+        grow without end.
+        """
+        observations = self.observations
+        return observations.seen if self.smoothing else observations.counted
+
     def parts(self, W: Array, H: Array, aux: Aux) -> dict[str, float]:
         """The terms of the objective by name."""
-        smoothing = 0.0 if self.smoothing == 0.0 else -self.smoothing * np.log(W).sum()  # (W3)
+        # (W3); weights of exactly zero belong to features that play no part.
+        smoothing = -self.smoothing * np.log(W[W > 0.0]).sum() if self.smoothing else 0.0
         return {
             "likelihood": self.observations.value(W, H),
             "chain": self.chain.value(H, aux, self.scale),

@@ -22,45 +22,79 @@ from .floor import FLOOR
 BLOCK = 1024
 
 
+# Loops run over slices from zero: an index that might be negative would keep them scalar.
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
-def _rates(W, H, n, start, lam):
+def _add_scaled(x, factor, out):
+    for i in range(out.size):
+        out[i] += factor * x[i]
+
+
+# Re-association only lets the compiler keep several partial sums; their order stays fixed.
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+def _dot(x, y):
+    total = 0.0
+    for i in range(y.size):
+        total += x[i] * y[i]
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _rates(W, H, n, block, lam):
     """λ of one block of features at step n, floored."""
     lam[:] = 0.0
     for k in range(H.shape[0]):
-        h = H[k, n]
-        for i in range(lam.size):
-            lam[i] += W[start + i, k] * h
+        _add_scaled(W[block, k], H[k, n], lam)
     for i in range(lam.size):
         lam[i] = max(lam[i], FLOOR)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _ratios(power, V, M, n, start, lam, a, b):
-    """The two ratios of one block at step n; b is left alone where it is the same for all."""
+def _ratios(power, v, m, lam, a, b):
+    """The two ratios of one block at one step; `m` has one element where features share it."""
     if power == 1:
         for i in range(lam.size):
-            a[i] = V[start + i, n] / lam[i]
-        if M.shape[0] > 1:
-            for i in range(lam.size):
-                b[i] = M[start + i, n]
-        return
-    for i in range(lam.size):
-        a[i] = V[start + i, n] / (lam[i] * lam[i])
-    if M.shape[0] > 1:
-        for i in range(lam.size):
-            b[i] = M[start + i, n] / lam[i]
+            a[i] = v[i] / lam[i]
+        if m.size == lam.size:
+            b[:] = m
     else:
         for i in range(lam.size):
-            b[i] = M[0, n] / lam[i]
+            a[i] = v[i] / (lam[i] * lam[i])
+        if m.size == lam.size:
+            for i in range(lam.size):
+                b[i] = m[i] / lam[i]
+        else:
+            for i in range(lam.size):
+                b[i] = m[0] / lam[i]
 
 
-# Re-association only lets the compiler use several partial sums; the order stays fixed.
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
-def _dot(W, k, start, x):
+@njit(cache=True, nogil=True, error_model="numpy")
+def _value(power, v, m, lam):
+    """Sum over one block at one step."""
     total = 0.0
-    for i in range(x.size):
-        total += W[start + i, k] * x[i]
+    for i in range(lam.size):
+        weight = m[i] if m.size == lam.size else m[0]
+        if power == 1:
+            total += weight * lam[i]
+            if v[i] > 0.0:
+                total -= v[i] * np.log(lam[i])
+        elif weight > 0.0:
+            total += v[i] / lam[i] + weight * np.log(lam[i])
     return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _block(start, F, M):
+    """A block of features, and the rows of M that go with it."""
+    block = slice(start, min(start + BLOCK, F))
+    return block, block if M.shape[0] > 1 else slice(0, 1)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _hidden(M, n):
+    """Whether step n is missing as a whole, and known to be."""
+    return M.shape[0] == 1 and M[0, n] == 0.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -73,22 +107,21 @@ def h_sums(power, V, M, W, H):
     shared = power == 1 and M.shape[0] == 1
     buffers = np.empty((3, BLOCK))
     for start in range(0, F, BLOCK):
-        size = min(BLOCK, F - start)
+        block, rows = _block(start, F, M)
+        size = block.stop - start
         lam, a, b = buffers[0, :size], buffers[1, :size], buffers[2, :size]
         for n in range(N):
-            if M.shape[0] == 1 and M[0, n] == 0.0:
+            if _hidden(M, n):
                 continue
-            _rates(W, H, n, start, lam)
-            _ratios(power, V, M, n, start, lam, a, b)
+            _rates(W, H, n, block, lam)
+            _ratios(power, V[block, n], M[rows, n], lam, a, b)
             for k in range(K):
-                A[k, n] += _dot(W, k, start, a)
+                A[k, n] += _dot(W[block, k], a)
                 if not shared:
-                    B[k, n] += _dot(W, k, start, b)
+                    B[k, n] += _dot(W[block, k], b)
     if shared:
         for k in range(K):
-            mass = W[:, k].sum()
-            for n in range(N):
-                B[k, n] = mass * M[0, n]
+            B[k] = W[:, k].sum() * M[0]
     return A, B
 
 
@@ -102,24 +135,21 @@ def w_sums(power, V, M, W, H):
     B = np.zeros((K, 1 if shared else F)).T
     buffers = np.empty((3, BLOCK))
     for start in range(0, F, BLOCK):
-        size = min(BLOCK, F - start)
+        block, rows = _block(start, F, M)
+        size = block.stop - start
         lam, a, b = buffers[0, :size], buffers[1, :size], buffers[2, :size]
         for n in range(N):
-            if M.shape[0] == 1 and M[0, n] == 0.0:
+            if _hidden(M, n):
                 continue
-            _rates(W, H, n, start, lam)
-            _ratios(power, V, M, n, start, lam, a, b)
+            _rates(W, H, n, block, lam)
+            _ratios(power, V[block, n], M[rows, n], lam, a, b)
             for k in range(K):
-                h = H[k, n]
-                for i in range(size):
-                    A[start + i, k] += h * a[i]
+                _add_scaled(a, H[k, n], A[block, k])
                 if not shared:
-                    for i in range(size):
-                        B[start + i, k] += h * b[i]
+                    _add_scaled(b, H[k, n], B[block, k])
     if shared:
         for k in range(K):
-            for n in range(N):
-                B[0, k] += H[k, n] * M[0, n]
+            B[0, k] = np.sum(H[k] * M[0])
     return A, B
 
 
@@ -130,20 +160,10 @@ def value(power, V, M, W, H):
     total = 0.0
     rates = np.empty(BLOCK)
     for start in range(0, F, BLOCK):
-        lam = rates[: min(BLOCK, F - start)]
+        block, rows = _block(start, F, M)
+        lam = rates[: block.stop - start]
         for n in range(N):
-            if M.shape[0] == 1 and M[0, n] == 0.0:
-                continue
-            _rates(W, H, n, start, lam)
-            partial = 0.0
-            for i in range(lam.size):
-                m = M[start + i, n] if M.shape[0] > 1 else M[0, n]
-                v = V[start + i, n]
-                if power == 1:
-                    partial += m * lam[i]
-                    if v > 0.0:
-                        partial -= v * np.log(lam[i])
-                elif m > 0.0:
-                    partial += v / lam[i] + m * np.log(lam[i])
-            total += partial
+            if not _hidden(M, n):
+                _rates(W, H, n, block, lam)
+                total += _value(power, V[block, n], M[rows, n], lam)
     return total

@@ -19,9 +19,8 @@ class Observations:
         (F, N).
     order : {"C", "F"}
         Memory order of W that its kernels want.
-    counted : array of bool, (F,)
-        Features with any observed value above zero. The others get no weight in W unless
-        smoothing gives them some.
+    seen, counted : array of bool, (F,)
+        Features with any observed entry, and with any observed value above zero.
     level : float
         Mean total of a step per unit of exposure: what Σ_k h_kn has to reach on average.
     saturated : float
@@ -31,6 +30,7 @@ class Observations:
     order: ClassVar[Literal["C", "F"]]
     likelihood: Likelihood
     shape: tuple[int, int]
+    seen: Array
     counted: Array
     level: float
     saturated: float
@@ -38,6 +38,12 @@ class Observations:
     def _sums(self, kernel: str, W: Array, H: Array) -> Any:
         """Run one kernel on these data."""
         raise NotImplementedError
+
+    def _describe(self, totals: Array, exposed: Array) -> None:
+        """Set what is known of the features from their weighted totals and exposures, (F,)."""
+        self.seen = exposed > 0.0
+        self.counted = totals > 0.0
+        self.level = float((totals[self.seen] / exposed[self.seen]).sum())
 
     def h_statistics(self, W: Array, H: Array) -> Majorizer:
         """The majorizer (M) in H at the current (W, H), (K, N)."""
@@ -52,12 +58,6 @@ class Observations:
     def value(self, W: Array, H: Array) -> float:
         """−log p(V | WH) without the constants that the likelihood's docstring names."""
         return float(self._sums("value", W, H))
-
-
-def level(seen: Array, exposed: Array) -> float:
-    """Σ_f of the mean observed rate, from the weighted totals and exposures of each feature."""
-    exposed = np.broadcast_to(exposed, seen.shape)
-    return float((seen[exposed > 0.0] / exposed[exposed > 0.0]).sum())
 
 
 def observe(

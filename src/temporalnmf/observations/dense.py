@@ -8,7 +8,7 @@ import numpy as np
 
 from ..kernels import dense as kernels
 from ..likelihoods.base import Array, Likelihood
-from .base import Observations, level
+from .base import Observations
 
 
 class DenseObservations(Observations):
@@ -20,11 +20,12 @@ class DenseObservations(Observations):
         complete = bool(np.all(weights == 1.0)) and bool(np.all(exposure == 1.0))
         if not complete:
             X = np.where(weights > 0.0, X, 0.0)
-        seen = X if complete else weights * X
         self.likelihood = likelihood
         self.shape = (X.shape[1], X.shape[0])
-        self.counted = seen.any(axis=0)
-        self.level = level(seen.sum(axis=0), (weights * exposure[:, None]).sum(axis=0))
+        exposed = (weights * exposure[:, None]).sum(axis=0)
+        self._describe(
+            (X if complete else weights * X).sum(axis=0), np.broadcast_to(exposed, X.shape[1])
+        )
         self.saturated = likelihood.saturated(X, weights, exposure[:, None])
         values, totals = likelihood.weigh(X, weights, exposure[:, None]) if not complete else (X, weights * 1.0)
         self._V = np.asfortranarray(values.T)

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from ..kernels import sparse as kernels
 from ..likelihoods.base import Array, Likelihood
-from .base import Observations, level
+from .base import Observations
 
 
 class SparseObservations(Observations):
@@ -32,9 +32,10 @@ class SparseObservations(Observations):
         entry = np.repeat(np.arange(V.shape[0]), np.diff(V.indptr))
         weight = base[V.indices] + np.asarray(correction[entry, V.indices]).ravel()
         counts = np.where(weight > 0.0, V.data, 0.0)
-        seen = np.bincount(entry, counts * weight, minlength=V.shape[0])
-        self.counted = seen > 0.0
-        self.level = level(seen, base @ exposure + correction @ exposure)
+        totals = np.bincount(entry, counts * weight, minlength=V.shape[0])
+        exposed = base @ exposure + correction @ exposure
+        # Where corrections cancel the whole base, rounding may leave a trace of it.
+        self._describe(totals, np.where(exposed > 1e-12 * exposure.sum(), exposed, 0.0))
         self.saturated = likelihood.saturated(counts, weight, exposure[V.indices])
         values, _ = likelihood.weigh(counts, weight, exposure[V.indices])
         _, base = likelihood.weigh(base, base, exposure)

@@ -27,7 +27,7 @@ def w_step(problem: Problem, W: Array, H: Array) -> Array:
     """Minimise the bound in W over the simplex, (W1)–(W3)."""
     p, q, r = problem.observations.w_statistics(W, H)
     updated = np.array(W, order=problem.observations.order)
-    simplex_minimiser(p + problem.smoothing, q, r, updated)
+    simplex_minimiser(p + problem.smoothing * (W > 0.0), q, r, updated)
     return updated
 
 

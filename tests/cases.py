@@ -1,0 +1,134 @@
+"""Test cases made from the registry: registering a chain or likelihood enrols it in every test."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from temporalnmf import registry
+from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, NoChain, Rate, Shape
+from temporalnmf.likelihoods.base import Likelihood
+from temporalnmf.objective import Problem
+from temporalnmf.observations import observe
+
+SCALES = ("log", "linear")
+MASKS = ("none", "steps", "entries", "weights")
+STORAGES = ("dense", "csr", "sparse mask")
+
+# Hyper-parameters per chain: the first for both scales, the rest only well-posed on the log scale.
+_SETTINGS: dict[str, list[Any]] = {
+    "none": [NoChain()],
+    "gap": [GaP(1.7, 0.3), GaP(0.3, 0.05)],
+    "rate": [Rate(1.5, 1.3), Rate(0.7, 0.9)],
+    "hier_rate": [
+        HierRate(3.0, 2.0, 1.4, 1.1),
+        HierRate(3.0, 2.0, 1.4, 1.1, marginal=True),
+        HierRate(0.5, 0.6, 0.4, 0.3),
+    ],
+    "shape": [Shape(0.9, 0.8), Shape(0.2, 0.25)],
+    "hier_shape": [HierShape(1.6, 0.7), HierShape(0.4, 0.3)],
+    "bgar": [BGAR(4.0, 0.4, 0.6), BGAR(2.0, 0.2, 0.9)],
+}
+_BOTH_SCALES = {"hier_rate": 2}
+
+
+def chains(scale: str) -> list[Any]:
+    """Chains with hyper-parameters that the scale admits, every registered one among them."""
+    cases = []
+    for name in registry.CHAINS:
+        settings = _SETTINGS[name]
+        cases += settings if scale == "log" else settings[: _BOTH_SCALES.get(name, 1)]
+    return cases
+
+
+def likelihoods() -> list[Likelihood]:
+    return [registry.create(registry.LIKELIHOODS, name, "") for name in registry.LIKELIHOODS]
+
+
+class Case(NamedTuple):
+    """One kind of problem."""
+
+    likelihood: Likelihood
+    chain: Any
+    scale: str
+    mask: str
+    storage: str
+
+    def __str__(self) -> str:
+        params = ",".join(str(v) for v in self.chain.get_params().values())
+        return f"{self.likelihood.name}-{self.chain.name}({params})-{self.scale}-{self.mask}-{self.storage}"
+
+
+def all_cases() -> list[Case]:
+    """Every likelihood × chain × scale × mask × storage that exists."""
+    return [
+        Case(likelihood, chain, scale, mask, storage)
+        for likelihood, scale, mask, storage in product(likelihoods(), SCALES, MASKS, STORAGES)
+        for chain in chains(scale)
+        if storage == "dense" or likelihood.takes_zeros
+        if storage != "sparse mask" or mask in ("entries", "weights")
+    ]
+
+
+def random_data(
+    rng: np.random.Generator, likelihood: Likelihood, n_steps: int, n_features: int
+) -> np.ndarray:
+    """X (N, F) from a smooth two-component model; the second feature is all zeros if it may be."""
+    time = np.linspace(0.0, 1.0, n_steps)
+    H = 20.0 * np.column_stack([np.exp(-3.0 * (time - 0.3) ** 2), 0.2 + time])
+    W = rng.dirichlet(np.full(n_features, 0.7), size=2)
+    rates = H @ W + 0.05
+    if not likelihood.takes_zeros:
+        return rng.exponential(rates) + 1e-6
+    X = rng.poisson(rates).astype(float)
+    X[:, 1] = 0.0
+    return X
+
+
+def random_weights(rng: np.random.Generator, kind: str, shape: tuple[int, int]) -> np.ndarray:
+    """Weights (N, 1) or (N, F) of one kind; feature 0 is never observed under "entries"."""
+    n_steps = shape[0]
+    if kind == "none":
+        return np.ones((n_steps, 1))
+    if kind == "steps":
+        weights = np.ones((n_steps, 1))
+        weights[rng.choice(np.arange(1, n_steps - 1), size=2, replace=False)] = 0.0
+        return weights
+    weights = (rng.random(shape) < 0.7).astype(float)
+    if kind == "weights":
+        weights *= rng.uniform(0.2, 2.0, size=shape)
+    weights[0, 2] = weights[-1, 2] = 1.0
+    weights[:, 0] = 0.0
+    return weights
+
+
+def random_problem(
+    case: Case,
+    seed: int,
+    *,
+    n_steps: int = 9,
+    n_features: int = 7,
+    n_components: int = 3,
+    smoothing: float | None = None,
+    level: float = 10.0,
+) -> tuple[Problem, np.ndarray, np.ndarray]:
+    """A problem with a feasible start (W, H)."""
+    rng = np.random.default_rng(seed)
+    X = random_data(rng, case.likelihood, n_steps, n_features)
+    weights: Any = random_weights(rng, case.mask, X.shape)
+    exposure = rng.uniform(0.5, 2.0, size=n_steps)
+    if case.storage != "dense":
+        X = sparse.csr_array(X)
+    if case.storage == "sparse mask":
+        weights = sparse.csr_array(weights)
+    if smoothing is None:
+        smoothing = 0.0 if seed % 2 else 0.3
+    observations = observe(X, weights, exposure, case.likelihood)
+    problem = Problem(observations, case.chain, case.scale, smoothing)
+    W = rng.gamma(2.0, size=(n_features, n_components))
+    W[~problem.active] = 0.0
+    H = rng.gamma(0.8, level, size=(n_components, n_steps)) + 1e-3
+    return problem, np.array(W / W.sum(axis=0), order=observations.order), H

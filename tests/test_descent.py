@@ -1,0 +1,93 @@
+"""Every step of MM lowers the objective, and long runs end at stationary points."""
+
+import numpy as np
+import pytest
+from cases import all_cases, chains, likelihoods, random_problem, Case
+
+from temporalnmf.solvers.mm import h_step, w_step
+
+
+def _slack(problem, W, H, aux):
+    return 1e-10 * sum(abs(part) for part in problem.parts(W, H, aux).values())
+
+
+@pytest.mark.parametrize("case", all_cases(), ids=str)
+def test_no_step_increases_the_objective(case):
+    for seed in range(4):
+        problem, W, H = random_problem(case, seed)
+        aux = problem.chain.auxiliary(H, problem.scale)
+        current = problem.objective(W, H, aux)
+        for _ in range(12):
+            slack = _slack(problem, W, H, aux)
+            W = w_step(problem, W, H)
+            after_w = problem.objective(W, H, aux)
+            assert after_w <= current + slack
+            aux = h_step(problem, W, H, aux)
+            after_h = problem.objective(W, H, aux)
+            assert after_h <= after_w + slack
+            assert np.isfinite(after_h)
+            current = after_h
+
+
+@pytest.mark.parametrize("case", all_cases(), ids=str)
+def test_components_stay_on_the_simplex_and_unseen_features_at_zero(case):
+    for smoothing in (0.0, 0.3):
+        problem, W, H = random_problem(case, seed=1, smoothing=smoothing)
+        for _ in range(3):
+            W = w_step(problem, W, H)
+        np.testing.assert_allclose(W.sum(axis=0), 1.0, rtol=1e-13)
+        unseen = [0] if case.mask in ("entries", "weights") else []
+        zeros = [1] if case.likelihood.takes_zeros and smoothing == 0.0 else []
+        expected = np.isin(np.arange(len(W)), unseen + zeros)
+        np.testing.assert_array_equal(np.all(W == 0.0, axis=1), expected)
+
+
+def _slope(function, x, step):
+    """Fourth-order central difference."""
+    return (
+        8.0 * (function(x + step) - function(x - step))
+        - (function(x + 2.0 * step) - function(x - 2.0 * step))
+    ) / (12.0 * step)
+
+
+STATIONARY = [
+    Case(likelihood, chain, scale, mask, "dense")
+    for likelihood in likelihoods()
+    for scale in ("log", "linear")
+    for chain in chains(scale)
+    for mask in ("none", "entries")
+]
+
+
+@pytest.mark.parametrize("case", STATIONARY, ids=str)
+def test_long_runs_end_where_the_gradient_vanishes(case):
+    problem, W, H = random_problem(
+        case, seed=2, n_steps=6, n_features=5, n_components=1, smoothing=0.3
+    )
+    aux = problem.chain.auxiliary(H, problem.scale)
+    for _ in range(3000):
+        before = H.copy(), W
+        W = w_step(problem, W, H)
+        aux = h_step(problem, W, H, aux)
+        if np.allclose(H, before[0], rtol=1e-13, atol=0) and np.allclose(W, before[1], rtol=1e-13):
+            break
+    scale = sum(abs(part) for part in problem.parts(W, H, aux).values())
+
+    interior = H > 1e-20  # a linear-scale chain may have slid to the floor, where no slope is zero
+    for k, n in np.argwhere(interior):
+
+        def moved_h(u, k=k, n=n):
+            trial = H.copy()
+            trial[k, n] *= np.exp(u)
+            return problem.objective(W, trial)
+
+        assert abs(_slope(moved_h, 0.0, 1e-3)) < 2e-7 * scale
+
+    def moved_w(t, f):
+        # Multiply one weight and renormalise: a direction inside the simplex.
+        trial = W.copy()
+        trial[f] *= np.exp(t)
+        return problem.objective(trial / trial.sum(axis=0), H)
+
+    for f in np.flatnonzero(problem.active):
+        assert abs(_slope(lambda t, f=f: moved_w(t, f), 0.0, 1e-3)) < 2e-7 * scale
