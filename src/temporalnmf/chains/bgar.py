@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import betaln, gammaln
 
-from ..kernels.roots import barrier_root
+from ..kernels.floor import FLOOR
+from ..kernels.roots import barrier_root, profile_root
 from ..likelihoods.base import Array, Majorizer
 from .base import Aux, Chain, Parameter, Scale, lost_power
 
@@ -117,6 +118,30 @@ class BGAR(Chain):
             x[:, steps] for x in (*total, lower, upper, g_lower, g_upper, H)
         )
         return barrier_root(p, q, r, c, d - c, g, gg, 0.0, 0.0, h)
+
+    def sweep(
+        self, H: Array, aux: Aux, majorizer: Majorizer, scale: Scale, *, held: int = 0
+    ) -> Aux:
+        """(B1)–(B3) given b, then h_n with the b on both of its sides minimised out (B5).
+
+        Given b, h_n can only move inside an interval whose width is that of the noise; where
+        activations are large against α/β this takes thousands of sweeps to get anywhere.
+        """
+        super().sweep(H, aux, majorizer, scale, held=held)
+        alpha, beta, gamma, eta = self._shapes()
+        lost = lost_power(scale)
+        # In a_n = b_n h_{n−1} both ends of a transition look alike, up to powers of h_{n−1}.
+        p, q, r = majorizer.p.copy(), majorizer.q + beta, majorizer.r
+        p[:, :1] += alpha - lost
+        p[:, :-1] -= alpha - 2.0 * lost
+        for turn in (0, 1):
+            steps = slice(held + turn, None, 2)
+            before, after = np.zeros_like(H), np.zeros_like(H)
+            before[:, 1:], after[:, :-1] = H[:, :-1], H[:, 1:]
+            columns = (x[:, steps] for x in (p, q, r, before, after))
+            moved = profile_root(*columns, beta, eta - lost, gamma - lost, H[:, steps])
+            H[:, steps] = np.maximum(moved, FLOOR)
+        return self.auxiliary(H, scale)
 
     def _estimate(self, name: str, H: Array, aux: Aux) -> Array:
         alpha, _, gamma, _ = self._shapes()

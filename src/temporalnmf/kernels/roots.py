@@ -107,6 +107,23 @@ def _barrier_equation(v, p, q, r, lower, width, g_lower, g_upper, g_far, gap):
     return value, slope
 
 
+@njit(cache=True, nogil=True, error_model="numpy")
+def _barrier_place(p, q, r, lower, width, g_lower, g_upper, g_far, gap, v):
+    """v of the root of `barrier_root`, searched from the given v."""
+    low, high, step = -_WIDEST, _WIDEST, 0.5
+    for _ in range(_MAX_STEPS):
+        value, slope = _barrier_equation(v, p, q, r, lower, width, g_lower, g_upper, g_far, gap)
+        if value > 0.0:
+            high = v
+        else:
+            low = v
+        step, last = _next_step(v, value, slope, low, high, step)
+        v += step
+        if last:
+            break
+    return v
+
+
 @vectorize(cache=True)
 def barrier_root(p, q, r, lower, width, g_lower, g_upper, g_far, gap, current):
     """(B1)–(B4): the root, on (lower, lower + width), of
@@ -119,22 +136,60 @@ def barrier_root(p, q, r, lower, width, g_lower, g_upper, g_far, gap, current):
     v = 0.0
     if t > 0.0 and t < width:
         v = math.log(t) - (math.log(width - t) if width < np.inf else 0.0)
-    low, high, step = -_WIDEST, _WIDEST, 0.5
-    for _ in range(_MAX_STEPS):
-        value, slope = _barrier_equation(
-            v, p, q, r, lower, width, g_lower, g_upper, g_far, gap
-        )
-        if value > 0.0:
-            high = v
-        else:
-            low = v
-        step, last = _next_step(v, value, slope, low, high, step)
-        v += step
-        if last:
-            break
+    v = _barrier_place(p, q, r, lower, width, g_lower, g_upper, g_far, gap, v)
     # Rounding can put a root that is close to an end on it, where the density is zero.
     h = max(lower + _place(v, width)[0], np.nextafter(lower, np.inf))
     return min(h, np.nextafter(lower + width, 0.0))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _shared_part(h, other, beta, g_kept, g_lost, v):
+    """(B5): T(h, o) = min over a of −g_kept log a − g_lost log((h−a)(o−a)) − βa, 0 < a < h, o.
+
+    Returns where the minimum is (for the next search), T, −∂T/∂h and ∂²T/∂h². A neighbour that
+    does not exist is given as zero.
+    """
+    if other == 0.0:
+        return v, 0.0, 0.0, 0.0
+    width, gap = min(h, other), abs(h - other)
+    v = _barrier_place(0.0, -beta, 0.0, 0.0, width, g_kept, g_lost, g_lost, gap, v)
+    a, _, rest = _place(v, width)
+    near = width * rest
+    to_h, to_other = (near, near + gap) if h <= other else (near + gap, near)
+    value = -g_kept * math.log(a) - g_lost * (math.log(to_h) + math.log(to_other)) - beta * a
+    bend_h, bend_other = g_lost / (to_h * to_h), g_lost / (to_other * to_other)
+    bend_a = g_kept / (a * a)
+    return v, value, g_lost / to_h, bend_h * (bend_a + bend_other) / (bend_a + bend_h + bend_other)
+
+
+@vectorize(cache=True)
+def profile_root(p, q, r, before, after, beta, g_kept, g_lost, current):
+    """(B5): minimiser of −p log h + q h + r/h + T(h, before) + T(h, after) near the current h.
+
+    The sum is not known to have a single valley, so the result is only taken if it is lower.
+    """
+    u = math.log(current)
+    v, w = 0.0, 0.0
+    low, high, step = -_WIDEST, _WIDEST, 0.5
+    start, value = np.inf, 0.0
+    for _ in range(_MAX_STEPS):
+        h = math.exp(u)
+        v, first, pull_first, bend_first = _shared_part(h, before, beta, g_kept, g_lost, v)
+        w, second, pull_second, bend_second = _shared_part(h, after, beta, g_kept, g_lost, w)
+        value = first + second - p * u + q * h + r / h
+        if start == np.inf:
+            start = value
+        slope = h * (q - pull_first - pull_second) - p - r / h
+        if slope > 0.0:
+            high = u
+        else:
+            low = u
+        curvature = slope + p + 2.0 * r / h + h * h * (bend_first + bend_second)
+        step, last = _next_step(u, slope, curvature, low, high, step)
+        if last:
+            break
+        u += step
+    return math.exp(u + step) if value <= start else current
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
