@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -14,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from . import registry
-from .chains.base import Chain
+from .chains.base import Chain, Point, Scale
 from .forecasting import Forecast
 from .initialisation import start_activations, start_factors
 from .kernels.floor import FLOOR
@@ -82,6 +83,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     converged_ : bool
     n_iter_ : int
     objective_ : float
+        The objective at the result; below the end of `history_`, since the activations are
+        solved once more at the final components.
     reconstruction_err_ : float
         Divergence (Kullback–Leibler or Itakura–Saito) of the observed entries from the fit.
     n_features_in_, feature_names_in_
@@ -108,14 +111,14 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         *,
         chain: str | Chain = "rate",
         likelihood: str | Likelihood = "poisson",
-        map_scale: str = "log",
+        map_scale: Scale = "log",
         solver: str = "mm",
         max_iter: int = 1000,
         tol: float = 1e-5,
         n_init: int = 1,
         init: str | tuple[Any, Any] = "random",
         smoothing: float = 0.1,
-        point: str = "mean",
+        point: Point = "mean",
         warm_start: bool = False,
         callback: Callback | None = None,
         random_state: Any = None,
@@ -255,7 +258,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             raise ValueError("held_out leaves nothing to score: no observed entry of X is in it.")
         H = self._infer(known, continue_chain=continue_chain)
         total, weight_sum = 0.0, 0.0
-        for n in np.flatnonzero(scored.observed):
+        for n in map(int, np.flatnonzero(scored.observed)):
             x, weight = scored.row(n)
             seen = weight > 0.0
             rate = scored.exposure[n] * (H[:, n] @ self.components_[:, seen])
@@ -263,7 +266,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             weight_sum += float(weight.sum())
         return total / weight_sum
 
-    def forecast(self, steps: int, *, exposure: Any = None, point: str | None = None) -> Forecast:
+    def forecast(self, steps: int, *, exposure: Any = None, point: Point | None = None) -> Forecast:
         """Point forecast of the steps after the last fitted one.
 
         Parameters
@@ -317,7 +320,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             ("tol", Real, 0), ("smoothing", Real, 0),
         ):  # fmt: skip
             value = getattr(self, name)
-            if not isinstance(value, kind) or not value >= least or value == np.inf:
+            if not isinstance(value, kind) or not least <= float(value) < np.inf:
                 what = "whole number" if kind is Integral else "number"
                 raise ValueError(f"{name}={value!r}: expected a {what} of at least {least}.")
 
@@ -338,18 +341,21 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         chain.check(self.map_scale)
         problem = Problem(observations, chain, self.map_scale, float(self.smoothing))
         best = self._best_start(problem, series, kept)
+        # The last word on H is the same problem that `transform` solves.
+        problem = replace(problem, chain=best.chain)
+        final = self._solve_activations(problem, best.W, best.H)
         self.components_ = np.ascontiguousarray(best.W.T)
         self.chain_ = best.chain
         self.history_ = np.array(best.monitor.history)
         self.stop_reason_ = best.monitor.reason
         self.converged_ = best.monitor.converged
         self.n_iter_ = len(self.history_)
-        self.objective_ = float(self.history_[-1])
+        self.objective_ = problem.objective(best.W, final)
         self.reconstruction_err_ = max(
-            observations.value(best.W, best.H) - observations.saturated, 0.0
+            observations.value(best.W, final) - observations.saturated, 0.0
         )
-        self.activations_ = np.ascontiguousarray(self._fill(series, kept, best.H).T)
-        self._warn(best)
+        self.activations_ = np.ascontiguousarray(self._fill(series, kept, final).T)
+        self._warn(best.monitor, final)
 
     def _check_size(self, series: Series) -> None:
         n_steps, n_features = series.X.shape
@@ -399,9 +405,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         if not series.observed.any():
             if not continue_chain:
                 raise ValueError("X has no observed entry: there is nothing to infer from.")
-            return chain.forecast(
-                self.activations_[-1], series.n_steps, self.point, self.map_scale
-            )
+            return chain.forecast(self.activations_[-1], series.n_steps, self.point, self.map_scale)
         kept = self._fitted_steps(series, chain)
         if last is not None:
             kept = np.arange(kept[-1] + 1)  # the anchor stands before the first step
@@ -412,10 +416,14 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             used, H, held = _anchored(used), np.column_stack([last, H]), 1
         observations = observe(used.X, used.weights, used.exposure, self._likelihood())
         problem = Problem(observations, chain, self.map_scale)
-        monitor = Monitor(_INFERENCE_ITERATIONS, min(self.tol, _INFERENCE_TOL))
+        H = self._solve_activations(problem, W, H, held=held)
+        return self._fill(series, kept, H[:, held:])
+
+    def _solve_activations(self, problem: Problem, W: Array, H: Array, *, held: int = 0) -> Array:
+        """H (K, N) at fixed W, solved more tightly than a fit since it is cheap."""
+        monitor = Monitor(self.max_iter, _INFERENCE_TOL * self.tol)
         solver = registry.create(registry.SOLVERS, self.solver, "solver")
-        result = solver.solve(problem, W, H, monitor, fixed_W=True, held=held)
-        return self._fill(series, kept, result.H[:, held:])
+        return solver.solve(problem, W, H, monitor, fixed_W=True, held=held).H
 
     def _fill(self, series: Series, kept: Array, H: Array) -> Array:
         """Activations (K, N) of all steps from those that were fitted."""
@@ -430,16 +438,16 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         )
         return filled
 
-    def _warn(self, best: FitResult) -> None:
-        if not best.monitor.converged and best.monitor.reason.startswith("max_iter"):
+    def _warn(self, monitor: Monitor, H: Array) -> None:
+        if not monitor.converged and monitor.reason.startswith("max_iter"):
             warnings.warn(
-                f"The fit did not converge: {best.monitor.reason}. Increase max_iter, or accept a "
+                f"The fit did not converge: {monitor.reason}. Increase max_iter, or accept a "
                 f"larger tol (now {self.tol:g}).",
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        if self.map_scale == "linear" and np.any(best.H <= FLOOR):
-            where = np.flatnonzero(np.any(best.H <= FLOOR, axis=1)).tolist()
+        if self.map_scale == "linear" and np.any(H <= FLOOR):
+            where = np.flatnonzero(np.any(H <= FLOOR, axis=1)).tolist()
             warnings.warn(
                 f"Activations of component(s) {where} reached the floor {FLOOR:g}: on the linear "
                 f"scale this objective can be lowered without end there, and the result depends "
@@ -449,9 +457,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             )
 
 
-# Activations at fixed components are cheap and often compared, so they are solved more tightly.
-_INFERENCE_ITERATIONS = 5000
-_INFERENCE_TOL = 1e-9
+# Share of `tol` to which activations are solved at fixed components.
+_INFERENCE_TOL = 1e-1
 
 
 def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:

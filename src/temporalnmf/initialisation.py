@@ -44,11 +44,8 @@ def start_factors(
 def start_activations(series: Series, n_components: int) -> Array:
     """H (K, N) that shares the observed total of each step equally, gaps interpolated."""
     steps = np.flatnonzero(series.observed)
-    totals = []
-    for n in steps:
-        x, weight = series.row(n)
-        totals.append(x[weight > 0.0].sum() / series.exposure[n])
-    totals = np.asarray(totals)
+    rows = (series.row(int(n)) for n in steps)
+    totals = np.array([x[weight > 0.0].sum() for x, weight in rows]) / series.exposure[steps]
     # A step of zeros would start, and stay, at zero.
     totals = np.maximum(totals, 1e-3 * max(totals.mean(), 1e-3))
     level = np.interp(np.arange(series.n_steps), steps, totals)

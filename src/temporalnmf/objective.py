@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .chains.base import Aux, Chain, Scale
+from .chains.base import Chain, Scale
 from .likelihoods.base import Array
 from .observations.base import Observations
 
@@ -36,7 +36,7 @@ class Problem:
         observations = self.observations
         return observations.seen if self.smoothing else observations.counted
 
-    def parts(self, W: Array, H: Array, aux: Aux) -> dict[str, float]:
+    def parts(self, W: Array, H: Array, aux: Array) -> dict[str, float]:
         """The terms of the objective by name."""
         # (W3); weights of exactly zero belong to features that play no part.
         smoothing = -self.smoothing * np.log(W[W > 0.0]).sum() if self.smoothing else 0.0
@@ -46,7 +46,7 @@ class Problem:
             "smoothing": float(smoothing),
         }
 
-    def objective(self, W: Array, H: Array, aux: Aux = None) -> float:
+    def objective(self, W: Array, H: Array, aux: Array | None = None) -> float:
         """−log p(V | WH) − log p(H) − s Σ log w; `aux` is made from H where it is not given."""
         if aux is None:
             aux = self.chain.auxiliary(H, self.scale)

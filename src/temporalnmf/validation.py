@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +32,7 @@ class Series:
     def observed(self) -> Array:
         """Steps with any observed entry, bool (N,)."""
         if sparse.issparse(self.weights):
-            return np.asarray(self.weights.sum(axis=1)).ravel() > 0.0
+            return np.asarray(np.ravel(self.weights.sum(axis=1)) > 0.0)
         return np.asarray(self.weights > 0.0).any(axis=1)
 
     def take(self, steps: Array) -> Series:
@@ -159,7 +160,9 @@ def _check_dense(X: Array, weights: Any, likelihood: Likelihood, user_X: Any, na
         weights = np.where(missing, 0.0, weights)
     seen = np.broadcast_to(weights > 0, X.shape)
     # One pass each: NaN was taken out above, hidden entries may hold anything.
-    _refuse(np.isinf(X) & seen, X, user_X, "X has an infinite value", "replace it, or set it to NaN")
+    _refuse(
+        np.isinf(X) & seen, X, user_X, "X has an infinite value", "replace it, or set it to NaN"
+    )
     _refuse(
         (X < 0) & seen, X, user_X, f"Negative values in data passed to {name}: X has one",
         "the model is for non-negative data; set wrong entries to NaN",
@@ -230,7 +233,7 @@ def _check_exposure(exposure: Any, n_steps: int) -> Array:
 
 
 def check_start(
-    init: tuple[Any, Any], n_components: int, n_steps: int, n_features: int
+    init: Sequence[Any], n_components: int, n_steps: int, n_features: int
 ) -> tuple[Array, Array]:
     """Given starting values: components (K, F) and activations (N, K), positive."""
     if len(init) != 2:

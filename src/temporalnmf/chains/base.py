@@ -15,7 +15,6 @@ from ..likelihoods.base import Array, Majorizer
 Scale = Literal["log", "linear"]
 Point = Literal["mean", "mode"]
 Parameter = float | Array | str
-Aux = Array | None
 
 
 def lost_power(scale: Scale) -> float:
@@ -41,11 +40,14 @@ class Chain(BaseEstimator):
     coupled : bool
         Whether, given the auxiliary variables, neighbouring steps still appear in each other's
         updates, so that odd and even steps take turns.
+    sweeps : int
+        How many sweeps over H one pass over the data is worth.
     """
 
     name: ClassVar[str]
     dynamic: ClassVar[bool] = True
     coupled: ClassVar[bool] = False
+    sweeps: ClassVar[int] = 1
 
     # Hyper-parameters that `resolve` was asked to learn.
     _learned: tuple[str, ...] = ()
@@ -109,25 +111,25 @@ class Chain(BaseEstimator):
     def check(self, scale: Scale) -> None:
         """Raise where the posterior mode on this scale does not exist, with the values."""
 
-    def auxiliary(self, H: Array, scale: Scale) -> Aux:
-        """Auxiliary variables (K, N−1) that are optimal for H, or None."""
-        return None
+    def auxiliary(self, H: Array, scale: Scale) -> Array:
+        """Auxiliary variables that are optimal for H: (K, N−1), or empty where there are none."""
+        return np.empty((len(H), 0))
 
-    def value(self, H: Array, aux: Aux, scale: Scale) -> float:
+    def value(self, H: Array, aux: Array, scale: Scale) -> float:
         """−log p(H, aux) on the scale, normalising constants included."""
         raise NotImplementedError
 
-    def terms(self, H: Array, aux: Aux, scale: Scale) -> Majorizer:
+    def terms(self, H: Array, aux: Array, scale: Scale) -> Majorizer:
         """What the chain adds to (p, q, r) of every step, neighbours held fixed."""
         raise NotImplementedError
 
-    def minimise(self, H: Array, aux: Aux, total: Majorizer, steps: slice, scale: Scale) -> Array:
+    def minimise(self, H: Array, aux: Array, total: Majorizer, steps: slice, scale: Scale) -> Array:
         """Minimisers over h_n for the given steps, likelihood and chain together."""
         return quadratic_root(total.p[:, steps], total.q[:, steps], total.r[:, steps], H[:, steps])
 
     def sweep(
-        self, H: Array, aux: Aux, majorizer: Majorizer, scale: Scale, *, held: int = 0
-    ) -> Aux:
+        self, H: Array, aux: Array, majorizer: Majorizer, scale: Scale, *, held: int = 0
+    ) -> Array:
         """Update H in place, then the auxiliary variables; never increases majorizer + value.
 
         The first `held` steps stay as they are.
@@ -144,14 +146,14 @@ class Chain(BaseEstimator):
         """Whether a hyper-parameter was set to "learn"."""
         return bool(self._learned)
 
-    def learn(self, H: Array, aux: Aux) -> Self:
+    def learn(self, H: Array, aux: Array) -> Self:
         """A copy with the maximum-likelihood values of what was set to "learn"."""
         chain = copy.copy(self)
         for name in self._learned:
             setattr(chain, name, chain._estimate(name, H, aux))
         return chain
 
-    def _estimate(self, name: str, H: Array, aux: Aux) -> Array:
+    def _estimate(self, name: str, H: Array, aux: Array) -> Array:
         """Closed-form estimate (K,) of one hyper-parameter."""
         raise NotImplementedError
 
@@ -183,7 +185,9 @@ class Chain(BaseEstimator):
         for _ in range(steps):
             here = path[-1]
             path.append(
-                self.conditional_mean(here) if point == "mean" else self.conditional_mode(here, scale)
+                self.conditional_mean(here)
+                if point == "mean"
+                else self.conditional_mode(here, scale)
             )
         return np.reshape(path[1:], (steps, len(path[0]))).T
 
@@ -198,4 +202,3 @@ class Chain(BaseEstimator):
 
 def _is_word(value: Any, word: str) -> bool:
     return isinstance(value, str) and value == word
-

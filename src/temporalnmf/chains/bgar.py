@@ -8,7 +8,7 @@ from scipy.special import betaln, gammaln
 from ..kernels.floor import FLOOR
 from ..kernels.roots import barrier_root, profile_root
 from ..likelihoods.base import Array, Majorizer
-from .base import Aux, Chain, Parameter, Scale, lost_power
+from .base import Chain, Parameter, Scale, lost_power
 
 
 class BGAR(Chain):
@@ -26,7 +26,7 @@ class BGAR(Chain):
         Shape of the stationary law: the spread of an activation over the long run is 1/√α.
     beta : float, array, "auto" or "learn", default="auto"
         Rate of the stationary law. "auto" matches its mean α/β to the level of the data.
-    rho : float or array, default=0.9
+    rho : float or array, default=0.99
         Correlation of neighbouring steps.
 
     Examples
@@ -41,7 +41,7 @@ class BGAR(Chain):
     coupled = True
 
     def __init__(
-        self, alpha: Parameter = 1.0, beta: Parameter = "auto", rho: Parameter = 0.9
+        self, alpha: Parameter = 1.0, beta: Parameter = "auto", rho: Parameter = 0.99
     ) -> None:
         self.alpha = alpha
         self.beta = beta
@@ -71,7 +71,7 @@ class BGAR(Chain):
         alpha, beta, rho = self._columns("alpha", "beta", "rho")
         return alpha, beta, alpha * (1.0 - rho), alpha * rho
 
-    def auxiliary(self, H: Array, scale: Scale) -> Aux:
+    def auxiliary(self, H: Array, scale: Scale) -> Array:
         _, beta, gamma, eta = self._shapes()
         before, after = H[:, :-1], H[:, 1:]
         lost = lost_power(scale)
@@ -83,11 +83,13 @@ class BGAR(Chain):
             eta - lost, gamma - lost, gamma - lost, gap, 0.5 * nearer,
         )  # fmt: skip
 
-    def value(self, H: Array, aux: Aux, scale: Scale) -> float:
+    def value(self, H: Array, aux: Array, scale: Scale) -> float:
         alpha, beta, gamma, eta = self._shapes()
         first, before, after = H[:, :1], H[:, :-1], H[:, 1:]
         lost = lost_power(scale)
-        start = gammaln(alpha) - alpha * np.log(beta) - (alpha - lost) * np.log(first) + beta * first
+        start = (
+            gammaln(alpha) - alpha * np.log(beta) - (alpha - lost) * np.log(first) + beta * first
+        )
         kept = betaln(eta, gamma) - (eta - lost) * np.log(aux) - (gamma - lost) * np.log1p(-aux)
         fresh = after - aux * before  # ε_n
         noise = (
@@ -95,7 +97,7 @@ class BGAR(Chain):
         )
         return float(np.sum(start) + np.sum(kept + noise))
 
-    def terms(self, H: Array, aux: Aux, scale: Scale) -> Majorizer:
+    def terms(self, H: Array, aux: Array, scale: Scale) -> Majorizer:
         """The linear terms; `minimise` adds the logarithms of (B1)–(B3)."""
         _, beta, _, _ = self._shapes()
         p, q, r = np.zeros((3, *H.shape))
@@ -103,7 +105,7 @@ class BGAR(Chain):
         q[:, :-1] -= beta * aux
         return Majorizer(p, q, r)
 
-    def minimise(self, H: Array, aux: Aux, total: Majorizer, steps: slice, scale: Scale) -> Array:
+    def minimise(self, H: Array, aux: Array, total: Majorizer, steps: slice, scale: Scale) -> Array:
         alpha, _, gamma, _ = self._shapes()
         lost = lost_power(scale)
         lower = np.zeros_like(H)
@@ -114,14 +116,12 @@ class BGAR(Chain):
         g_lower[:, :1] = alpha - lost
         g_upper = np.broadcast_to(gamma - lost, H.shape).copy()
         g_upper[:, -1:] = 0.0
-        p, q, r, c, d, g, gg, h = (
-            x[:, steps] for x in (*total, lower, upper, g_lower, g_upper, H)
-        )
+        p, q, r, c, d, g, gg, h = (x[:, steps] for x in (*total, lower, upper, g_lower, g_upper, H))
         return barrier_root(p, q, r, c, d - c, g, gg, 0.0, 0.0, h)
 
     def sweep(
-        self, H: Array, aux: Aux, majorizer: Majorizer, scale: Scale, *, held: int = 0
-    ) -> Aux:
+        self, H: Array, aux: Array, majorizer: Majorizer, scale: Scale, *, held: int = 0
+    ) -> Array:
         """(B1)–(B3) given b, then h_n with the b on both of its sides minimised out (B5).
 
         Given b, h_n can only move inside an interval whose width is that of the noise; where
@@ -143,7 +143,7 @@ class BGAR(Chain):
             H[:, steps] = np.maximum(moved, FLOOR)
         return self.auxiliary(H, scale)
 
-    def _estimate(self, name: str, H: Array, aux: Aux) -> Array:
+    def _estimate(self, name: str, H: Array, aux: Array) -> Array:
         alpha, _, gamma, _ = self._shapes()
         fresh = H[:, 1:] - aux * H[:, :-1]
         power = alpha[:, 0] + fresh.shape[1] * gamma[:, 0]

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from ..likelihoods.base import Array, Majorizer
-from .base import Aux, Chain, Parameter, Scale, lost_power
+from .base import Chain, Parameter, Scale, lost_power
 
 
 class GaP(Chain):
@@ -44,17 +44,17 @@ class GaP(Chain):
         if isinstance(self.beta, str):
             self.beta = np.asarray(self.alpha)[()] / level
 
-    def value(self, H: Array, aux: Aux, scale: Scale) -> float:
+    def value(self, H: Array, aux: Array, scale: Scale) -> float:
         alpha, beta = self._columns("alpha", "beta")
         constant = gammaln(alpha) - alpha * np.log(beta)
         return float(np.sum(constant + beta * H - (alpha - lost_power(scale)) * np.log(H)))
 
-    def terms(self, H: Array, aux: Aux, scale: Scale) -> Majorizer:
+    def terms(self, H: Array, aux: Array, scale: Scale) -> Majorizer:
         alpha, beta = self._columns("alpha", "beta")
         zero = np.zeros_like(H)
         return Majorizer(p=zero + alpha - lost_power(scale), q=zero + beta, r=zero)
 
-    def _estimate(self, name: str, H: Array, aux: Aux) -> Array:
+    def _estimate(self, name: str, H: Array, aux: Array) -> Array:
         (alpha,) = self._columns("alpha")
         return alpha[:, 0] * H.shape[1] / H.sum(axis=1)
 

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import digamma, gammaln
 
 from ..likelihoods.base import Array, Majorizer
-from .base import Aux, Chain, Parameter, Point, Scale, lost_power
+from .base import Chain, Parameter, Point, Scale, lost_power
 
 
 class HierRate(Chain):
@@ -20,7 +20,7 @@ class HierRate(Chain):
 
     Parameters
     ----------
-    alpha_z, alpha_h : float or array, default=20.0
+    alpha_z, alpha_h : float or array, default=200.0
         Shapes. Larger is smoother: the step-to-step spread is about √(1/α_z + 1/α_h).
     beta_z : float, array, "auto" or "learn", default="auto"
         "auto" preserves the mean, β_z/β_h = (α_z−1)/α_h (for α_z ≤ 1, where no mean exists, the
@@ -39,12 +39,13 @@ class HierRate(Chain):
     """
 
     name = "hier_rate"
+    sweeps = 5  # cheap, and news travel one step per sweep
 
     def __init__(
         self,
-        alpha_z: Parameter = 20.0,
+        alpha_z: Parameter = 200.0,
         beta_z: Parameter = "auto",
-        alpha_h: Parameter = 20.0,
+        alpha_h: Parameter = 200.0,
         beta_h: Parameter = "auto",
         marginal: bool = False,
     ) -> None:
@@ -81,13 +82,13 @@ class HierRate(Chain):
                 f"alpha_h >= 1. Use map_scale='log', or a larger alpha_h."
             )
 
-    def auxiliary(self, H: Array, scale: Scale) -> Aux:
+    def auxiliary(self, H: Array, scale: Scale) -> Array:
         alpha_z, beta_z, alpha_h, beta_h = self._columns("alpha_z", "beta_z", "alpha_h", "beta_h")
         # (HR0): the mode of z, or its mean, which on the log scale are the same.
         power = alpha_z + alpha_h - (0.0 if self.marginal else lost_power(scale))
         return power / (beta_z * H[:, :-1] + beta_h * H[:, 1:])
 
-    def value(self, H: Array, aux: Aux, scale: Scale) -> float:
+    def value(self, H: Array, aux: Array, scale: Scale) -> float:
         alpha_z, beta_z, alpha_h, beta_h = self._columns("alpha_z", "beta_z", "alpha_h", "beta_h")
         before, after = H[:, :-1], H[:, 1:]
         lost = lost_power(scale)
@@ -106,7 +107,7 @@ class HierRate(Chain):
             rest = rate * aux - (power - lost) * np.log(aux)
         return float(np.sum(shared + rest))
 
-    def terms(self, H: Array, aux: Aux, scale: Scale) -> Majorizer:
+    def terms(self, H: Array, aux: Array, scale: Scale) -> Majorizer:
         alpha_z, beta_z, alpha_h, beta_h = self._columns("alpha_z", "beta_z", "alpha_h", "beta_h")
         p, q, r = np.zeros((3, *H.shape))
         p[:, 1:] += alpha_h - lost_power(scale)  # arriving at n
@@ -115,7 +116,7 @@ class HierRate(Chain):
         q[:, :-1] += beta_z * aux
         return Majorizer(p, q, r)
 
-    def _estimate(self, name: str, H: Array, aux: Aux) -> Array:
+    def _estimate(self, name: str, H: Array, aux: Array) -> Array:
         alpha = self._columns("alpha_z" if name == "beta_z" else "alpha_h")[0][:, 0]
         ends = H[:, :-1] if name == "beta_z" else H[:, 1:]
         return alpha / np.mean(ends * aux, axis=1)

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..kernels.special import bessel_ratio, log_bessel_scaled
 from ..likelihoods.base import Array, Majorizer
-from .base import Aux, Chain, Parameter, Scale, lost_power
+from .base import Chain, Parameter, Scale, lost_power
 
 
 class HierShape(Chain):
@@ -25,13 +25,13 @@ class HierShape(Chain):
     alpha : float or array, default=1.0
         Drift per step in units of 1/β.
     beta : float, array, "auto" or "learn", default="auto"
-        Larger is smoother: the relative step-to-step spread is √(2/(β h)). "auto" makes the drift
-        one fiftieth of the data's level per step.
+        Larger is smoother: the relative step-to-step spread is √(2/(β h)). "auto" makes
+        it one tenth at the level of the data; the drift is then α/200 of that level per step.
 
     Examples
     --------
     >>> HierShape(alpha=1.0).resolve(level=4.0, n_components=2).beta
-    25.0
+    100.0
     """
 
     name = "hier_shape"
@@ -45,14 +45,14 @@ class HierShape(Chain):
 
     def _fill_auto(self, level: float) -> None:
         if isinstance(self.beta, str):
-            self.beta = 50.0 * np.asarray(self.alpha)[()] / level
+            self.beta = 200.0 / level
 
-    def auxiliary(self, H: Array, scale: Scale) -> Aux:
+    def auxiliary(self, H: Array, scale: Scale) -> Array:
         alpha, beta = self._columns("alpha", "beta")
         x = 2.0 * beta * np.sqrt(H[:, :-1] * H[:, 1:])
         return 0.5 * x * bessel_ratio(alpha - 1.0, x)  # (HS0)
 
-    def value(self, H: Array, aux: Aux, scale: Scale) -> float:
+    def value(self, H: Array, aux: Array, scale: Scale) -> float:
         alpha, beta = self._columns("alpha", "beta")
         before, after = H[:, :-1], H[:, 1:]
         x = 2.0 * beta * np.sqrt(before * after)
@@ -67,7 +67,7 @@ class HierShape(Chain):
             )
         )
 
-    def terms(self, H: Array, aux: Aux, scale: Scale) -> Majorizer:
+    def terms(self, H: Array, aux: Array, scale: Scale) -> Majorizer:
         alpha, beta = self._columns("alpha", "beta")
         p, q, r = np.zeros((3, *H.shape))
         p[:, 1:] += alpha - lost_power(scale) + aux  # arriving at n
@@ -76,7 +76,7 @@ class HierShape(Chain):
         q[:, :-1] += beta
         return Majorizer(p, q, r)
 
-    def _estimate(self, name: str, H: Array, aux: Aux) -> Array:
+    def _estimate(self, name: str, H: Array, aux: Array) -> Array:
         (alpha,) = self._columns("alpha")
         return (alpha + 2.0 * aux).sum(axis=1) / (H[:, :-1] + H[:, 1:]).sum(axis=1)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..likelihoods.base import Array, Majorizer
-from .base import Aux, Chain, Scale
+from .base import Chain, Scale
 
 
 class NoChain(Chain):
@@ -24,9 +24,9 @@ class NoChain(Chain):
     name = "none"
     dynamic = False
 
-    def value(self, H: Array, aux: Aux, scale: Scale) -> float:
+    def value(self, H: Array, aux: Array, scale: Scale) -> float:
         return 0.0
 
-    def terms(self, H: Array, aux: Aux, scale: Scale) -> Majorizer:
+    def terms(self, H: Array, aux: Array, scale: Scale) -> Majorizer:
         zero = np.zeros_like(H)
         return Majorizer(zero, zero, zero)

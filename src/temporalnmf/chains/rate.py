@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from ..likelihoods.base import Array, Majorizer
-from .base import Aux, Chain, Parameter, Scale, lost_power
+from .base import Chain, Parameter, Scale, lost_power
 
 
 class Rate(Chain):
@@ -20,7 +20,7 @@ class Rate(Chain):
 
     Parameters
     ----------
-    alpha : float or array, default=10.0
+    alpha : float or array, default=100.0
         Shape. Larger is smoother: the step-to-step spread is about 1/√α.
     beta : float, array, "auto" or "learn", default="auto"
         Rate. "auto" is β = α, which preserves the mean.
@@ -34,9 +34,10 @@ class Rate(Chain):
     """
 
     name = "rate"
+    sweeps = 5  # cheap, and news travel one step per sweep
     coupled = True
 
-    def __init__(self, alpha: Parameter = 10.0, beta: Parameter = "auto") -> None:
+    def __init__(self, alpha: Parameter = 100.0, beta: Parameter = "auto") -> None:
         self.alpha = alpha
         self.beta = beta
 
@@ -54,7 +55,7 @@ class Rate(Chain):
                 f"alpha >= 1. Use map_scale='log', or a larger alpha."
             )
 
-    def value(self, H: Array, aux: Aux, scale: Scale) -> float:
+    def value(self, H: Array, aux: Array, scale: Scale) -> float:
         alpha, beta = self._columns("alpha", "beta")
         before, after = H[:, :-1], H[:, 1:]
         return float(
@@ -66,7 +67,7 @@ class Rate(Chain):
             )
         )
 
-    def terms(self, H: Array, aux: Aux, scale: Scale) -> Majorizer:
+    def terms(self, H: Array, aux: Array, scale: Scale) -> Majorizer:
         alpha, beta = self._columns("alpha", "beta")
         p, q, r = np.zeros((3, *H.shape))
         p[:, 1:] += alpha - lost_power(scale)  # arriving at n
@@ -75,7 +76,7 @@ class Rate(Chain):
         r[:, :-1] += beta * H[:, 1:]
         return Majorizer(p, q, r)
 
-    def _estimate(self, name: str, H: Array, aux: Aux) -> Array:
+    def _estimate(self, name: str, H: Array, aux: Array) -> Array:
         (alpha,) = self._columns("alpha")
         return alpha[:, 0] / np.mean(H[:, 1:] / H[:, :-1], axis=1)
 

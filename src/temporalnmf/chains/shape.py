@@ -7,7 +7,7 @@ from scipy.special import gammaln
 
 from ..kernels.roots import quadratic_root, shape_root
 from ..likelihoods.base import Array, Majorizer
-from .base import Aux, Chain, Parameter, Scale, lost_power
+from .base import Chain, Parameter, Scale, lost_power
 
 
 class Shape(Chain):
@@ -24,7 +24,7 @@ class Shape(Chain):
     ----------
     alpha : float, array or "auto", default="auto"
         Larger is smoother: the relative step-to-step spread is 1/√(α h) for β = α. "auto" makes
-        it 1/√10 at the level of the data.
+        it one tenth at the level of the data.
     beta : float, array, "auto" or "learn", default="auto"
         Rate. "auto" is β = α, which preserves the mean.
 
@@ -46,11 +46,11 @@ class Shape(Chain):
 
     def _fill_auto(self, level: float) -> None:
         if isinstance(self.alpha, str):
-            self.alpha = 10.0 / level
+            self.alpha = 100.0 / level
         if isinstance(self.beta, str):
             self.beta = self.alpha
 
-    def value(self, H: Array, aux: Aux, scale: Scale) -> float:
+    def value(self, H: Array, aux: Array, scale: Scale) -> float:
         alpha, beta = self._columns("alpha", "beta")
         shape, after = alpha * H[:, :-1], H[:, 1:]
         return float(
@@ -62,7 +62,7 @@ class Shape(Chain):
             )
         )
 
-    def terms(self, H: Array, aux: Aux, scale: Scale) -> Majorizer:
+    def terms(self, H: Array, aux: Array, scale: Scale) -> Majorizer:
         alpha, beta = self._columns("alpha", "beta")
         p, q, r = np.zeros((3, *H.shape))
         p[:, 1:] += alpha * H[:, :-1] - lost_power(scale)  # arriving at n
@@ -70,7 +70,7 @@ class Shape(Chain):
         q[:, :-1] -= alpha * np.log(beta * H[:, 1:])  # leaving n, besides log Γ(αh)
         return Majorizer(p, q, r)
 
-    def minimise(self, H: Array, aux: Aux, total: Majorizer, steps: slice, scale: Scale) -> Array:
+    def minimise(self, H: Array, aux: Array, total: Majorizer, steps: slice, scale: Scale) -> Array:
         (alpha,) = self._columns("alpha")
         p, q, r, h = total.p[:, steps], total.q[:, steps], total.r[:, steps], H[:, steps]
         left = np.arange(H.shape[1])[steps] < H.shape[1] - 1  # steps that are left again
@@ -79,7 +79,7 @@ class Shape(Chain):
         updated[:, ~left] = quadratic_root(p[:, ~left], q[:, ~left], r[:, ~left], h[:, ~left])
         return updated
 
-    def _estimate(self, name: str, H: Array, aux: Aux) -> Array:
+    def _estimate(self, name: str, H: Array, aux: Array) -> Array:
         (alpha,) = self._columns("alpha")
         return alpha[:, 0] * H[:, :-1].sum(axis=1) / H[:, 1:].sum(axis=1)
 

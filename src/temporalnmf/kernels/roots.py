@@ -100,9 +100,7 @@ def _barrier_equation(v, p, q, r, lower, width, g_lower, g_upper, g_far, gap):
     bend = p / (h * h) + 2.0 * r / (h * h * h) + g_far / (to_far * to_far)
     value = g_upper * share - g_lower * rest + factor * pull
     slope = (
-        (g_lower + g_upper) * share * rest
-        + factor * (rest - share) * pull
-        + factor * factor * bend
+        (g_lower + g_upper) * share * rest + factor * (rest - share) * pull + factor * factor * bend
     )
     return value, slope
 

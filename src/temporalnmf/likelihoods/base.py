@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+Array = NDArray[Any]
 
 
 class Majorizer(NamedTuple):
@@ -43,7 +42,9 @@ class Likelihood:
     power: ClassVar[int]
     takes_zeros: ClassVar[bool]
 
-    def weigh(self, v: Array, weight: Array | float, exposure: Array | float) -> tuple[Array, Array]:
+    def weigh(
+        self, v: Array, weight: Array | float, exposure: Array | float
+    ) -> tuple[Array, Array]:
         """Fold weights and exposures into what the kernels read: (m·v, m) in the plain case."""
         raise NotImplementedError
 

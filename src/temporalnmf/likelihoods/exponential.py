@@ -27,7 +27,9 @@ class Exponential(Likelihood):
     power = 0
     takes_zeros = False
 
-    def weigh(self, v: Array, weight: Array | float, exposure: Array | float) -> tuple[Array, Array]:
+    def weigh(
+        self, v: Array, weight: Array | float, exposure: Array | float
+    ) -> tuple[Array, Array]:
         return np.multiply(weight, np.divide(v, exposure)), np.multiply(weight, 1.0)
 
     def majorizer(self, A: Array, B: Array, x: Array) -> Majorizer:

@@ -28,7 +28,9 @@ class Poisson(Likelihood):
     power = 1
     takes_zeros = True
 
-    def weigh(self, v: Array, weight: Array | float, exposure: Array | float) -> tuple[Array, Array]:
+    def weigh(
+        self, v: Array, weight: Array | float, exposure: Array | float
+    ) -> tuple[Array, Array]:
         return np.multiply(weight, v), np.multiply(weight, exposure)
 
     def majorizer(self, A: Array, B: Array, x: Array) -> Majorizer:

@@ -61,7 +61,10 @@ class Observations:
 
 
 def observe(
-    X: Array | sparse.sparray, weights: Array | sparse.sparray, exposure: Array, likelihood: Likelihood
+    X: Array | sparse.sparray,
+    weights: Array | sparse.sparray,
+    exposure: Array,
+    likelihood: Likelihood,
 ) -> Observations:
     """Hold checked data X (N, F) for the kernels.
 

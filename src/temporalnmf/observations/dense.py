@@ -27,10 +27,14 @@ class DenseObservations(Observations):
             (X if complete else weights * X).sum(axis=0), np.broadcast_to(exposed, X.shape[1])
         )
         self.saturated = likelihood.saturated(X, weights, exposure[:, None])
-        values, totals = likelihood.weigh(X, weights, exposure[:, None]) if not complete else (X, weights * 1.0)
+        values, totals = (
+            likelihood.weigh(X, weights, exposure[:, None]) if not complete else (X, weights * 1.0)
+        )
         self._V = np.asfortranarray(values.T)
         self._M = np.asfortranarray(totals.T)
 
     def _sums(self, kernel: str, W: Array, H: Array) -> Any:
         run = getattr(kernels, kernel)
-        return run(self.likelihood.power, self._V, self._M, np.asfortranarray(W), np.asfortranarray(H))
+        return run(
+            self.likelihood.power, self._V, self._M, np.asfortranarray(W), np.asfortranarray(H)
+        )

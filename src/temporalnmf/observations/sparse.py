@@ -54,7 +54,9 @@ class SparseObservations(Observations):
         return result
 
 
-def _split(weights: Array | sparse.sparray, shape: tuple[int, int]) -> tuple[Array, sparse.csr_array]:
+def _split(
+    weights: Array | sparse.sparray, shape: tuple[int, int]
+) -> tuple[Array, sparse.csr_array]:
     """Weights (N, 1), (N, F) or sparse (N, F) as a base (N,) and a sparse correction (F, N)."""
     N = shape[1]
     if not sparse.issparse(weights) and weights.shape[1] == 1:

@@ -1,4 +1,4 @@
-"""Majorize–minimize: alternate an exact minimiser of the bound in W and one sweep over H."""
+"""Majorize–minimize: alternate an exact minimiser of the bound in W and sweeps over H."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..chains.base import Aux, Chain
+from ..chains.base import Chain
 from ..kernels.roots import simplex_minimiser
 from ..likelihoods.base import Array
 from ..objective import Problem
@@ -31,10 +31,12 @@ def w_step(problem: Problem, W: Array, H: Array) -> Array:
     return updated
 
 
-def h_step(problem: Problem, W: Array, H: Array, aux: Aux, *, held: int = 0) -> Aux:
-    """One sweep of the chain over H, in place; returns the auxiliary variables that go with it."""
+def h_step(problem: Problem, W: Array, H: Array, aux: Array, *, held: int = 0) -> Array:
+    """Sweep the chain over H, in place; returns the auxiliary variables that go with it."""
     majorizer = problem.observations.h_statistics(W, H)
-    return problem.chain.sweep(H, aux, majorizer, problem.scale, held=held)
+    for _ in range(problem.chain.sweeps):
+        aux = problem.chain.sweep(H, aux, majorizer, problem.scale, held=held)
+    return aux
 
 
 class MajorizeMinimize:

@@ -76,9 +76,7 @@ class Monitor:
         if self.callback is not None:
             components, activations = W.T.view(), H.T.view()
             components.flags.writeable = activations.flags.writeable = False
-            stopped = bool(
-                self.callback(Progress(n, objective, decrease, components, activations))
-            )
+            stopped = bool(self.callback(Progress(n, objective, decrease, components, activations)))
         if decrease < self.tol:
             self.converged = True
             self._stop(f"converged: relative decrease {decrease:.1e} below tol={self.tol:g}")

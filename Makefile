@@ -1,0 +1,49 @@
+# Needs only Python 3.11+, make and a package index. Everything lives in .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+
+.PHONY: run test test-long calibrate evidence lint types lock clean
+
+run: $(INSTALLED)
+	$(BIN)/temporalnmf demo --out results/demo
+
+test: lint types
+	$(BIN)/python -m pytest -q -n 2 -m "not long"
+
+test-long: $(INSTALLED)
+	$(BIN)/python -m pytest -q -n 2
+
+# The paper's NIPS experiment beside its own numbers; wants TEMPORALNMF_DATA.
+calibrate: $(INSTALLED)
+	$(BIN)/python benchmarks/calibration.py
+
+# Held-out error behind the default hyper-parameters (docs/defaults.md).
+evidence: $(INSTALLED)
+	$(BIN)/python benchmarks/defaults.py --out docs/defaults.csv
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(INSTALLED)
+	$(BIN)/mypy
+
+# The locked versions are the ones that CI tests with; the ranges are in pyproject.toml.
+$(INSTALLED): requirements.lock pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
+
+lock:
+	$(PYTHON) -m venv .venv-lock
+	.venv-lock/bin/python -m pip install --quiet pip-tools
+	.venv-lock/bin/pip-compile --quiet --strip-extras --extra dev --no-emit-index-url \
+		--no-emit-find-links --no-emit-trusted-host --no-annotate --no-header \
+		--allow-unsafe --output-file requirements.lock pyproject.toml
+	rm -rf .venv-lock
+
+clean:
+	rm -rf .venv .venv-lock results .mypy_cache .ruff_cache .pytest_cache
+	find src -name __pycache__ -prune -exec rm -rf {} +

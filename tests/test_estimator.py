@@ -1,0 +1,323 @@
+"""What TemporalNMF promises: equivalent inputs, filled gaps, forecasts, scores."""
+
+import numpy as np
+import pytest
+from cases import likelihoods, random_data
+from scipy import sparse, stats
+
+from temporalnmf import TemporalNMF, registry
+from temporalnmf.chains import BGAR, HierRate, HierShape, Rate, Shape
+
+CHAINS = list(registry.CHAINS)
+DYNAMIC = [n for n in CHAINS if registry.create(registry.CHAINS, n, "").dynamic]
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def _counts(seed=0, n_steps=20, n_features=6):
+    return random_data(np.random.default_rng(seed), likelihoods()[0], n_steps, n_features)
+
+
+def _model(chain="rate", **params):
+    return TemporalNMF(2, chain=chain, random_state=0, **{"max_iter": 30, **params})
+
+
+def _same(a, b, rtol=1e-9):
+    np.testing.assert_allclose(a.components_, b.components_, rtol=rtol, atol=1e-14)
+    np.testing.assert_allclose(a.activations_, b.activations_, rtol=rtol, atol=1e-12)
+    np.testing.assert_allclose(a.history_, b.history_, rtol=rtol)
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+def test_a_mask_of_ones_is_no_mask(chain):
+    X = _counts()
+    plain = _model(chain).fit(X)
+    for mask in (np.ones(len(X)), np.ones(X.shape, dtype=bool), sparse.csr_array(np.ones(X.shape))):
+        _same(_model(chain).fit(X, mask=mask), plain)
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+def test_nan_is_mask_is_weight_zero(chain):
+    X = _counts()
+    hidden = np.random.default_rng(1).random(X.shape) < 0.2
+    with_nan = _model(chain).fit(np.where(hidden, np.nan, X))
+    _same(_model(chain).fit(X, mask=~hidden), with_nan)
+    _same(_model(chain).fit(np.where(hidden, 7.0, X), mask=np.where(hidden, 0.0, 1.0)), with_nan)
+    _same(_model(chain).fit(sparse.csr_array(X), mask=~hidden), with_nan, rtol=1e-7)
+    _same(_model(chain).fit(sparse.csr_array(X), mask=sparse.csr_array(~hidden)), with_nan, 1e-7)
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+def test_a_row_of_nan_is_a_masked_step(chain):
+    X = _counts()
+    steps = np.ones(len(X), dtype=bool)
+    steps[[0, 4, 5, -1]] = False
+    with_nan = _model(chain).fit(np.where(steps[:, None], X, np.nan))
+    _same(_model(chain).fit(X, mask=steps), with_nan)
+    _same(_model(chain).fit(sparse.csc_array(X), mask=steps), with_nan, rtol=1e-7)
+
+
+@pytest.mark.parametrize("likelihood", list(registry.LIKELIHOODS))
+def test_equal_weights_only_scale_the_likelihood(likelihood):
+    X = _counts() + 0.5
+    params = {"likelihood": likelihood, "smoothing": 0.0, "tol": 0.0}
+    plain = _model("none", **params).fit(X)
+    heavy = _model("none", **params).fit(X, mask=np.full(X.shape, 3.0))
+    np.testing.assert_allclose(heavy.components_, plain.components_, rtol=1e-9)
+    np.testing.assert_allclose(heavy.activations_, plain.activations_, rtol=1e-9)
+    np.testing.assert_allclose(heavy.history_, 3.0 * plain.history_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+@pytest.mark.parametrize("likelihood", list(registry.LIKELIHOODS))
+def test_permuting_features_permutes_components(chain, likelihood):
+    X = _counts() + 0.5
+    order = np.random.default_rng(2).permutation(X.shape[1])
+    rng = np.random.default_rng(3)
+    W, H = rng.gamma(2.0, size=(2, X.shape[1])), rng.gamma(2.0, 5.0, size=(len(X), 2))
+    a = _model(chain, likelihood=likelihood, init=(W, H)).fit(X)
+    b = _model(chain, likelihood=likelihood, init=(W[:, order], H)).fit(X[:, order])
+    np.testing.assert_allclose(b.components_, a.components_[:, order], rtol=1e-8)
+    np.testing.assert_allclose(b.activations_, a.activations_, rtol=1e-8)
+
+
+@pytest.mark.parametrize("likelihood", list(registry.LIKELIHOODS))
+def test_activations_are_per_unit_of_exposure(likelihood):
+    X = _counts() + 0.5
+    params = {"likelihood": likelihood, "tol": 0.0}
+    plain = _model(Rate(5.0), **params).fit(X)
+    exposed = _model(Rate(5.0), **params).fit(X, exposure=np.full(len(X), 4.0))
+    np.testing.assert_allclose(exposed.components_, plain.components_, rtol=1e-9)
+    np.testing.assert_allclose(4.0 * exposed.activations_, plain.activations_, rtol=1e-9)
+
+
+def test_the_exponential_law_only_sees_data_over_exposure():
+    X, exposure = _counts() + 0.5, np.linspace(0.5, 2.0, 20)
+    start = np.random.default_rng(0)
+    init = start.gamma(2.0, size=(2, 6)), start.gamma(2.0, 5.0, size=(20, 2))
+    params = {"likelihood": "exponential", "init": init}
+    plain = _model(**params).fit(X)
+    _same(_model(**params).fit(X * exposure[:, None], exposure=exposure), plain)
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+def test_missing_steps_are_filled(chain):
+    X = _counts(n_steps=24)
+    X[[0, 1, 9, 10, 22, 23]] = np.nan
+    model = _model(chain, max_iter=200).fit(X)
+    H = model.activations_
+    assert np.all(np.isfinite(H))
+    assert np.all(H > 0)
+    if not model.chain_.dynamic:
+        np.testing.assert_allclose(H[9], H[8] + (H[11] - H[8]) / 3, rtol=1e-12)
+        np.testing.assert_allclose(H[10], H[8] + 2 * (H[11] - H[8]) / 3, rtol=1e-12)
+        np.testing.assert_array_equal(H[[22, 23]], H[[21, 21]])
+    else:
+        np.testing.assert_allclose(H[22], model.chain_.conditional_mean(H[21]), rtol=1e-12)
+        np.testing.assert_allclose(H[23], model.chain_.conditional_mean(H[22]), rtol=1e-12)
+    if chain == "bgar":
+        rho, mean = model.chain_.rho, model.chain_.alpha / model.chain_.beta
+        np.testing.assert_allclose(H[0], rho**2 * H[2] + (1 - rho**2) * mean, rtol=1e-12)
+    else:
+        np.testing.assert_array_equal(H[[0, 1]], H[[2, 2]])
+
+
+@pytest.mark.parametrize("chain", DYNAMIC)
+def test_trailing_missing_steps_do_not_touch_the_fit(chain):
+    X = _counts()
+    padded = np.vstack([X, np.full((3, X.shape[1]), np.nan)])
+    a, b = _model(chain).fit(X), _model(chain).fit(padded)
+    np.testing.assert_array_equal(a.components_, b.components_)
+    np.testing.assert_array_equal(a.activations_, b.activations_[:-3])
+    np.testing.assert_allclose(a.forecast(3).activations, b.activations_[-3:], rtol=1e-12)
+
+
+MODES = [
+    # One step ahead on the linear and the log scale, from MATH.md's updates with nothing observed.
+    (Rate(3.0, 1.5), lambda h: (3.0 - 1) / 1.5 * h, lambda h: 3.0 / 1.5 * h),
+    (
+        HierRate(3.0, 2.0, 4.0, 5.0),
+        lambda h: (4.0 - 1) * 2.0 / (5.0 * 3.0) * h,
+        lambda h: 4.0 * 2.0 / (5.0 * 3.0) * h,
+    ),
+    (
+        HierRate(3.0, 2.0, 4.0, 5.0, marginal=True),
+        lambda h: (4.0 - 1) / (3.0 + 1) * 2.0 / 5.0 * h,  # mode of the scaled Beta-prime law
+        lambda h: 4.0 / 3.0 * 2.0 / 5.0 * h,
+    ),
+    (Shape(2.0, 1.5), lambda h: (2.0 * h - 1) / 1.5, lambda h: 2.0 * h / 1.5),
+    (
+        BGAR(20.0, 2.0, 0.8),
+        lambda h: 15.0 / 18.0 * h + 3.0 / 2.0,  # b = (η−1)/(η+γ−2), ε = (γ−1)/β
+        lambda h: 0.8 * h + 4.0 / 2.0,
+    ),
+]
+
+
+@pytest.mark.parametrize(("chain", "linear", "log"), MODES, ids=lambda x: str(x)[:24])
+def test_modes_one_step_ahead(chain, linear, log):
+    h = np.array([2.0, 30.0, 900.0])
+    np.testing.assert_allclose(chain.conditional_mode(h, "linear"), linear(h), rtol=1e-9)
+    np.testing.assert_allclose(chain.conditional_mode(h, "log"), log(h), rtol=1e-9)
+
+
+def test_mode_of_hier_shape_is_the_top_of_its_density():
+    chain, h = HierShape(1.5, 2.0), 3.0
+    law = stats.ncx2(2 * 1.5, 2 * 2.0 * h, scale=1 / (2 * 2.0))  # 2βh′ is non-central χ²
+    mode = chain.conditional_mode(np.array([h]), "linear")[0]
+    assert law.pdf(mode) > max(law.pdf(mode * 1.001), law.pdf(mode * 0.999))
+
+
+def test_paper_mode_keeps_the_last_missing_step_in_the_chain():
+    X = _counts()
+    X[-1] = np.nan
+    # One component: of several, the linear scale would let one slide to the floor.
+    model = TemporalNMF(
+        1, chain=Rate(5.0, 5.0), map_scale="linear", point="mode", max_iter=3000, tol=1e-13
+    ).fit(X)
+    H = model.activations_
+    np.testing.assert_allclose(H[-1], 4.0 / 5.0 * H[-2], rtol=1e-6)
+
+
+def test_forecast_is_honest_about_what_it_is():
+    X = _counts()
+    assert _model("none").fit(X).forecast(2).point == "last value"
+    assert _model("rate").fit(X).forecast(2).point == "conditional mean"
+    heavy = _model(HierRate(alpha_z=0.8, alpha_h=2.0)).fit(X)
+    forecast = heavy.forecast(3)
+    assert "median" in forecast.point
+    ratio = forecast.activations[0] / heavy.activations_[-1]
+    factor = heavy.chain_.beta_z / heavy.chain_.beta_h * stats.betaprime.median(2.0, 0.8)
+    # 20001 paths: the median's standard error is about one percent; five of them.
+    np.testing.assert_allclose(ratio, factor, rtol=0.06)
+
+
+def test_forecast_values_are_activations_times_components_times_exposure():
+    model = _model().fit(_counts())
+    forecast = model.forecast(2, exposure=[1.0, 3.0])
+    expected = forecast.activations @ model.components_ * [[1.0], [3.0]]
+    np.testing.assert_allclose(np.asarray(forecast), expected, rtol=1e-14)
+    frame = forecast.to_frame()
+    assert frame.shape == (2, 6)
+    assert list(frame.index) == [1, 2]
+
+
+def test_transform_continues_the_chain_from_the_last_step():
+    """An anchor far away pulls the next activations towards it."""
+    X = _counts(n_steps=30)
+    model = _model(Rate(1000.0), max_iter=300).fit(X)
+    alone = model.transform(X[:2])
+    continued = model.transform(X[:2], continue_chain=True)
+    last = model.activations_[-1]
+    assert np.all(np.abs(continued[0] - last) < 0.2 * np.abs(alone[0] - last) + 1e-3 * last)
+    nothing = np.full((3, X.shape[1]), np.nan)
+    np.testing.assert_allclose(
+        model.transform(nothing, continue_chain=True), model.forecast(3).activations, rtol=1e-12
+    )
+
+
+def test_transform_continues_with_a_gap_and_sparse_data():
+    X = _counts(n_steps=30)
+    model = _model(Rate(20.0), max_iter=300, tol=1e-7).fit(X[:25])
+    later = X[25:].copy()
+    later[0] = np.nan
+    filled = model.transform(later, continue_chain=True)
+    by_mask = model.transform(sparse.csr_array(X[25:]), mask=[0, 1, 1, 1, 1], continue_chain=True)
+    np.testing.assert_allclose(filled, by_mask, rtol=1e-9)
+    # The gap lies between the last fitted step and the first observed one.
+    ends = np.sort([model.activations_[-1], filled[1]], axis=0)
+    assert np.all((filled[0] >= ends[0] * 0.999) & (filled[0] <= ends[1] * 1.001))
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+def test_transform_of_one_step(chain):
+    model = _model(chain).fit(_counts())
+    h = model.transform(_counts(seed=5)[:1])
+    assert h.shape == (1, 2)
+    assert np.all(h > 0)
+
+
+def test_impute_keeps_what_was_observed_and_fills_the_rest():
+    X = _counts()
+    hidden = np.random.default_rng(1).random(X.shape) < 0.2
+    model = _model().fit(X)
+    filled = model.impute(np.where(hidden, np.nan, X))
+    np.testing.assert_array_equal(filled[~hidden], X[~hidden])
+    H = model.transform(X, mask=~hidden)
+    np.testing.assert_allclose(filled[hidden], (H @ model.components_)[hidden], rtol=1e-12)
+    from_sparse = model.impute(sparse.csr_matrix(X), mask=~hidden)
+    assert isinstance(from_sparse, sparse.csr_matrix)
+    np.testing.assert_allclose(from_sparse.toarray(), filled, rtol=1e-6)
+
+
+@pytest.mark.parametrize("likelihood", list(registry.LIKELIHOODS))
+def test_score_is_the_mean_log_density_of_what_was_held_out(likelihood):
+    X = np.round(_counts()) + (likelihood == "exponential")
+    hidden = np.random.default_rng(1).random(X.shape) < 0.2
+    exposure = np.linspace(1.0, 2.0, len(X))
+    model = _model(likelihood=likelihood).fit(X, mask=~hidden, exposure=exposure)
+    H = model.transform(X, mask=~hidden, exposure=exposure)
+    rates = exposure[:, None] * (H @ model.components_)
+    if likelihood == "poisson":
+        expected = stats.poisson.logpmf(X, rates)[hidden].mean()
+    else:
+        expected = stats.expon.logpdf(X, scale=rates)[hidden].mean()
+    score = model.score(X, held_out=hidden, exposure=exposure)
+    np.testing.assert_allclose(score, expected, rtol=1e-12)
+    every = np.ones(len(X), dtype=bool)
+    forecast = exposure[:, None] * (model.forecast(len(X)).values)
+    ahead = model.score(X, held_out=every, exposure=exposure, continue_chain=True)
+    law = stats.poisson.logpmf(X, forecast) if likelihood == "poisson" else None
+    law = stats.expon.logpdf(X, scale=forecast) if law is None else law
+    np.testing.assert_allclose(ahead, law.mean(), rtol=1e-12)
+
+
+def test_reconstruction_error_is_the_divergence_of_what_was_observed():
+    X = _counts()
+    X[3] = np.nan
+    model = _model().fit(X)
+    fitted = model.activations_ @ model.components_
+    seen = ~np.isnan(X)
+    v, rate = X[seen], fitted[seen]
+    log_ratio = np.log(np.where(v > 0, v / rate, 1.0))
+    expected = np.sum(v * log_ratio - v + rate)
+    np.testing.assert_allclose(model.reconstruction_err_, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_smooth_truth_is_recovered_better_with_the_chain_than_without(seed):
+    """Few counts per step: the chain's activations are closer to the truth than plain NMF's."""
+    rng = np.random.default_rng(seed)
+    time = np.linspace(0.0, 1.0, 60)
+    H = np.column_stack([8.0 * np.exp(-8.0 * (time - 0.3) ** 2), 1.0 + 6.0 * time])
+    W = np.array([[0.6, 0.3, 0.1, 0.0], [0.0, 0.1, 0.3, 0.6]])
+    X = rng.poisson(H @ W).astype(float)
+    errors = {}
+    for chain in ("none", "rate"):
+        model = TemporalNMF(2, chain=chain, n_init=3, random_state=seed).fit(X)
+        errors[chain] = np.abs(model.inverse_transform(model.activations_) - H @ W).mean()
+    assert errors["rate"] < 0.8 * errors["none"]
+
+
+@pytest.mark.parametrize("likelihood", list(registry.LIKELIHOODS))
+@pytest.mark.parametrize("level", [1e-6, 1e9])
+def test_extreme_levels_of_the_data_stay_finite(likelihood, level):
+    X = (_counts() + 0.5) * level
+    for chain in CHAINS:
+        model = _model(chain, likelihood=likelihood, max_iter=20, smoothing=0.0).fit(X)
+        assert np.all(np.isfinite(model.history_))
+        assert np.all(np.diff(model.history_) <= 1e-10 * np.abs(model.history_[1:]))
+
+
+def test_the_linear_scale_warns_once_when_it_reaches_the_floor():
+    X = _counts()
+    X[:, 0] = 0.0
+    from temporalnmf.chains import GaP
+
+    with pytest.warns(UserWarning, match="map_scale='log'") as caught:
+        _model(GaP(0.05, 1.0), map_scale="linear", max_iter=300).fit(X)
+    assert len([w for w in caught if "floor" in str(w.message)]) == 1
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_linear_scale_is_silent_when_nothing_reached_the_floor():
+    _model(BGAR(30.0, "auto", 0.5), map_scale="linear", max_iter=5000, tol=1e-4).fit(_counts())

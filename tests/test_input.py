@@ -1,0 +1,605 @@
+"""Bad input gets one clear error and leaves no trace; odd but good input is understood."""
+
+import copy
+import re
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
+
+from temporalnmf import TemporalNMF
+from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate
+
+COUNTS = np.random.default_rng(0).poisson(4.0, size=(8, 5)) + 1.0
+NAMES = list("abcde")
+ONES = np.ones(8)
+START = np.full((2, 5), 0.2), np.ones((8, 2))
+
+
+def changed(array, where, value):
+    """A copy with one entry (or row) replaced."""
+    copied = np.array(array, dtype=object if isinstance(value, str) else float)
+    copied[where] = value
+    return copied
+
+
+def frame(values=COUNTS, index=None):
+    return pd.DataFrame(values, index=index, columns=NAMES)
+
+
+def model(**params):
+    # Few iterations and a large tol: quick, and never a ConvergenceWarning.
+    return TemporalNMF(**{"n_components": 2, "tol": 0.1, "random_state": 0, **params})
+
+
+class Bad(NamedTuple):
+    """A call to fit that is refused with a message that contains three patterns."""
+
+    argument: str
+    value: str
+    remedy: str
+    X: Any
+    data: dict[str, Any]
+    params: dict[str, Any]
+
+
+def bad(argument, value, remedy, X=COUNTS, mask=None, exposure=None, **params):
+    return Bad(argument, value, remedy, X, {"mask": mask, "exposure": exposure}, params)
+
+
+def bad_number(name, value):
+    whole = name in ("n_components", "n_init", "max_iter")
+    remedy = "whole number of at least 1" if whole else "number of at least 0"
+    return bad(name, f"={re.escape(repr(value))}:", remedy, **{name: value})
+
+
+def bad_choice(name, value, *choices):
+    return bad(name, re.escape(repr(value)), ".*".join(choices), **{name: value})
+
+
+def bad_chain(argument, value, remedy, chain, **params):
+    name = f"{type(chain).__name__}.*{argument}"
+    return bad(name, value, remedy, chain=chain, **params)
+
+
+NEGATIVE, INFINITE, NAN = (changed(COUNTS, (2, 3), value) for value in (-1.5, np.inf, np.nan))
+ZERO = changed(COUNTS, (2, 3), 0.0)
+PLACE = r"at row 2, column (3|'d')"
+DAYS = pd.date_range("2020-01-01", periods=8)
+MASK_WORDS = "1 or True.*observed.*0 or False.*missing"
+POSITIVE = "positive and finite"
+LOOK = "[Cc]heck|[Gg]ive|at least one"
+
+BAD_FITS = {
+    # The values of X.
+    "negative": bad("X", f"-1.5 {PLACE}", "set .* to NaN", NEGATIVE),
+    "negative in pandas": bad("X", f"-1.5 {PLACE}", "set .* to NaN", frame(NEGATIVE)),
+    "negative in polars": bad(
+        "X", f"-1.5 {PLACE}", "set .* to NaN", pl.DataFrame(NEGATIVE, schema=NAMES)
+    ),
+    "negative in sparse": bad("X", f"-1.5 {PLACE}", "[Rr]eplace|mask", sparse.csr_array(NEGATIVE)),
+    "infinite": bad("X", f"inf {PLACE}", "replace|set .* to NaN", INFINITE),
+    "minus infinity": bad("X", f"-inf {PLACE}", "replace|set .* to NaN", -INFINITE),
+    "infinite in sparse": bad("X", f"inf {PLACE}", "replace", sparse.csc_matrix(INFINITE)),
+    "NaN in sparse": bad("X", f"nan {PLACE}", "mask=", sparse.csr_array(NAN)),
+    "all NaN": bad("X", "NaN", LOOK, np.full((8, 5), np.nan)),
+    "all hidden": bad("mask", "hid", LOOK, mask=0 * ONES),
+    "all hidden in sparse": bad("mask", "hid", LOOK, sparse.csr_array(COUNTS), mask=0 * ONES),
+    "all zero": bad("X", "zero", LOOK, 0 * COUNTS),
+    "all zero in sparse": bad(
+        "X", "zero", LOOK, sparse.csr_array((8, 5))
+    ),
+    "all zero where observed": bad(
+        "X", "zero", LOOK,
+        changed(0 * COUNTS, 2, 1.0), mask=np.arange(8) != 2,
+    ),
+    "zero for exponential": bad(
+        "X.*exponential", rf"0\.0 {PLACE}", r"floor.*np\.maximum.*poisson", ZERO,
+        likelihood="exponential",
+    ),
+    "sparse for exponential": bad(
+        "X.*exponential", "sparse", r"floor.*np\.maximum.*poisson", sparse.csr_array(COUNTS),
+        likelihood="exponential",
+    ),
+    # The form of X.
+    "one time step": bad("X", "n_samples=1", "at least 3", COUNTS[:1]),
+    "two time steps": bad("X", "n_samples=2", "at least 3.*transposed", COUNTS[:2]),
+    "text column": bad("X", "'a'.*'May'", "[Dd]rop.*index", frame().assign(a="May")),
+    "text column in polars": bad(
+        "X", "'a'.*'May'", "[Dd]rop.*index",
+        pl.DataFrame(COUNTS, schema=NAMES).with_columns(a=pl.lit("May")),
+    ),
+    "text in an array": bad("X", "3.*'many'", "[Dd]rop.*index", changed(COUNTS, (2, 3), "many")),
+    "category column": bad(
+        "X", "'a'.*'May'", "[Dd]rop.*index", frame().assign(a=pd.Categorical(["May"] * 8))
+    ),
+    "date column": bad("X", "'a'.*2020", "[Dd]rop.*index", frame().assign(a=DAYS)),
+    "date column in polars": bad(
+        "X", "'a'.*2020", "[Dd]rop.*index",
+        pl.DataFrame(COUNTS, schema=NAMES).with_columns(a=pl.Series(DAYS.to_pydatetime().tolist())),
+    ),
+    "unsorted years": bad(
+        "X.*index", "1990 comes after 1991", "sort_index",
+        frame(index=[1991, 1990, *range(1992, 1998)]),
+    ),
+    **{
+        f"unsorted {name}": bad("X.*index", "2020-01-07.*2020-01-08", "sort_index", frame(index=index))
+        for name, index in {"dates": DAYS[::-1], "periods": DAYS[::-1].to_period("D")}.items()
+    },
+    "duplicate years": bad(
+        "X.*index", r"\b1990\b", "groupby", frame(index=[1990, 1990, *range(1991, 1997)])
+    ),
+    "duplicate dates": bad(
+        "X.*index", "2020-01-02", "groupby", frame(index=[DAYS[1], *DAYS[1:]])
+    ),
+    "duplicate names": bad("X.*index", "'May'", "groupby", frame(index=[*"abcdef", "May", "May"])),
+    "date missing": bad(
+        "X.*index", "NaT|missing", "[Dd]rop|[Ff]ill", frame(index=[*DAYS[:3], pd.NaT, *DAYS[4:]])
+    ),
+    "dates and words": bad(
+        "X.*index", "'May'|mixed", "labels|reset_index", frame(index=[0, "May", *range(2, 8)])
+    ),
+    # What comes with X.
+    "mask transposed": bad("mask", r"\(5, 8\)", r"expected.*\(8, 5\)", mask=np.ones((5, 8))),
+    "mask of other length": bad("mask", r"\(5,\)", r"expected.*\(8,\)", mask=np.ones(5)),
+    "sparse mask transposed": bad(
+        "mask", r"\(5, 8\)", r"expected.*\(8, 5\)", mask=sparse.csr_array((5, 8))
+    ),
+    "ragged mask": bad("mask", "ragged|inhomogeneous", r"expected.*\(8, 5\)", mask=[[1], [1, 2]]),
+    "negative mask": bad("mask", "-1.0", MASK_WORDS, mask=changed(ONES, 3, -1.0)),
+    "NaN in mask": bad("mask", "nan", MASK_WORDS, mask=changed(ONES, 3, np.nan)),
+    "infinity in mask": bad("mask", "inf", MASK_WORDS, mask=changed(ONES, 3, np.inf)),
+    "negative sparse mask": bad(
+        "mask", "-1.0", MASK_WORDS, mask=sparse.csr_array(changed(np.ones((8, 5)), (2, 3), -1.0))
+    ),
+    "mask of words": bad("mask", "'yes'|<U3", "booleans|1 or True", mask=["yes"] * 8),
+    "exposure of other length": bad("exposure", r"\(5,\)", r"expected \(8,\)", exposure=np.ones(5)),
+    "zero exposure": bad("exposure", r"\b0\.0", "mask=", exposure=changed(ONES, 3, 0.0)),
+    "negative exposure": bad("exposure", "-2.0", "positive", exposure=changed(ONES, 3, -2.0)),
+    "NaN in exposure": bad("exposure", "nan", "mask=", exposure=changed(ONES, 3, np.nan)),
+    "infinite exposure": bad("exposure", r"\binf\b", "finite", exposure=changed(ONES, 3, np.inf)),
+    "exposure of words": bad("exposure", "'long'", "positive|number", exposure=["long"] * 8),
+    # Parameters of the estimator.
+    **{
+        f"{name}={value!r}": bad_number(name, value)
+        for name, value in [
+            ("n_components", 0), ("n_components", -1), ("n_components", 2.0),
+            ("n_components", 2.5), ("n_components", "2"), ("n_components", None),
+            ("n_components", True), ("n_init", 0), ("max_iter", 0), ("max_iter", 1.5),
+            ("smoothing", -1.0), ("smoothing", np.nan), ("smoothing", np.inf), ("smoothing", "a"),
+            ("tol", -1e-3), ("tol", np.nan), ("tol", None),
+        ]
+    },
+    "chain name": bad_choice("chain", "bgarr", "none", "rate", "bgar"),
+    "chain in a list": bad_choice("chain", ["rate"], "none", "rate", "bgar"),
+    "likelihood name": bad_choice("likelihood", "gaussian", "poisson", "exponential"),
+    "map_scale name": bad_choice("map_scale", "cubic", "log", "linear"),
+    "point name": bad_choice("point", "median", "mean", "mode"),
+    "solver name": bad_choice("solver", "sgd", "mm"),
+    "init name": bad_choice("init", "svd", "random", "nndsvda", "components, activations"),
+    # Starting values.
+    "init as one array": bad("init", r"array|\(2, 5\)", "components, activations", init=START[0]),
+    "init of one part": bad("init", r"\b1\b", "components, activations", init=START[:1]),
+    "components of wrong shape": bad(
+        "init.*components", r"\(3, 5\)", r"expected \(2, 5\)", init=(np.ones((3, 5)), START[1])
+    ),
+    "activations of wrong shape": bad(
+        "init.*activations", r"\(2, 8\)", r"expected \(8, 2\)", init=(START[0], START[1].T)
+    ),
+    **{
+        f"{value} in {name} of init": bad(
+            f"init.*{name}", f" {value}", "positive and finite", init=init
+        )
+        for value in (np.nan, 0.0, -1.0, np.inf)
+        for name, init in {
+            "components": (changed(START[0], (1, 2), value), START[1]),
+            "activations": (START[0], changed(START[1], (2, 1), value)),
+        }.items()
+    },
+    # Hyper-parameters.
+    "too many values": bad_chain("alpha", r"\(3,\)", "2 values, one per", Rate([1.0, 2.0, 3.0])),
+    "values in a column": bad_chain("alpha", r"\(2, 1\)", "2 values", Rate(np.ones((2, 1)))),
+    "negative alpha": bad_chain("alpha", "-1.0", POSITIVE, Rate(alpha=-1.0)),
+    "NaN alpha": bad_chain("alpha", "nan", POSITIVE, Rate(alpha=np.nan)),
+    "infinite alpha": bad_chain("alpha", "inf", POSITIVE, Rate(alpha=np.inf)),
+    "one negative alpha": bad_chain("alpha", r"-2\.0", POSITIVE, GaP(alpha=[1.0, -2.0])),
+    "zero beta": bad_chain("beta", "=0", POSITIVE, GaP(beta=0)),
+    "no alpha": bad_chain("alpha", "None", POSITIVE, Rate(alpha=None)),
+    "alpha of words": bad_chain("alpha", "'a'", "number", Rate(alpha=["a", "b"])),
+    "misspelt word": bad_chain("beta", "'lern'", "'learn'", Rate(beta="lern")),
+    "marginal of words": bad_chain("marginal", "'yes'", "True or False", HierRate(marginal="yes")),
+    "alpha cannot be learned": bad_chain(
+        "alpha", "'learn'", r"[Gg]ive a number.*\bbeta\b", Rate(alpha="learn")
+    ),
+    "both rates learned": bad_chain(
+        "beta_z", "'learn'.*'learn'", "[Ll]earn one", HierRate(beta_z="learn", beta_h="learn")
+    ),
+    **{
+        f"{type(chain).__name__} has no automatic {name}": bad_chain(
+            name, "'auto'", "[Gg]ive|number", chain
+        )
+        for name, chain in [
+            ("alpha", Rate(alpha="auto")), ("alpha", GaP(alpha="auto")),
+            ("alpha", HierShape(alpha="auto")), ("alpha", BGAR(alpha="auto")),
+            ("rho", BGAR(rho="auto")), ("alpha_z", HierRate(alpha_z="auto")),
+            ("alpha_h", HierRate(alpha_h="auto")),
+        ]
+    },
+    "rho of one": bad_chain("rho", "=1.0", "between 0 and 1", BGAR(rho=1.0)),
+    "one rho above one": bad_chain("rho", "1.2", "between 0 and 1", BGAR(rho=[0.5, 1.2])),
+    "zero rho": bad_chain("rho", "=0.0", f"between 0 and 1|{POSITIVE}", BGAR(rho=0.0)),
+    # The domain of the linear scale.
+    "BGAR, linear": bad_chain(
+        r"alpha=6.0.*rho=0.9.*alpha\*\(1-rho\).*alpha\*rho", r"\b0\.(6|59999).*\b5\.4",
+        "map_scale='log'", BGAR(alpha=6.0, rho=0.9), map_scale="linear",
+    ),
+    "BGAR, linear, small rho": bad_chain(
+        r"alpha=4.0.*rho=0.125.*alpha\*\(1-rho\).*alpha\*rho", r"\b3\.5.*\b0\.5",
+        "map_scale='log'", BGAR(alpha=4.0, rho=0.125), map_scale="linear",
+    ),
+    "BGAR, linear, one component": bad_chain(
+        "alpha", r"\[0\.5 +5\.?0? *\].*\[0\.5 +5\.?0? *\]", "map_scale='log'",
+        BGAR(alpha=[1.0, 10.0], rho=0.5), map_scale="linear",
+    ),
+    "Rate, linear": bad_chain(
+        "alpha", "0.5", "map_scale='log'.*larger alpha", Rate(alpha=0.5), map_scale="linear"
+    ),
+    "HierRate, linear": bad_chain(
+        "alpha_h", "0.5", "map_scale='log'.*larger alpha_h", HierRate(alpha_h=0.5),
+        map_scale="linear",
+    ),
+}  # fmt: skip
+bad_fits = pytest.mark.parametrize("case", BAD_FITS.values(), ids=BAD_FITS.keys())
+
+
+def assert_clear(message, *patterns):
+    for pattern in patterns:
+        assert re.search(pattern, message, re.DOTALL), f"no {pattern!r} in {message!r}"
+
+
+def fitted_state(estimator):
+    """Everything a fit has learned, down to numbers."""
+    state = {name: value for name, value in vars(estimator).items() if name.endswith("_")}
+    if "chain_" in state:
+        state["chain_"] = state["chain_"].get_params()
+    return copy.deepcopy(state)
+
+
+@bad_fits
+def test_bad_fit_is_refused_clearly(case):
+    with pytest.raises(ValueError) as refusal:  # noqa: PT011 - the cases hold the patterns
+        model(**case.params).fit(case.X, **case.data)
+    assert_clear(str(refusal.value), case.argument, case.value, case.remedy)
+
+
+@bad_fits
+def test_refused_fit_leaves_nothing_behind(case):
+    estimator = model(**case.params)
+    with pytest.raises(ValueError):  # noqa: PT011 - the message is checked above
+        estimator.fit(case.X, **case.data)
+    assert fitted_state(estimator) == {}
+
+
+@bad_fits
+def test_refused_refit_keeps_the_fitted_model(case):
+    known = frame()[["b", "d"]]
+    estimator = model().fit(known)
+    before, transformed = fitted_state(estimator), estimator.transform(known)
+    estimator.set_params(**case.params)
+    with pytest.raises(ValueError):  # noqa: PT011 - the message is checked above
+        estimator.fit(case.X, **case.data)
+    np.testing.assert_equal(fitted_state(estimator), before)
+    estimator.set_params(**model().get_params())
+    np.testing.assert_array_equal(estimator.transform(known), transformed)
+
+
+def _stumble(progress):
+    raise RuntimeError("the callback stumbled")
+
+
+def test_error_inside_the_solver_leaves_nothing_behind():
+    estimator = model(callback=_stumble)
+    with pytest.raises(RuntimeError, match="stumbled"):
+        estimator.fit(COUNTS)
+    with pytest.raises(NotFittedError):
+        estimator.transform(COUNTS)
+
+    estimator = model().fit(COUNTS)
+    before = fitted_state(estimator)
+    with pytest.raises(RuntimeError, match="stumbled"):
+        estimator.set_params(callback=_stumble).fit(frame()[["b", "d"]])
+    np.testing.assert_equal(fitted_state(estimator), before)
+
+
+# What can be wrong after a fit, with patterns for argument, value and remedy.
+BAD_CALLS: dict[str, tuple[Callable[[TemporalNMF], Any], str, str, str]] = {
+    "forecast of no steps": (lambda m: m.forecast(0), "steps", "=0", "at least 1"),
+    "forecast backwards": (lambda m: m.forecast(-2), "steps", "=-2", "at least 1"),
+    "forecast of half steps": (lambda m: m.forecast(1.5), "steps", "=1.5", "whole number"),
+    "forecast of true": (lambda m: m.forecast(True), "steps", "True", "whole number"),
+    "point of the forecast": (
+        lambda m: m.forecast(2, point="median"), "point", "'median'", "mean, mode",
+    ),
+    "future exposure of wrong length": (
+        lambda m: m.forecast(2, exposure=[1, 2, 3]), "exposure", r"\(3,\)", r"expected.*\(2,\)",
+    ),
+    "zero future exposure": (
+        lambda m: m.forecast(2, exposure=[1.0, 0.0]), "exposure", r"\b0\.0", "positive",
+    ),
+    "NaN future exposure": (
+        lambda m: m.forecast(2, exposure=np.nan), "exposure", "nan", "positive",
+    ),
+    "inverse of wrong width": (
+        lambda m: m.inverse_transform(np.ones((4, 3))), "X", r"\(4, 3\)", "2 columns",
+    ),
+    "inverse of a vector": (
+        lambda m: m.inverse_transform(np.ones(2)), "X", r"\(2,\)", "2 columns",
+    ),
+    "too few features": (
+        lambda m: m.transform(COUNTS[:, :4]), "X", "4 features", "expecting 5",
+    ),
+    "negative in transform": (
+        lambda m: m.transform(NEGATIVE), "X", f"-1.5 {PLACE}", "set .* to NaN",
+    ),
+    "nothing to infer from": (
+        lambda m: m.transform(NAN * np.nan), "X", "no observed", "continue_chain|forecast",
+    ),
+    "nothing to impute from": (
+        lambda m: m.impute(COUNTS, mask=0 * ONES), "X", "no observed", "continue_chain|forecast",
+    ),
+    "nothing to score in X": (
+        lambda m: m.score(NAN * np.nan), r"^X\b", "no observed", LOOK,
+    ),
+    "nothing held out": (
+        lambda m: m.score(COUNTS, held_out=0 * ONES), "held_out", "nothing", "observed entry",
+    ),
+    "only missing entries held out": (
+        lambda m: m.score(NAN, held_out=np.isnan(NAN)), "held_out", "nothing", "observed entry",
+    ),
+    "everything held out": (
+        lambda m: m.score(COUNTS, held_out=ONES), "held_out", "nothing|everything|no observed",
+        "continue_chain",
+    ),
+    "held_out of wrong shape": (
+        lambda m: m.score(COUNTS, held_out=np.ones(3)), "held_out", r"\(3,\)", r"expected \(8,\)",
+    ),
+    "negative held_out": (
+        lambda m: m.score(COUNTS, held_out=-ONES), "held_out", "-1.0", "1 or True",
+    ),
+    "warm start with more components": (
+        lambda m: m.set_params(warm_start=True, n_components=3).fit(COUNTS),
+        "warm_start", r"\(3, 5\)", "new estimator|warm_start=False",
+    ),
+    "warm start with other features": (
+        lambda m: m.set_params(warm_start=True).fit(COUNTS[:, :4]),
+        "warm_start", r"\(2, 4\)", "new estimator|warm_start=False",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("call", "argument", "value", "remedy"), BAD_CALLS.values(), ids=BAD_CALLS.keys()
+)
+def test_bad_call_after_fit_is_refused_clearly_and_changes_nothing(call, argument, value, remedy):
+    estimator = model().fit(COUNTS)
+    before = fitted_state(estimator)
+    with pytest.raises(ValueError) as refusal:  # noqa: PT011 - the cases hold the patterns
+        call(estimator)
+    assert_clear(str(refusal.value), argument, value, remedy)
+    np.testing.assert_equal(fitted_state(estimator), before)
+
+
+@pytest.mark.parametrize("method", ["transform", "impute", "score", "inverse_transform"])
+def test_methods_ask_for_a_fit_first(method):
+    with pytest.raises(NotFittedError, match="TemporalNMF instance is not fitted"):
+        getattr(model(), method)(COUNTS)
+
+
+@pytest.mark.parametrize("method", ["fit", "fit_transform"])
+def test_too_many_components_warn_once_where_the_user_called(method):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        getattr(model(n_components=9, n_init=3), method)(COUNTS)
+    (warning,) = caught
+    assert_clear(str(warning.message), "n_components=9", r"\(8, 5\)", "copies")
+    # fit_transform is wrapped by scikit-learn, which then is the caller.
+    assert warning.filename == __file__ or method == "fit_transform"
+
+
+@pytest.mark.parametrize("n_components", [6, 8])
+def test_more_components_than_features_are_fine(n_components):
+    assert model(n_components=n_components).fit(COUNTS).components_.shape == (n_components, 5)
+
+
+def read_only(array):
+    array = array.copy()
+    array.flags.writeable = False
+    return array
+
+
+def same_fit(X, reference, *, exact=True, **data):
+    """Whether X gives the same fit as another container, to the bit if it is dense."""
+    expected = model().fit(reference).activations_
+    rtol = 0 if exact else 1e-10
+    np.testing.assert_allclose(model().fit(X, **data).activations_, expected, rtol=rtol)
+
+
+DENSE: dict[str, Callable[[np.ndarray], Any]] = {
+    "integers": lambda X: X.astype(int),
+    "small integers": lambda X: X.astype(np.uint8),
+    "float32": lambda X: X.astype(np.float32),
+    "objects": lambda X: X.astype(object),
+    "big-endian": lambda X: X.astype(">f8"),
+    "Fortran order": np.asfortranarray,
+    "every second row": lambda X: np.repeat(X, 2, axis=0)[::2],
+    "read-only": read_only,
+    "list": np.ndarray.tolist,
+    "pandas": frame,
+    "pandas integers": lambda X: frame(X).astype("Int64"),
+    "pandas arrow": lambda X: frame(X).astype("double[pyarrow]"),
+    "polars": lambda X: pl.DataFrame(X, schema=NAMES),
+    "polars integers": lambda X: pl.DataFrame(X, schema=NAMES).cast(pl.Int32),
+}
+
+
+@pytest.mark.parametrize("convert", DENSE.values(), ids=DENSE.keys())
+def test_dense_containers_give_the_same_bits(convert):
+    same_fit(convert(COUNTS), COUNTS)
+
+
+@pytest.mark.parametrize("X", [COUNTS > 4, frame(COUNTS > 4), frame(COUNTS > 4).astype("boolean")])
+def test_booleans_are_counts_of_zero_and_one(X):
+    same_fit(X, (COUNTS > 4).astype(float))
+
+
+SPARSE = [
+    sparse.csr_array,
+    sparse.csc_array,
+    sparse.coo_array,
+    sparse.csr_matrix,
+    sparse.csc_matrix,
+]
+
+
+@pytest.mark.parametrize("convert", SPARSE, ids=lambda kind: kind.__name__)
+def test_sparse_containers_agree_with_dense(convert):
+    same_fit(convert(COUNTS), COUNTS, exact=False)
+
+
+def test_sparse_entries_may_be_unsorted_split_and_zero():
+    rows, columns = np.indices(COUNTS.shape).reshape(2, -1)[:, ::-1]
+    twice = np.tile([rows, columns], 2)
+    values = np.concatenate([COUNTS[rows, columns] - 1.0, np.ones(COUNTS.size)])
+    values = np.append(values, 0.0)
+    where = (np.append(twice[0], 0), np.append(twice[1], 0))
+    same_fit(sparse.coo_array((values, where), COUNTS.shape), COUNTS, exact=False)
+
+
+MISSING = changed(NAN, 5, np.nan)  # one entry and one whole step
+HOLES: dict[str, Any] = {
+    "Int64": frame(MISSING).astype("Int64"),
+    "Float64": frame(MISSING).astype("Float64"),
+    "arrow": frame(MISSING).astype("int64[pyarrow]"),
+    "None": np.where(np.isnan(MISSING), None, MISSING.astype(object)),
+    "polars null": pl.DataFrame(MISSING, schema=NAMES).fill_nan(None),
+    "polars integers": pl.DataFrame(MISSING, schema=NAMES).fill_nan(None).cast(pl.Int64),
+}
+
+
+@pytest.mark.parametrize("X", HOLES.values(), ids=HOLES.keys())
+def test_every_kind_of_missing_is_nan(X):
+    same_fit(X, MISSING)
+
+
+OBSERVED = ~np.isnan(MISSING)
+MASKS: dict[str, Any] = {
+    "booleans": OBSERVED,
+    "numbers": OBSERVED.astype(int),
+    "list": OBSERVED.tolist(),
+    "pandas": frame(OBSERVED),
+    "pandas nullable": frame(OBSERVED).astype("boolean"),
+    "polars": pl.DataFrame(OBSERVED, schema=NAMES),
+    "sparse": sparse.csc_array(OBSERVED),
+}
+
+
+@pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS.keys())
+@pytest.mark.parametrize("garbage", [-5.0, np.inf, -np.inf, np.nan, 1e300])
+def test_hidden_entries_may_hold_anything(mask, garbage):
+    X = np.where(OBSERVED, COUNTS, garbage)
+    same_fit(X, MISSING, mask=mask)
+    estimator = model().fit(COUNTS)
+    np.testing.assert_array_equal(estimator.transform(X, mask=mask), estimator.transform(MISSING))
+    np.testing.assert_array_equal(estimator.impute(X, mask=mask), estimator.impute(MISSING))
+    assert estimator.score(X, mask=mask) == estimator.score(MISSING)
+
+
+def test_hidden_zeros_are_fine_for_the_exponential_likelihood():
+    expected = model(likelihood="exponential").fit(NAN).activations_
+    fitted = model(likelihood="exponential").fit(ZERO, mask=ZERO > 0)
+    np.testing.assert_array_equal(fitted.activations_, expected)
+
+
+def test_hidden_steps_are_the_same_as_hidden_rows():
+    steps = np.arange(8) != 5
+    same_fit(COUNTS, changed(COUNTS, 5, np.nan), mask=steps)
+    same_fit(sparse.csr_array(COUNTS), changed(COUNTS, 5, np.nan), exact=False, mask=steps)
+
+
+INDEXES: dict[str, Any] = {
+    "months": ["January", "February", "March", "April", "May", "June", "July", "August"],
+    "years": range(1990, 1998),
+    "dates": DAYS,
+    "dates with a time zone": DAYS.tz_localize("UTC"),
+    "dates with gaps": DAYS[[0, 1, 2, 3]].append(DAYS[[4, 5, 6, 7]] + pd.Timedelta(days=90)),
+    "periods": pd.period_range("2020", periods=8, freq="Q"),
+    "time spans": pd.timedelta_range(0, periods=8, freq="h"),
+    "years and quarters": pd.MultiIndex.from_product([[2020, 2021], [1, 2, 3, 4]]),
+    "ordered categories": pd.CategoricalIndex(list("hgfedcba"), list("hgfedcba"), ordered=True),
+}
+
+
+@pytest.mark.parametrize("index", INDEXES.values(), ids=INDEXES.keys())
+def test_time_indexes_in_order_are_accepted(index):
+    X = frame(index=index)
+    same_fit(X, COUNTS)
+    pd.testing.assert_index_equal(model().fit(X).impute(X).index, X.index)
+
+
+@pytest.mark.parametrize("n_components", [1, 2])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_a_single_feature(n_components, smoothing):
+    # The fits are tight to see that the one series is followed.
+    params = {"chain": "none", "tol": 1e-9, "smoothing": smoothing}
+    fitted = model(n_components=n_components, **params).fit(COUNTS[:, :1])
+    np.testing.assert_array_equal(fitted.components_, np.ones((n_components, 1)))
+    np.testing.assert_allclose(fitted.activations_.sum(axis=1), COUNTS[:, 0])
+
+
+def test_three_time_steps_are_enough():
+    assert model().fit(COUNTS[:3]).activations_.shape == (3, 2)
+
+
+UNTOUCHED: dict[str, Any] = {
+    "dense": MISSING,
+    "Fortran": np.asfortranarray(MISSING),
+    "pandas": frame(MISSING),
+    "csr": sparse.csr_array(COUNTS * (COUNTS > 4)),
+    "csc": sparse.csc_array(COUNTS * (COUNTS > 4)),
+    "unsorted csr": sparse.csr_array(
+        (np.tile(COUNTS[0], 8), np.tile([4, 0, 3, 1, 2], 8), np.arange(0, 41, 5)), shape=(8, 5)
+    ),
+}
+
+
+def contents(X):
+    """What is stored, and how."""
+    parts = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (np.asarray(X),)
+    return [part.copy() for part in parts]
+
+
+@pytest.mark.parametrize("X", UNTOUCHED.values(), ids=UNTOUCHED.keys())
+@pytest.mark.parametrize("init", ["random", "nndsvda"])
+def test_data_are_not_modified(X, init):
+    before = contents(X)
+    estimator = model(init=init).fit(X)
+    for method in (estimator.transform, estimator.impute, estimator.score):
+        method(X)
+    np.testing.assert_equal(contents(X), before)
+
+
+def test_what_comes_with_the_data_is_not_modified():
+    mask = sparse.csr_array(np.ones((8, 5)))
+    mask.data[3] = 0.0
+    exposure, init = np.linspace(1.0, 2.0, 8), (START[0].copy(), START[1].copy())
+    before = contents(mask), exposure.copy(), (START[0].copy(), START[1].copy())
+    chain = Rate(alpha=[3.0, 4.0])
+    model(init=init, chain=chain).fit(COUNTS, mask=mask, exposure=exposure)
+    np.testing.assert_equal((contents(mask), exposure, init), before)
+    assert chain.get_params() == {"alpha": [3.0, 4.0], "beta": "auto"}

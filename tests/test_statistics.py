@@ -1,0 +1,127 @@
+"""Kernels and objective against the written-out sums and densities."""
+
+import numpy as np
+import pytest
+from cases import MASKS, SCALES, all_cases, chains, likelihoods, random_data, random_weights
+from oracle import chain_value, likelihood_value, statistics
+from scipy import sparse
+
+from temporalnmf.kernels import dense
+from temporalnmf.likelihoods import Majorizer
+from temporalnmf.observations import observe
+
+
+def _data(likelihood, mask, seed, n_features=7):
+    rng = np.random.default_rng(seed)
+    X = random_data(rng, likelihood, 9, n_features)
+    weights = random_weights(rng, mask, X.shape)
+    exposure = rng.uniform(0.5, 2.0, size=len(X))
+    W = rng.dirichlet(np.ones(n_features), size=3).T
+    H = rng.gamma(1.0, 10.0, size=(3, len(X)))
+    return X, weights, exposure, W, H
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("likelihood", likelihoods(), ids=lambda x: x.name)
+@pytest.mark.parametrize("n_features", [7, dense.BLOCK + 3])
+def test_statistics_are_the_sums_they_stand_for(likelihood, mask, n_features):
+    for seed in range(5):
+        X, weights, exposure, W, H = _data(likelihood, mask, seed, n_features)
+        observations = observe(X, weights, exposure, likelihood)
+        expected_h, expected_w = statistics(likelihood.name, X, weights, exposure, W, H)
+        for ours, theirs in zip(observations.h_statistics(W, H), expected_h, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+        for ours, theirs in zip(observations.w_statistics(W, H), expected_w, strict=True):
+            np.testing.assert_allclose(np.broadcast_to(ours, theirs.shape), theirs, rtol=1e-12)
+        value = likelihood_value(likelihood.name, X, weights, exposure, W, H)
+        np.testing.assert_allclose(observations.value(W, H), value, rtol=1e-12)
+
+
+@pytest.mark.parametrize("make", [sparse.csr_array, sparse.csc_matrix])
+@pytest.mark.parametrize("mask", MASKS)
+def test_sparse_statistics_equal_dense_ones(mask, make):
+    likelihood = next(x for x in likelihoods() if x.takes_zeros)
+    for seed in range(20):
+        X, weights, exposure, W, H = _data(likelihood, mask, seed)
+        ours = observe(make(X), weights, exposure, likelihood)
+        by_mask = [ours]
+        if weights.shape[1] > 1:
+            by_mask.append(observe(make(X), sparse.csr_array(weights), exposure, likelihood))
+        full = observe(X, weights, exposure, likelihood)
+        for observations in by_mask:
+            for statistic in ("h_statistics", "w_statistics"):
+                pairs = zip(
+                    getattr(observations, statistic)(W, H),
+                    getattr(full, statistic)(W, H),
+                    strict=True,
+                )
+                for a, b in pairs:
+                    scale = 1e-12 * np.abs(b).max()
+                    np.testing.assert_allclose(np.broadcast_to(a, b.shape), b, 1e-12, scale)
+            for name in ("level", "saturated"):
+                np.testing.assert_allclose(
+                    getattr(observations, name), getattr(full, name), rtol=1e-12
+                )
+            np.testing.assert_allclose(observations.value(W, H), full.value(W, H), rtol=1e-12)
+            np.testing.assert_array_equal(observations.seen, full.seen)
+            np.testing.assert_array_equal(observations.counted, full.counted)
+
+
+def test_the_majorizer_touches_the_objective_and_lies_above_it():
+    for case in {(c.likelihood, c.mask): c for c in all_cases() if c.storage == "dense"}.values():
+        X, weights, exposure, W, H = _data(case.likelihood, case.mask, seed=3)
+        observations = observe(X, weights, exposure, case.likelihood)
+        p, q, r = observations.h_statistics(W, H)
+
+        def bound(x, p=p, q=q, r=r):
+            return np.sum(-p * np.log(x) + q * x + r / x)
+
+        offset = observations.value(W, H) - bound(H)
+        rng = np.random.default_rng(0)
+        for spread in (0.01, 0.3, 2.0):
+            other = H * np.exp(spread * rng.standard_normal(H.shape))
+            excess = bound(other) + offset - observations.value(W, other)
+            assert excess > 0.0
+            if spread == 0.01:  # tight to second order
+                assert excess < 1e-3 * abs(observations.value(W, other))
+
+
+@pytest.mark.parametrize(
+    ("chain", "scale"), [(c, s) for s in SCALES for c in chains(s)], ids=lambda x: str(x)
+)
+def test_chain_value_is_minus_the_log_density(chain, scale):
+    for seed in range(5):
+        H = np.random.default_rng(seed).gamma(1.5, 4.0, size=(2, 6))
+        aux = chain.auxiliary(H, scale)
+        expected = chain_value(chain, H, aux, scale)
+        np.testing.assert_allclose(chain.value(H, aux, scale), expected, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("chain", "scale"), [(c, s) for s in SCALES for c in chains(s)], ids=lambda x: str(x)
+)
+def test_minimisers_balance_the_gradient_of_the_value(chain, scale):
+    """With a likelihood whose slope at H is minus the chain's, every update stays where it is."""
+    H = np.random.default_rng(1).gamma(1.5, 4.0, size=(2, 6))
+    gradient = _numerical_gradient(chain, H, scale)
+    q = 1.0 + np.abs(gradient)
+    likelihood = Majorizer(p=H * (gradient + q), q=q, r=np.zeros_like(H))
+    aux = chain.auxiliary(H, scale)
+    total = likelihood.plus(chain.terms(H, aux, scale))
+    found = chain.minimise(H, aux, total, slice(None), scale)
+    np.testing.assert_allclose(found, H, rtol=1e-7)
+
+
+def _numerical_gradient(chain, H, scale):
+    """Fourth-order central differences of the value, auxiliary variables minimised out."""
+    gradient = np.empty_like(H)
+    for index in np.ndindex(H.shape):
+        values = []
+        step = 1e-4 * H[index]
+        for factor in (-2, -1, 1, 2):
+            moved = H.copy()
+            moved[index] += factor * step
+            values.append(chain.value(moved, chain.auxiliary(moved, scale), scale))
+        low2, low1, high1, high2 = values
+        gradient[index] = (8.0 * (high1 - low1) - (high2 - low2)) / (12.0 * step)
+    return gradient
