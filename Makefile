@@ -42,6 +42,7 @@ lock:
 	.venv-lock/bin/pip-compile --quiet --strip-extras --extra dev --no-emit-index-url \
 		--no-emit-find-links --no-emit-trusted-host --no-annotate --no-header \
 		--allow-unsafe --output-file requirements.lock pyproject.toml
+	sed -i.bak '/^temporalnmf/d' requirements.lock && rm requirements.lock.bak
 	rm -rf .venv-lock
 
 clean:

@@ -26,7 +26,7 @@ class BGAR(Chain):
         Shape of the stationary law: the spread of an activation over the long run is 1/√α.
     beta : float, array, "auto" or "learn", default="auto"
         Rate of the stationary law. "auto" matches its mean α/β to the level of the data.
-    rho : float or array, default=0.99
+    rho : float or array, default=0.97
         Correlation of neighbouring steps.
 
     Examples
@@ -41,7 +41,7 @@ class BGAR(Chain):
     coupled = True
 
     def __init__(
-        self, alpha: Parameter = 1.0, beta: Parameter = "auto", rho: Parameter = 0.99
+        self, alpha: Parameter = 1.0, beta: Parameter = "auto", rho: Parameter = 0.97
     ) -> None:
         self.alpha = alpha
         self.beta = beta

@@ -1,0 +1,55 @@
+"""What the documents show is what the code does."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_contributing_shows_the_real_source_of_a_chain():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    path, shown = re.search(r"<!-- source: (\S+) -->\n```python\n(.*?)```\n", text, re.S).groups()
+    assert shown == (ROOT / path).read_text(encoding="utf-8")
+
+
+def test_readme_examples_run():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, re.S)
+    assert len(blocks) == 2
+    X = np.random.default_rng(0).poisson(5.0, size=(30, 8)).astype(float)
+    names = {"X": X, "np": np}
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), names)
+    assert names["test"].shape == (5, 8)
+    assert isinstance(names["words"].data, pd.DataFrame)
+
+
+def test_readme_lists_every_chain():
+    from temporalnmf import registry
+
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert re.findall(r'^\| `"(\w+)"`', text, re.M) == list(registry.CHAINS)
+
+
+def test_defaults_page_quotes_its_table():
+    """The means in docs/defaults.md are those of docs/defaults.csv."""
+    table = pd.read_csv(ROOT / "docs" / "defaults.csv").set_index("setting")[["inside", "ahead"]]
+    means = table.groupby(level=0).mean().mean(axis=1)
+    page = (ROOT / "docs" / "defaults.md").read_text(encoding="utf-8")
+    quoted = {
+        "rate 100, smoothing 0": "1.125",
+        "rate 100, smoothing 0.1": "1.052",
+        "gap 1": "1.039",
+        "rate 300": "1.045",
+        "hier_rate 200": "1.055",
+        "shape 100/level": "1.039",
+        "hier_shape 1, beta 200/level": "1.039",
+        "bgar 1, rho 0.97": "1.045",
+        "none": "1.040",
+    }
+    for setting, shown in quoted.items():
+        assert f"{means[setting]:.3f}" == shown, setting
+        assert shown in page

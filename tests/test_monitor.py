@@ -1,0 +1,56 @@
+"""When a fit stops and what it says."""
+
+import numpy as np
+import pytest
+
+from temporalnmf.solvers import Monitor
+
+W, H = np.ones((3, 2)), np.ones((2, 4))
+
+
+def _run(monitor, values):
+    for value in values:
+        if not monitor.running:
+            break
+        monitor.record(value, W, H)
+    return monitor
+
+
+def test_converges_on_the_relative_decrease():
+    monitor = _run(Monitor(100, 1e-3), [-100.0, -110.0, -110.2, -110.21, -999.0])
+    assert monitor.history == [-100.0, -110.0, -110.2, -110.21]
+    assert monitor.converged
+    assert monitor.reason == (
+        "converged: relative decrease 9.1e-05 below tol=0.001 after 4 iterations"
+    )
+
+
+def test_max_iter_is_not_convergence():
+    monitor = _run(Monitor(2, 1e-3), [10.0, 5.0, 1.0])
+    assert not monitor.converged
+    assert monitor.reason == "max_iter=2 reached, relative decrease still 1.0e+00"
+
+
+def test_callback_sees_the_state_and_can_stop():
+    seen = []
+
+    def stop_at_two(progress):
+        seen.append(progress)
+        return progress.iteration == 2
+
+    monitor = _run(Monitor(100, 0.0, callback=stop_at_two), [3.0, 2.0, 1.0])
+    assert monitor.reason == "stopped by the callback after 2 iterations"
+    assert not monitor.converged
+    assert [p.objective for p in seen] == [3.0, 2.0]
+    assert seen[0].components.shape == (2, 3)
+    assert seen[0].activations.shape == (4, 2)
+    with pytest.raises(ValueError, match="read-only"):
+        seen[0].activations[0, 0] = 5.0
+
+
+def test_verbose_prints_every_nth_iteration_and_the_end(capsys):
+    _run(Monitor(5, 0.0, verbose=2, label="start 1/3  "), [5.0, 4.0, 3.0, 2.0, 1.0])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[3] for line in lines[:-1]] == ["2", "4", "5"]
+    assert all(line.startswith("start 1/3") for line in lines)
+    assert "max_iter=5" in lines[-1]
