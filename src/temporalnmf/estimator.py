@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from . import registry
 from .chains.base import Chain, Point, Scale
 from .forecasting import Forecast
+from .gaps import fill_gaps, fitted_steps
 from .initialisation import start_activations, start_factors
 from .kernels.floor import FLOOR
 from .likelihoods.base import Array, Likelihood
@@ -253,7 +254,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         series = check_series(self, X, mask, exposure, likelihood, reset=False)
         known, scored = series, series
         if held_out is not None:
-            known, scored = _split(series, held_out)
+            known, scored = series.split(held_out)
         if not scored.observed.any():
             raise ValueError("held_out leaves nothing to score: no observed entry of X is in it.")
         H = self._infer(known, continue_chain=continue_chain)
@@ -325,6 +326,15 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 raise ValueError(f"{name}={value!r}: expected a {what} of at least {least}.")
 
     def _fit(self, X: Any, mask: Any, exposure: Any) -> None:
+        """Fit, or leave the estimator as it was."""
+        before = self.__dict__.copy()
+        try:
+            self._fit_whole(X, mask, exposure)
+        except BaseException:
+            self.__dict__ = before
+            raise
+
+    def _fit_whole(self, X: Any, mask: Any, exposure: Any) -> None:
         self._check_parameters()
         likelihood = self._likelihood()
         series = check_series(self, X, mask, exposure, likelihood, reset=True)
@@ -332,7 +342,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         chain = self.chain
         if not isinstance(chain, Chain):
             chain = registry.create(registry.CHAINS, chain, "chain")
-        kept = self._fitted_steps(series, chain)
+        kept = fitted_steps(series.observed, chain, self.point)
         used = series.take(kept)
         observations = observe(used.X, used.weights, used.exposure, likelihood)
         if not observations.counted.any():
@@ -354,7 +364,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.reconstruction_err_ = max(
             observations.value(best.W, final) - observations.saturated, 0.0
         )
-        self.activations_ = np.ascontiguousarray(self._fill(series, kept, final).T)
+        self.activations_ = np.ascontiguousarray(self._filled(final, kept, series.n_steps).T)
         self._warn(best.monitor, final)
 
     def _check_size(self, series: Series) -> None:
@@ -371,16 +381,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 f"n_components={self.n_components} is larger than both dimensions of X "
                 f"{series.X.shape}: some components will be copies of others.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
-
-    def _fitted_steps(self, series: Series, chain: Chain) -> Array:
-        """Indices of the steps that take part in the fit; the others are filled afterwards."""
-        seen = np.flatnonzero(series.observed)
-        if not chain.dynamic:
-            return seen
-        last = series.n_steps - 1 if self.point == "mode" else seen[-1]
-        return np.arange(seen[0], last + 1)
 
     def _best_start(self, problem: Problem, series: Series, kept: Array) -> FitResult:
         """Solve from every start and keep the lowest objective."""
@@ -406,18 +408,18 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             if not continue_chain:
                 raise ValueError("X has no observed entry: there is nothing to infer from.")
             return chain.forecast(self.activations_[-1], series.n_steps, self.point, self.map_scale)
-        kept = self._fitted_steps(series, chain)
+        kept = fitted_steps(series.observed, chain, self.point)
         if last is not None:
             kept = np.arange(kept[-1] + 1)  # the anchor stands before the first step
         used = series.take(kept)
         H = start_activations(used, W.shape[1])
         held = 0
         if last is not None:
-            used, H, held = _anchored(used), np.column_stack([last, H]), 1
+            used, H, held = used.anchored(), np.column_stack([last, H]), 1
         observations = observe(used.X, used.weights, used.exposure, self._likelihood())
         problem = Problem(observations, chain, self.map_scale)
         H = self._solve_activations(problem, W, H, held=held)
-        return self._fill(series, kept, H[:, held:])
+        return self._filled(H[:, held:], kept, series.n_steps)
 
     def _solve_activations(self, problem: Problem, W: Array, H: Array, *, held: int = 0) -> Array:
         """H (K, N) at fixed W, solved more tightly than a fit since it is cheap."""
@@ -425,18 +427,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         solver = registry.create(registry.SOLVERS, self.solver, "solver")
         return solver.solve(problem, W, H, monitor, fixed_W=True, held=held).H
 
-    def _fill(self, series: Series, kept: Array, H: Array) -> Array:
-        """Activations (K, N) of all steps from those that were fitted."""
-        chain, n_steps = self.chain_, series.n_steps
-        first, last = kept[0], kept[-1]
-        filled = np.empty((len(H), n_steps))
-        inside = np.arange(first, last + 1)
-        filled[:, inside] = H if chain.dynamic else [np.interp(inside, kept, row) for row in H]
-        filled[:, :first] = chain.backcast(filled[:, first], first)
-        filled[:, last + 1 :] = chain.forecast(
-            filled[:, last], n_steps - 1 - last, self.point, self.map_scale
-        )
-        return filled
+    def _filled(self, H: Array, kept: Array, n_steps: int) -> Array:
+        return fill_gaps(H, kept, n_steps, self.chain_, self.point, self.map_scale)
 
     def _warn(self, monitor: Monitor, H: Array) -> None:
         if not monitor.converged and monitor.reason.startswith("max_iter"):
@@ -444,7 +436,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 f"The fit did not converge: {monitor.reason}. Increase max_iter, or accept a "
                 f"larger tol (now {self.tol:g}).",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         if self.map_scale == "linear" and np.any(H <= FLOOR):
             where = np.flatnonzero(np.any(H <= FLOOR, axis=1)).tolist()
@@ -453,7 +445,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 f"scale this objective can be lowered without end there, and the result depends "
                 f"on the floor. map_scale='log' has no such places.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
 
@@ -464,26 +456,3 @@ _INFERENCE_TOL = 1e-1
 def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
     if value not in choices:
         raise ValueError(f"{name}={value!r} is not known. Choose one of {', '.join(choices)}.")
-
-
-def _anchored(series: Series) -> Series:
-    """The series with one unobserved step in front."""
-    stack = sparse.vstack if sparse.issparse(series.X) else np.vstack
-    X = stack([series.X[:1] * 0.0, series.X])
-    if sparse.issparse(series.weights):
-        weights = sparse.vstack([series.weights[:1] * 0.0, series.weights], format="csr")
-    else:
-        weights = np.vstack([np.zeros_like(series.weights[:1]), series.weights])
-    return Series(X, weights, np.concatenate([[1.0], series.exposure]))
-
-
-def _split(series: Series, held_out: Any) -> tuple[Series, Series]:
-    """What is known and what is scored, by weights."""
-    from .validation import _check_mask
-
-    hidden = _check_mask(held_out, series.X.shape)
-    hidden = hidden.toarray() > 0 if sparse.issparse(hidden) else hidden > 0
-    weights = series.weights.toarray() if sparse.issparse(series.weights) else series.weights
-    known = Series(series.X, np.where(hidden, 0.0, weights), series.exposure)
-    scored = Series(series.X, np.where(hidden, weights, 0.0), series.exposure)
-    return known, scored

@@ -33,11 +33,30 @@ class Series:
         """Steps with any observed entry, bool (N,)."""
         if sparse.issparse(self.weights):
             return np.asarray(np.ravel(self.weights.sum(axis=1)) > 0.0)
-        return np.asarray(self.weights > 0.0).any(axis=1)
+        return np.any(self.weights > 0.0, axis=1)
 
     def take(self, steps: Array) -> Series:
         """The given steps (N′,) only."""
         return Series(self.X[steps], self.weights[steps], self.exposure[steps])
+
+    def anchored(self) -> Series:
+        """With one unobserved step in front."""
+        stack = sparse.vstack if sparse.issparse(self.X) else np.vstack
+        X = stack([self.X[:1] * 0.0, self.X])
+        if sparse.issparse(self.weights):
+            weights = sparse.vstack([self.weights[:1] * 0.0, self.weights], format="csr")
+        else:
+            weights = np.vstack([np.zeros_like(self.weights[:1]), self.weights])
+        return Series(X, weights, np.concatenate([[1.0], self.exposure]))
+
+    def split(self, held_out: Any) -> tuple[Series, Series]:
+        """The entries that are not held out, and those that are."""
+        hidden = check_mask(held_out, self.X.shape, "held_out")
+        hidden = hidden.toarray() > 0 if sparse.issparse(hidden) else hidden > 0
+        weights = self.weights.toarray() if sparse.issparse(self.weights) else self.weights
+        known = Series(self.X, np.where(hidden, 0.0, weights), self.exposure)
+        scored = Series(self.X, np.where(hidden, weights, 0.0), self.exposure)
+        return known, scored
 
     def row(self, n: int) -> tuple[Array, Array]:
         """Values and weights of one step, dense (F,)."""
@@ -79,7 +98,7 @@ def check_series(
             f"X has text in column {column[0]!r} (value {column[1]!r}). Drop the column, use it as "
             f"the index, or turn it into numbers."
         ) from error
-    weights = _check_mask(mask, checked.shape)
+    weights = check_mask(mask, checked.shape)
     if sparse.issparse(checked):
         checked = sparse.csr_array(checked)
         weights = _check_sparse(checked, weights, likelihood)
@@ -119,7 +138,7 @@ def _text_column(X: Any) -> tuple[Any, Any] | None:
     return None
 
 
-def _check_mask(mask: Any, shape: tuple[int, int]) -> Any:
+def check_mask(mask: Any, shape: tuple[int, int], name: str = "mask") -> Any:
     """Weights (N, 1) or (N, F), dense bool or float, or sparse float."""
     if mask is None:
         return np.ones((shape[0], 1), dtype=bool)
@@ -127,7 +146,7 @@ def _check_mask(mask: Any, shape: tuple[int, int]) -> Any:
         mask = np.asarray(mask)
     if mask.shape not in {(shape[0],), shape}:
         raise ValueError(
-            f"mask has shape {mask.shape}: expected {(shape[0],)}, one value per time step, or "
+            f"{name} has shape {mask.shape}: expected {(shape[0],)}, one value per time step, or "
             f"{shape}, one per entry of X (1 or True: observed, 0 or False: missing)."
         )
     if sparse.issparse(mask):
@@ -140,14 +159,14 @@ def _check_mask(mask: Any, shape: tuple[int, int]) -> Any:
                 mask = mask.astype(np.float64)
             except (TypeError, ValueError) as error:
                 raise ValueError(
-                    f"mask has dtype {mask.dtype}: expected booleans or non-negative numbers."
+                    f"{name} has dtype {mask.dtype}: expected booleans or non-negative numbers."
                 ) from error
         mask = mask.reshape(shape[0], -1)
         values = mask
     if not np.all(np.isfinite(values)) or np.any(values < 0):
         raise ValueError(
-            "mask has negative, infinite or NaN values: it takes 1 or True for observed entries, 0 "
-            "or False for missing ones, and other positive numbers as weights."
+            f"{name} has negative, infinite or NaN values: it takes 1 or True for observed "
+            f"entries, 0 or False for missing ones, and other positive numbers as weights."
         )
     return mask
 
