@@ -62,10 +62,10 @@ STATIONARY = [
 @pytest.mark.parametrize("case", STATIONARY, ids=str)
 def test_long_runs_end_where_the_gradient_vanishes(case):
     problem, W, H = random_problem(
-        case, seed=2, n_steps=6, n_features=5, n_components=1, smoothing=0.3
+        case, seed=2, n_steps=6, n_features=5, n_components=2, smoothing=0.3
     )
     aux = problem.chain.auxiliary(H, problem.scale)
-    for _ in range(3000):
+    for _ in range(20_000):
         before = H.copy(), W
         W = w_step(problem, W, H)
         aux = h_step(problem, W, H, aux)
@@ -73,7 +73,10 @@ def test_long_runs_end_where_the_gradient_vanishes(case):
             break
     scale = sum(abs(part) for part in problem.parts(W, H, aux).values())
 
-    interior = H > 1e-20  # a linear-scale chain may have slid to the floor, where no slope is zero
+    # Entries may have slid to the floor: zeros of plain NMF, what the linear scale leaves open,
+    # the first step of HierShape, whose flat prior does not hold it. The others are the interior.
+    interior = H > 1e-20
+    assert interior.any()
     for k, n in np.argwhere(interior):
 
         def moved_h(u, k=k, n=n):
@@ -81,7 +84,7 @@ def test_long_runs_end_where_the_gradient_vanishes(case):
             trial[k, n] *= np.exp(u)
             return problem.objective(W, trial)
 
-        assert abs(_slope(moved_h, 0.0, 1e-3)) < 2e-7 * scale
+        assert abs(_slope(moved_h, 0.0, 1e-3)) < 1e-10 * scale
 
     def moved_w(t, f):
         # Multiply one weight and renormalise: a direction inside the simplex.
@@ -90,4 +93,4 @@ def test_long_runs_end_where_the_gradient_vanishes(case):
         return problem.objective(trial / trial.sum(axis=0), H)
 
     for f in np.flatnonzero(problem.active):
-        assert abs(_slope(lambda t, f=f: moved_w(t, f), 0.0, 1e-3)) < 2e-7 * scale
+        assert abs(_slope(lambda t, f=f: moved_w(t, f), 0.0, 1e-3)) < 1e-10 * scale

@@ -9,8 +9,9 @@ a bisection elsewhere.
 import math
 
 import numpy as np
-from numba import njit, vectorize
+from numba import njit
 
+from .elementwise import elementwise
 from .floor import FLOOR
 from .special import _digamma, _trigamma
 
@@ -36,7 +37,7 @@ def _next_step(x, value, slope, low, high, previous):
     return step, abs(step) <= _LAST_STEP
 
 
-@vectorize(cache=True)
+@elementwise
 def quadratic_root(p, q, r, current):
     """(ROOT): the positive root of q h² − p h − r = 0; `current` where q = 0 leaves h free."""
     if not q > 0.0:
@@ -56,7 +57,7 @@ def _shape_equation(u, p, q, r, alpha):
     return linear - p - r / h, linear + x * x * _trigamma(1.0 + x) + r / h
 
 
-@vectorize(cache=True)
+@elementwise
 def shape_root(p, q, r, alpha, current):
     """(S): minimiser of −p log h + q h + r/h + log Γ(1 + αh), p > 0.
 
@@ -122,7 +123,7 @@ def _barrier_place(p, q, r, lower, width, g_lower, g_upper, g_far, gap, v):
     return v
 
 
-@vectorize(cache=True)
+@elementwise
 def barrier_root(p, q, r, lower, width, g_lower, g_upper, g_far, gap, current):
     """(B1)–(B4): the root, on (lower, lower + width), of
 
@@ -160,7 +161,7 @@ def _shared_part(h, other, beta, g_kept, g_lost, v):
     return v, value, g_lost / to_h, bend_h * (bend_a + bend_other) / (bend_a + bend_h + bend_other)
 
 
-@vectorize(cache=True)
+@elementwise
 def profile_root(p, q, r, before, after, beta, g_kept, g_lost, current):
     """(B5): minimiser of −p log h + q h + r/h + T(h, before) + T(h, after) near the current h.
 

@@ -11,7 +11,9 @@ of the HierShape chain and its objective.
 import math
 
 import numpy as np
-from numba import njit, vectorize
+from numba import njit
+
+from .elementwise import elementwise
 
 # ψ(y)  ~ log y − 1/(2y) − Σ_k B_2k / (2k y^2k)
 # ψ′(y) ~ 1/y + 1/(2y²) + Σ_k B_2k / y^(2k+1)
@@ -39,7 +41,7 @@ def _digamma(x: float) -> float:
     return math.log(y) - (0.5 / y + tail + shifted)
 
 
-@vectorize(cache=True)
+@elementwise
 def digamma(x):
     """ψ(x), x > 0."""
     return _digamma(float(x))
@@ -63,7 +65,7 @@ def _trigamma(x: float) -> float:
     return value
 
 
-@vectorize(cache=True)
+@elementwise
 def trigamma(x):
     """ψ′(x), x > 0."""
     return _trigamma(float(x))
@@ -158,7 +160,7 @@ def _bessel_ratio(nu: float, x: float) -> float:
     return high / low * (x / (mu + r))
 
 
-@vectorize(cache=True)
+@elementwise
 def bessel_ratio(nu, x):
     """I_{ν+1}(x) / I_ν(x), ν > −1, x ≥ 0."""
     return _bessel_ratio(float(nu), float(x))
@@ -177,7 +179,7 @@ def _log_bessel_scaled(nu: float, x: float) -> float:
     return exponent - 0.5 * math.log(2.0 * math.pi * r) + debye + math.log(low)
 
 
-@vectorize(cache=True)
+@elementwise
 def log_bessel_scaled(nu, x):
     """log(I_ν(x) exp(−x)), ν > −1, x ≥ 0."""
     return _log_bessel_scaled(float(nu), float(x))
