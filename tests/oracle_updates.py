@@ -154,7 +154,7 @@ def simplex_by_bisection(p, q, r):
     used = p + r > 0.0
     p, q, r = exact(p[used]), exact(q[used]), exact(r[used])
     excess = q - q.min()
-    low, high = gmpy2.mpfr(-150), gmpy2.mpfr(150)
+    low, high = gmpy2.mpfr(-300), gmpy2.mpfr(300)
     for _ in range(PRECISION):
         middle = (low + high) / 2
         rate = excess + gmpy2.exp(middle)

@@ -129,8 +129,8 @@ BAD_FITS = {
         frame(index=[1991, 1990, *range(1992, 1998)]),
     ),
     **{
-        f"unsorted {name}": bad("X.*index", "-07.* comes after .*-08", "sort_index", frame(index=index))
-        for name, index in {"dates": DAYS[::-1], "periods": DAYS[::-1].to_period("D")}.items()
+        f"unsorted {name}": bad("X.*index", "-07.* after .*-08", "sort_index", frame(index=late))
+        for name, late in {"dates": DAYS[::-1], "periods": DAYS[::-1].to_period("D")}.items()
     },
     "duplicate years": bad(
         "X.*index", r"\b1990\b", "groupby", frame(index=[1990, 1990, *range(1991, 1997)])
@@ -154,7 +154,7 @@ BAD_FITS = {
     "ragged mask": bad("mask", "ragged|inhomogeneous", r"expected.*\(8, 5\)", mask=[[1], [1, 2]]),
     "negative mask": bad("mask", "-1.0", MASK_WORDS, mask=changed(ONES, 3, -1.0)),
     "NaN in mask": bad("mask", "nan", MASK_WORDS, mask=changed(ONES, 3, np.nan)),
-    "infinity in mask": bad("mask", "inf", MASK_WORDS, mask=changed(ONES, 3, np.inf)),
+    "infinity in mask": bad("mask", r"\binf\b", MASK_WORDS, mask=changed(ONES, 3, np.inf)),
     "negative sparse mask": bad(
         "mask", "-1.0", MASK_WORDS, mask=sparse.csr_array(changed(np.ones((8, 5)), (2, 3), -1.0))
     ),
@@ -207,7 +207,7 @@ BAD_FITS = {
     "values in a column": bad_chain("alpha", r"\(2, 1\)", "2 values", Rate(np.ones((2, 1)))),
     "negative alpha": bad_chain("alpha", "-1.0", POSITIVE, Rate(alpha=-1.0)),
     "NaN alpha": bad_chain("alpha", "nan", POSITIVE, Rate(alpha=np.nan)),
-    "infinite alpha": bad_chain("alpha", "inf", POSITIVE, Rate(alpha=np.inf)),
+    "infinite alpha": bad_chain("alpha", "=inf", POSITIVE, Rate(alpha=np.inf)),
     "one negative alpha": bad_chain("alpha", r"-2\.0", POSITIVE, GaP(alpha=[1.0, -2.0])),
     "zero beta": bad_chain("beta", "=0", POSITIVE, GaP(beta=0)),
     "no alpha": bad_chain("alpha", "None", POSITIVE, Rate(alpha=None)),

@@ -5,6 +5,8 @@ from typing import NamedTuple
 import gmpy2
 import numpy as np
 import pytest
+from scipy.special import gammaln, logsumexp
+
 from cases import SCALES
 from oracle_updates import (
     PRECISION,
@@ -13,12 +15,10 @@ from oracle_updates import (
     exact,
     half_line,
     interval,
-    log,
     majorizer_value,
+    root,
     simplex_by_bisection,
 )
-from scipy.special import gammaln, logsumexp
-
 from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
 from temporalnmf.kernels.floor import FLOOR
 from temporalnmf.kernels.roots import profile_root, quadratic_root, simplex_minimiser
@@ -53,7 +53,7 @@ class Inputs(NamedTuple):
     chain: object
     law: Law
     H: np.ndarray
-    aux: np.ndarray | None
+    aux: np.ndarray
     likelihood: Majorizer
 
 
@@ -106,7 +106,7 @@ def auxiliary_variables(rng, name, decades, H):
         close = 1.0 - 10.0 ** rng.uniform(-9.0, 0.0, size)
         share = np.where(rng.random(size) < 0.5, share, close)
         return share * np.minimum(1.0, H[:, 1:] / H[:, :-1])
-    return None
+    return np.empty((len(H), 0))
 
 
 def law_of(name, scale, parameters):
@@ -146,7 +146,7 @@ def assert_close(got, expected, allowed):
 def neighbours(inputs, n):
     """before, after, and the auxiliary variables on either side; None where there is no step."""
     H = exact(inputs.H)
-    aux = np.full((len(H), N_STEPS - 1), None) if inputs.aux is None else exact(inputs.aux)
+    aux = exact(inputs.aux) if inputs.aux.size else np.full((len(H), N_STEPS - 1), None)
     before, aux_before = (H[:, n - 1], aux[:, n - 1]) if n > 0 else (None, None)
     after, aux_after = (H[:, n + 1], aux[:, n]) if n < N_STEPS - 1 else (None, None)
     return before, after, aux_before, aux_after
@@ -210,7 +210,7 @@ def test_update_of_h_is_the_minimiser_for_bgar(scale, n):
 def test_sweep_clamps_zeros_at_the_floor():
     H = np.array([[2.0, 3.0]])
     likelihood = Majorizer(np.array([[0.1, 4.0]]), np.ones((1, 2)), np.zeros((1, 2)))
-    GaP(0.5, 1.0).sweep(H, None, likelihood, "linear")
+    GaP(0.5, 1.0).sweep(H, np.empty((1, 0)), likelihood, "linear")
     np.testing.assert_array_equal(H, [[FLOOR, 1.75]])
 
 
@@ -230,7 +230,7 @@ def doubled(law):
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_update_of_b_is_the_minimiser(scale):
-    inputs = random_inputs("bgar", scale, seed=2, size=300)
+    inputs = random_inputs("bgar", scale, seed=2, size=250)
     got = inputs.chain.auxiliary(inputs.H, scale).T.ravel()
     law = doubled(inputs.law)
     before, after = map(exact, transitions(inputs))
@@ -245,7 +245,7 @@ def test_update_of_b_is_the_minimiser(scale):
 
 @pytest.mark.parametrize(("scale", "marginal"), [("linear", False), ("log", False), ("log", True)])
 def test_update_of_z_is_the_minimiser_for_hier_rate(scale, marginal):
-    inputs = random_inputs("hier_rate", scale, seed=3, size=300, marginal=marginal)
+    inputs = random_inputs("hier_rate", scale, seed=3, size=250, marginal=marginal)
     got = inputs.chain.auxiliary(inputs.H, scale).T.ravel()
     law = doubled(inputs.law)
     before, after = map(exact, transitions(inputs))
@@ -258,21 +258,22 @@ def test_update_of_z_is_the_minimiser_for_hier_rate(scale, marginal):
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_marginal_z_is_the_mean_for_hier_rate(scale):
-    inputs = random_inputs("hier_rate", scale, seed=4, size=300, marginal=True)
-    before, after = inputs.H[:, :1], inputs.H[:, 1:2]
-    got = inputs.chain.auxiliary(inputs.H, scale)[:, 0]
-    alpha_z, beta_z, alpha_h, beta_h = (
-        inputs.law.parameters[key].astype(float)[:, None]
-        for key in ("alpha_z", "beta_z", "alpha_h", "beta_h")
+    rng = np.random.default_rng(4)
+    size = 300
+    alpha_z, alpha_h = 1.0 + 10.0 ** rng.uniform(-6.0, 3.0, (2, size))
+    beta_z, beta_h = spread_out(rng, 3.0, (2, size))
+    H = spread_out(rng, 8.0, (size, 2))
+    chain = HierRate(alpha_z, beta_z, alpha_h, beta_h, marginal=True)
+    # p(z | h) ∝ z^(α_z−1) e^(−β_z h_{n−1} z) · z^α_h e^(−β_h h_n z), summed on a grid of log z.
+    power = alpha_z + alpha_h
+    rate = beta_z * H[:, 0] + beta_h * H[:, 1]
+    reach = 40.0 / power + np.sqrt(80.0 / power)
+    t = np.linspace(-reach, np.minimum(reach, 5.0), 4001)
+    log_density = power * t - power * np.exp(t)
+    mean = (
+        power / rate * np.exp(logsumexp(log_density + t, axis=0) - logsumexp(log_density, axis=0))
     )
-    # The trapezoidal rule in log z, around the mode of its density.
-    power, rate = alpha_z + alpha_h, beta_z * before + beta_h * after
-    t = np.linspace(-12.0, 12.0, 4001) * (1.0 + 4.0 / power) / np.sqrt(power)
-    z = power / rate * np.exp(t)
-    log_density = alpha_z * np.log(z * before) - beta_z * before * z + alpha_h * np.log(z)
-    log_density -= beta_h * after * z
-    mean = np.exp(logsumexp(log_density + np.log(z), axis=1) - logsumexp(log_density, axis=1))
-    np.testing.assert_allclose(got, mean, rtol=1e-11)
+    np.testing.assert_allclose(chain.auxiliary(H, scale)[:, 0], mean, rtol=1e-12)
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -299,57 +300,347 @@ def lowest_step(law, before, after):
     def cost(v):
         return law.step(before, after, interval(v, 0, width))
 
-    v, at_end = brute_force(cost, len(width), reach=80, spacing=4, width=1e-12)
+    v, at_end = brute_force(cost, len(width), reach=64, spacing=8, width=1e-12)
     assert not at_end.any()
     return cost(v)
 
 
-def profile_of(law, likelihood, before, after):
-    """The objective as a function of h, lowest over the b's; a missing neighbour is None."""
+class Profile(NamedTuple):
+    """The objective as a function of one h, lowest over the b's; a missing neighbour is None."""
 
-    def profile(h):
+    law: Law
+    likelihood: Majorizer
+    before: np.ndarray | None
+    after: np.ndarray | None
+
+    @classmethod
+    def around(cls, n, law, likelihood, H):
+        return cls(
+            law,
+            Majorizer(*(x[:, n] for x in likelihood)),
+            H[:, n - 1] if n > 0 else None,
+            H[:, n + 1] if n < N_STEPS - 1 else None,
+        )
+
+    def value(self, h):
         h = exact(h)
-        total = majorizer_value(h, *map(exact, likelihood))
-        total += law.first(h) if before is None else lowest_step(law, exact(before), h)
-        return total if after is None else total + lowest_step(law, h, exact(after))
+        total = majorizer_value(h, *map(exact, self.likelihood))
+        if self.before is None:
+            total += self.law.first(h)
+        else:
+            total += lowest_step(self.law, exact(self.before), h)
+        return total if self.after is None else total + lowest_step(self.law, h, exact(self.after))
 
-    return profile
+    def hyper_parameters(self):
+        names = ("alpha", "beta", "eta", "gamma")
+        return [self.law.parameters[name].astype(float) for name in names]
 
+    def assert_local_minimum(self, h, distance):
+        """A minimum lies within the relative distance, or the slope at h is zero to rounding.
 
-def assert_local_minimum(profile, h, distance):
-    """There is a minimum within the relative distance of h."""
-    here = profile(h)
-    for factor in (1 - exact(distance), 1 + exact(distance)):
-        higher = (profile(exact(h) * factor) > here).astype(bool)
-        assert higher.all(), f"{np.sum(~higher)} cases, the first is {np.argmin(higher)}"
-
-
-def profile_case(scale, n, seed, size):
-    """The chain, and around step n: the likelihood's terms and the neighbours."""
-    inputs = random_inputs("bgar", scale, seed, size)
-    likelihood = Majorizer(*(x[:, n] for x in inputs.likelihood))
-    before = inputs.H[:, n - 1] if n > 0 else None
-    after = inputs.H[:, n + 1] if n < N_STEPS - 1 else None
-    return inputs, likelihood, before, after
+        Returns the value at h.
+        """
+        alpha, beta, _, _ = self.hyper_parameters()
+        p, q, r = self.likelihood
+        rounding = 30.0 * ULP * (p + alpha + (q + beta) * h + r / h)
+        here = self.value(h)
+        for factor in (1 - exact(distance), 1 + exact(distance)):
+            drop = ((here - self.value(exact(h) * factor)) / distance).astype(float) / rounding
+            worst = np.argmax(drop)
+            assert drop[worst] <= 1.0, (
+                f"case {worst}: {h[worst]!r} has a lower value on one side, with a slope "
+                f"{drop[worst]:.3g} times what is allowed; {np.sum(drop > 1.0)} such cases"
+            )
+        return here
 
 
 @pytest.mark.parametrize("n", range(N_STEPS))
 @pytest.mark.parametrize("scale", SCALES)
 def test_profile_root_is_a_local_minimiser_and_never_higher(scale, n):
-    size = 100
-    inputs, likelihood, before, after = profile_case(scale, n, 6, size)
-    alpha, beta, eta, gamma = (
-        inputs.law.parameters[key].astype(float) for key in ("alpha", "beta", "eta", "gamma")
-    )
+    inputs = random_inputs("bgar", scale, seed=6, size=120)
+    profile = Profile.around(n, inputs.law, inputs.likelihood, inputs.H)
+    alpha, beta, eta, gamma = profile.hyper_parameters()
     lost = float(scale == "linear")
-    p, q, r = likelihood.p.copy(), likelihood.q + beta, likelihood.r
-    if before is None:
+    p, q, r = profile.likelihood.p.copy(), profile.likelihood.q + beta, profile.likelihood.r
+    if profile.before is None:
         p += alpha - lost
-    if after is not None:
+    if profile.after is not None:
         p -= alpha - 2.0 * lost
-    ends = [np.zeros(size) if h is None else h for h in (before, after)]
+    ends = [np.zeros_like(p) if h is None else h for h in (profile.before, profile.after)]
     current = inputs.H[:, n]
     got = profile_root(p, q, r, *ends, beta, eta - lost, gamma - lost, current)
-    profile = profile_of(inputs.law, likelihood, before, after)
-    assert_local_minimum(profile, got, 1e-9)
-    assert (profile(got) <= profile(current)).all()
+    value = profile.assert_local_minimum(got, 1e-11)
+    assert (value < profile.value(current)).all()
+
+
+@pytest.mark.parametrize("n", range(N_STEPS))
+@pytest.mark.parametrize("scale", SCALES)
+def test_bgar_sweep_ends_at_a_local_minimiser_of_the_profile(scale, n):
+    inputs = random_inputs("bgar", scale, seed=7, size=60)
+    # A likelihood of this weight holds the other steps where they are.
+    p, q, r = (x.copy() for x in inputs.likelihood)
+    others = np.arange(N_STEPS) != n
+    p[:, others], q[:, others], r[:, others] = 1e30, 1e30 / inputs.H[:, others], 0.0
+    H = inputs.H.copy()
+    aux = inputs.chain.auxiliary(H, scale)
+    inputs.chain.sweep(H, aux, Majorizer(p, q, r), scale)
+    np.testing.assert_allclose(H[:, others], inputs.H[:, others], rtol=1e-14)
+    # h stays where it is if it would gain less than the rounding of the value: hence the distance.
+    Profile.around(n, inputs.law, inputs.likelihood, H).assert_local_minimum(H[:, n], 1e-5)
+
+
+# Results that are as close to an end of their interval as rounding lets them be.
+
+
+def tight_transitions(rng, size):
+    """α, β, ρ, H (K, 2) and a feasible b of chains whose minimisers sit at an end."""
+    gamma, eta = 1.0 + 10.0 ** rng.uniform(-6.0, 0.0, (2, size))
+    H = spread_out(rng, 1.0, (size, 2))
+    b = rng.uniform(0.01, 0.99, (size, 1)) * np.minimum(1.0, H[:, 1:] / H[:, :1])
+    return BGAR(gamma + eta, 10.0 ** rng.uniform(-3.0, 20.0, size), eta / (gamma + eta)), H, b
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("pull", ["up", "down"])
+def test_bgar_noise_stays_positive_after_an_update_of_h(scale, pull):
+    rng = np.random.default_rng(8)
+    chain, H, b = tight_transitions(rng, 3000)
+    force = 10.0 ** rng.uniform(10.0, 25.0, H.shape)
+    zero = np.zeros_like(H)
+    likelihood = Majorizer(zero, zero, force) if pull == "up" else Majorizer(zero, force, zero)
+    total = likelihood.plus(chain.terms(H, b, scale))
+    moved = chain.minimise(H, b, total, slice(None), scale)
+    assert (H[:, 1] - b[:, 0] * moved[:, 0] > 0.0).all()
+    assert (moved[:, 1] - b[:, 0] * H[:, 0] > 0.0).all()
+    assert (moved > 0.0).all()
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_bgar_noise_stays_positive_after_an_update_of_b(scale):
+    chain, H, _ = tight_transitions(np.random.default_rng(9), 3000)
+    b = chain.auxiliary(H, scale)[:, 0]
+    assert ((b > 0.0) & (b < 1.0)).all()
+    assert (H[:, 1] - b * H[:, 0] > 0.0).all()
+
+
+# The paper's polynomials, on its scale.
+
+
+def only_root_inside(coefficients, low, high):
+    """The one real root of each polynomial, highest power first, in its open interval."""
+    found = []
+    for row, *ends in zip(np.transpose(coefficients), low, high, strict=True):
+        roots = np.roots(row)
+        real = roots.real[abs(roots.imag) < 1e-9 * abs(roots)]
+        inside = real[(real > ends[0]) & (real < ends[1])]
+        assert len(inside) == 1
+        found.append(inside[0])
+    return np.array(found)
+
+
+class Moderate(NamedTuple):
+    """200 chains of three steps on the linear scale; p, q, r of the middle of the road."""
+
+    H: np.ndarray
+    alpha: np.ndarray
+    beta: np.ndarray
+    likelihood: Majorizer
+
+
+def moderate_case(seed, *, exponential=False, size=200):
+    rng = np.random.default_rng(seed)
+    H = spread_out(rng, 0.5, (size, N_STEPS))
+    p, q = spread_out(rng, 0.7, (2, *H.shape))
+    zero = np.zeros_like(H)
+    likelihood = Majorizer(zero, q, p) if exponential else Majorizer(p, q, zero)
+    return Moderate(H, 1.0 + spread_out(rng, 0.5, size), spread_out(rng, 0.5, size), likelihood)
+
+
+def table_1(n, case):
+    """(a_2, a_1, a_0) of the paper's Table 1."""
+    H, alpha, beta, (p, q, _) = case
+    p, q = p[:, n], q[:, n]
+    if n == 0:
+        return q, alpha - p, -beta * H[:, 1]
+    if n == N_STEPS - 1:
+        return np.zeros_like(q), q + beta / H[:, n - 1], 1.0 - alpha - p
+    return q + beta / H[:, n - 1], 1.0 - p, -beta * H[:, n + 1]
+
+
+@pytest.mark.parametrize("n", range(N_STEPS))
+def test_rate_solves_table_1(n):
+    case = moderate_case(10)
+    inputs = Inputs(Rate(case.alpha, case.beta), None, case.H, np.empty((0, 0)), case.likelihood)
+    zero, infinity = np.zeros(len(case.H)), np.full(len(case.H), np.inf)
+    expected = only_root_inside(table_1(n, case), zero, infinity)
+    np.testing.assert_allclose(updates(inputs, "linear")[:, n], expected, rtol=1e-13)
+
+
+def moderate_bgar(seed, exponential):
+    case = moderate_case(seed, exponential=exponential)
+    rng = np.random.default_rng(seed + 1)
+    gamma, eta = 1.0 + spread_out(rng, 0.5, (2, len(case.H)))
+    chain = BGAR(gamma + eta, case.beta, eta / (gamma + eta))
+    chain.check("linear")
+    case = case._replace(alpha=gamma + eta)
+    b = rng.uniform(0.1, 0.9, (len(case.H), N_STEPS - 1))
+    return case, chain, gamma, eta, b * np.minimum(1.0, case.H[:, 1:] / case.H[:, :-1])
+
+
+def table_2(n, case, gamma, c, d, b_after):
+    """(a_3, …, a_0) of the paper's Table 2."""
+    p, q = case.likelihood.p[:, n], case.likelihood.q[:, n]
+    one_alpha, one_gamma, zero = 1.0 - case.alpha, 1.0 - gamma, np.zeros_like(p)
+    if n == N_STEPS - 1:
+        s = q + case.beta
+        return zero, s, -p - c * s + one_gamma, c * p
+    s = q + case.beta * (1.0 - b_after)
+    if n == 0:
+        return zero, -s, -(one_alpha - p) + s * d - one_gamma, (one_alpha - p) * d
+    a_1 = -p * (c + d) + one_gamma * (c + d) - s * c * d
+    return -s, p - 2.0 * one_gamma + s * (c + d), a_1, p * c * d
+
+
+def appendix_g(n, case, gamma, c, d, b_after):
+    """(a_4, …, a_0) of the paper's Appendix G, whose p is our r."""
+    q, p = case.likelihood.q[:, n], case.likelihood.r[:, n]
+    one_alpha, one_gamma, zero = 1.0 - case.alpha, 1.0 - gamma, np.zeros_like(p)
+    if n == N_STEPS - 1:
+        s = q + case.beta
+        return zero, s, -s * c + one_gamma, -p, c * p
+    s = q + case.beta * (1.0 - b_after)
+    if n == 0:
+        return zero, -s, s * d - one_alpha - one_gamma, one_alpha * d + p, -p * d
+    a_2 = -c * d * s + p + one_gamma * (c + d)
+    return -s, s * (c + d) - 2.0 * one_gamma, a_2, -p * (c + d), p * c * d
+
+
+@pytest.mark.parametrize("n", range(N_STEPS))
+@pytest.mark.parametrize("polynomial", [table_2, appendix_g])
+def test_bgar_solves_table_2_and_appendix_g(polynomial, n):
+    case, chain, gamma, _, b = moderate_bgar(11, exponential=polynomial is appendix_g)
+    H = case.H
+    c = b[:, n - 1] * H[:, n - 1] if n > 0 else np.zeros(len(H))
+    last = n == N_STEPS - 1
+    b_after = None if last else b[:, n]
+    d = np.full(len(H), np.inf) if last else H[:, n + 1] / b_after
+    expected = only_root_inside(polynomial(n, case, gamma, c, d, b_after), c, d)
+    got = updates(Inputs(chain, None, H, b, case.likelihood), "linear")[:, n]
+    np.testing.assert_allclose(got, expected, rtol=1e-11)
+
+
+def test_b_solves_the_papers_polynomial():
+    case, chain, gamma, eta, _ = moderate_bgar(13, exponential=False)
+    before, after = case.H[:, 0], case.H[:, 1]
+    x = after / before
+    weight = case.beta * before
+    # Without the stray d_kn beside a_0.
+    coefficients = (
+        -weight,
+        2.0 * (1.0 - gamma) + (1.0 - eta) + weight * (x + 1.0),
+        -(1.0 - gamma) * (x + 1.0) - (1.0 - eta) * (x + 1.0) - weight * x,
+        (1.0 - eta) * x,
+    )
+    expected = only_root_inside(coefficients, np.zeros(len(x)), np.minimum(1.0, x))
+    np.testing.assert_allclose(chain.auxiliary(case.H, "linear")[:, 0], expected, rtol=1e-11)
+
+
+# The kernels on their own.
+
+
+def test_quadratic_root_keeps_what_no_minimum_holds():
+    p, r = np.array([0.0, 0.0, 2.0, 2.0]), np.array([0.0, 3.0, 0.0, 3.0])
+    np.testing.assert_array_equal(quadratic_root(p, 0.0, r, 5.0), 5.0)
+
+
+def test_quadratic_root_without_linear_term():
+    """α log h + r/h has its minimum at r/α, α log h its infimum at 0."""
+    np.testing.assert_array_equal(quadratic_root(-4.0, 0.0, [3.0, 0.0], 5.0), [0.75, 0.0])
+
+
+def test_quadratic_root_without_inverse_term():
+    np.testing.assert_array_equal(quadratic_root([3.0, 0.0, -3.0], 2.0, 0.0, 5.0), [1.5, 0.0, 0.0])
+
+
+def test_quadratic_root_does_not_cancel():
+    rng = np.random.default_rng(14)
+    size = 500
+    p = -(10.0 ** rng.uniform(-8.0, 8.0, size))
+    p[:100] = -1e8
+    p[100:200] *= -1.0
+    q, r = 10.0 ** rng.uniform(-8.0, 8.0, (2, size))
+    q[:100], r[:100] = 10.0 ** rng.uniform(-12.0, 0.0, (2, 100))
+    P, Q, R = exact(p), exact(q), exact(r)
+    expected = (P + root(P * P + 4 * Q * R)) / (2 * Q)
+    assert_close(quadratic_root(p, q, r, 5.0), expected, 1e-15 * expected)
+
+
+# (W2): the W step on the simplex.
+
+
+def simplex_case(rng, decades, *, shared, inverse, size=40, n_features=12):
+    """p, q, r with a third of p and of r zero, one feature without both, per column."""
+    shape = (n_features, size)
+    p, q, r = (spread_out(rng, decades, shape) for _ in range(3))
+    p[rng.random(shape) < 0.3] = 0.0
+    r[rng.random(shape) < (0.3 if inverse else 1.0)] = 0.0
+    p[0] = r[0] = 0.0
+    p[1] = spread_out(rng, decades, size)
+    return p, q[:1] if shared else q, r
+
+
+def minimised(p, q, r):
+    W = np.full(p.shape, np.nan)
+    simplex_minimiser(p, q, r, W)
+    return W
+
+
+@pytest.mark.parametrize("decades", [1.0, 12.0])
+@pytest.mark.parametrize("inverse", [False, True])
+@pytest.mark.parametrize("shared", [False, True])
+def test_simplex_minimiser(shared, inverse, decades):
+    rng = np.random.default_rng(15)
+    p, q, r = simplex_case(rng, decades, shared=shared, inverse=inverse)
+    W = minimised(p, q, r)
+    every_q = np.broadcast_to(q, p.shape)
+    np.testing.assert_allclose(W.sum(axis=0), 1.0, rtol=1e-13)
+    np.testing.assert_array_equal(W[0], 0.0)
+    for k in range(p.shape[1]):
+        expected = simplex_by_bisection(p[:, k], every_q[:, k], r[:, k])
+        used = p[:, k] + r[:, k] > 0.0
+        assert_close(W[used, k], expected[used], 1e-12 * expected[used])
+        np.testing.assert_array_equal(W[~used, k], 0.0)
+
+
+def test_simplex_minimiser_where_the_cheapest_feature_has_the_least_mass():
+    p = np.array([[1e-12, 1e-100, 1e-12], [1.0, 1.0, 1e6], [2.0, 3.0, 1.0]])
+    q = np.array([[1e-6, 1e-3, 1e-12], [1e3, 5.0, 1e12], [2e3, 6.0, 1.0]])
+    W = minimised(p, q, np.zeros_like(p))
+    np.testing.assert_allclose(W.sum(axis=0), 1.0, rtol=1e-13)
+    for k in range(3):
+        expected = simplex_by_bisection(p[:, k], q[:, k], np.zeros(3))
+        assert_close(W[:, k], expected, 1e-12 * expected + ULP)  # Σw = 1 holds to rounding
+
+
+def test_simplex_minimiser_is_the_papers_rule_where_it_holds():
+    p, q, r = simplex_case(np.random.default_rng(16), 3.0, shared=True, inverse=False)
+    np.testing.assert_allclose(minimised(p, q, r), p / p.sum(axis=0), rtol=1e-14)
+
+
+def test_simplex_minimiser_against_brute_force_for_two_features():
+    rng = np.random.default_rng(17)
+    p, q, r = spread_out(rng, 3.0, (3, 2, 200))
+    r[:, :100] = 0.0
+    W = minimised(p, q, r)
+    P, Q, R = exact(p), exact(q), exact(r)
+
+    def cost(v):
+        w = interval(v, 0, 1)
+        first = majorizer_value(w, P[0], Q[0], R[0])
+        return first + majorizer_value(interval(-v, 0, 1), P[1], Q[1], R[1])
+
+    v, at_end = brute_force(cost, 200, reach=80, spacing=4)
+    assert not at_end.any()
+    expected = interval(v, 0, 1), interval(-v, 0, 1)
+    for got, best in zip(W, expected, strict=True):
+        assert_close(got, best, 1e-12 * best)

@@ -22,6 +22,6 @@ def elementwise(function: Callable[..., float]) -> Callable[..., Any]:
     @wraps(function)
     def quiet(*arguments: Any) -> Any:
         with np.errstate(all="ignore"):
-            return ufunc(*arguments)
+            return ufunc(*(np.asarray(argument, dtype=np.float64) for argument in arguments))
 
     return quiet
