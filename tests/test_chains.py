@@ -11,7 +11,7 @@ from temporalnmf import TemporalNMF, registry
 from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
 from temporalnmf.solvers.mm import h_step, w_step
 
-LEARNING = [(chain, name) for chain in chains("log") for name in chain._learnable()]
+LEARNING = [(chain, name) for chain in chains("log") for name in chain._learn]
 
 
 def _learner(chain, name):
@@ -44,7 +44,7 @@ def test_learned_values_maximise_the_likelihood_of_the_chain(chain, name):
 
 @pytest.mark.parametrize(
     ("chain", "name", "scale"),
-    [(c, name, scale) for scale in SCALES for c in chains(scale) for name in c._learnable()],
+    [(c, name, scale) for scale in SCALES for c in chains(scale) for name in c._learn],
     ids=str,
 )
 def test_learning_never_increases_the_objective(chain, name, scale):

@@ -473,12 +473,16 @@ def test_sparse_containers_agree_with_dense(convert):
 
 
 def test_sparse_entries_may_be_unsorted_split_and_zero():
-    rows, columns = np.indices(COUNTS.shape).reshape(2, -1)[:, ::-1]
-    twice = np.tile([rows, columns], 2)
-    values = np.concatenate([COUNTS[rows, columns] - 1.0, np.ones(COUNTS.size)])
-    values = np.append(values, 0.0)
-    where = (np.append(twice[0], 0), np.append(twice[1], 0))
-    same_fit(sparse.coo_array((values, where), COUNTS.shape), COUNTS, exact=False)
+    # Every row stored from the right, then once more, the two halves adding up; then a zero.
+    halves = [
+        np.column_stack([half[:, ::-1], 0 * ONES]) for half in (COUNTS - 1.0, 0 * COUNTS + 1.0)
+    ]
+    columns = np.tile([4, 3, 2, 1, 0, 2], (8, 2))
+    stored = (np.hstack(halves).ravel(), columns.ravel(), np.arange(0, 97, 12))
+    X = sparse.csr_array(stored, shape=COUNTS.shape)
+    same_fit(X, COUNTS, exact=False)
+    error = model().fit(COUNTS).reconstruction_err_
+    assert model().fit(X).reconstruction_err_ == pytest.approx(error)
 
 
 MISSING = changed(NAN, 5, np.nan)  # one entry and one whole step
@@ -567,8 +571,9 @@ def test_three_time_steps_are_enough():
 
 
 UNTOUCHED: dict[str, Any] = {
-    "dense": MISSING,
-    "Fortran": np.asfortranarray(MISSING),
+    "complete": COUNTS.copy(),
+    "complete, Fortran": np.asfortranarray(COUNTS),
+    "with holes": MISSING.copy(),
     "pandas": frame(MISSING),
     "csr": sparse.csr_array(COUNTS * (COUNTS > 4)),
     "csc": sparse.csc_array(COUNTS * (COUNTS > 4)),

@@ -173,7 +173,7 @@ def test_update_of_h_is_the_minimiser(name, scale, n):
     inputs = random_inputs(name, scale, seed=1)
     got = updates(inputs, scale)[:, n]
     cost = cost_of(inputs, n)
-    v, at_zero = brute_force(lambda v: cost(half_line(v)), len(got), reach=100, spacing=4)
+    v, at_zero = brute_force(lambda v: cost(half_line(v)), len(got), reach=96, spacing=8)
     np.testing.assert_array_equal(got[at_zero], 0.0)
     best = half_line(v)
     assert_close(got[~at_zero], best[~at_zero], RELATIVE * best[~at_zero])
@@ -192,13 +192,13 @@ def test_update_of_h_is_the_minimiser_for_bgar(scale, n):
     before, after, b_before, b_after = neighbours(inputs, n)
     lower = exact(np.zeros(len(got))) if before is None else b_before * before
     if after is None:
-        v, at_end = brute_force(lambda v: cost(half_line(v, lower)), len(got), reach=80, spacing=4)
+        v, at_end = brute_force(lambda v: cost(half_line(v, lower)), len(got), reach=80, spacing=8)
         best = half_line(v, lower)
         room = best - lower
     else:
         width = after / b_after - lower
         v, at_end = brute_force(
-            lambda v: cost(interval(v, lower, width)), len(got), reach=80, spacing=4
+            lambda v: cost(interval(v, lower, width)), len(got), reach=80, spacing=8
         )
         best = interval(v, lower, width)
         room = np.minimum(best - lower, lower + width - best)
@@ -236,7 +236,7 @@ def test_update_of_b_is_the_minimiser(scale):
     before, after = map(exact, transitions(inputs))
     width = np.minimum(after / before, 1)
     v, at_end = brute_force(
-        lambda v: law.step(before, after, interval(v, 0, width)), len(got), reach=80, spacing=4
+        lambda v: law.step(before, after, interval(v, 0, width)), len(got), reach=80, spacing=8
     )
     assert not at_end.any()
     best = interval(v, 0, width)
@@ -250,7 +250,7 @@ def test_update_of_z_is_the_minimiser_for_hier_rate(scale, marginal):
     law = doubled(inputs.law)
     before, after = map(exact, transitions(inputs))
     v, at_zero = brute_force(
-        lambda v: law.step(before, after, half_line(v)), len(got), reach=100, spacing=4
+        lambda v: law.step(before, after, half_line(v)), len(got), reach=96, spacing=8
     )
     assert not at_zero.any()
     assert_close(got, half_line(v), RELATIVE * half_line(v))
@@ -354,23 +354,42 @@ class Profile(NamedTuple):
         return here
 
 
-@pytest.mark.parametrize("n", range(N_STEPS))
-@pytest.mark.parametrize("scale", SCALES)
-def test_profile_root_is_a_local_minimiser_and_never_higher(scale, n):
-    inputs = random_inputs("bgar", scale, seed=6, size=120)
-    profile = Profile.around(n, inputs.law, inputs.likelihood, inputs.H)
+def assert_profile_root(profile, current):
+    """From the current h it finds a local minimum, and a lower value."""
     alpha, beta, eta, gamma = profile.hyper_parameters()
-    lost = float(scale == "linear")
+    lost = float(profile.law.scale == "linear")
     p, q, r = profile.likelihood.p.copy(), profile.likelihood.q + beta, profile.likelihood.r
     if profile.before is None:
         p += alpha - lost
     if profile.after is not None:
         p -= alpha - 2.0 * lost
     ends = [np.zeros_like(p) if h is None else h for h in (profile.before, profile.after)]
-    current = inputs.H[:, n]
     got = profile_root(p, q, r, *ends, beta, eta - lost, gamma - lost, current)
     value = profile.assert_local_minimum(got, 1e-11)
     assert (value < profile.value(current)).all()
+
+
+@pytest.mark.parametrize("n", range(N_STEPS))
+@pytest.mark.parametrize("scale", SCALES)
+def test_profile_root_is_a_local_minimiser_and_never_higher(scale, n):
+    inputs = random_inputs("bgar", scale, seed=6, size=80)
+    profile = Profile.around(n, inputs.law, inputs.likelihood, inputs.H)
+    assert_profile_root(profile, inputs.H[:, n])
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_profile_root_leaves_the_neighbourhood_of_a_neighbour(scale):
+    """There Newton's first step is tiny although the minimum is far."""
+    rng = np.random.default_rng(18)
+    size = 80
+    gamma, eta = 1.0 + 10.0 ** rng.uniform(-3.0, 1.0, (2, size))
+    alpha, beta = gamma + eta, 10.0 ** rng.uniform(2.0, 4.0, size)
+    before = 10.0 ** rng.uniform(4.0, 6.0, size)
+    after = before * 10.0 ** rng.uniform(0.3, 1.5, size)
+    law = law_of("bgar", scale, {"alpha": alpha, "beta": beta, "rho": eta / alpha})
+    missing = Majorizer(*np.zeros((3, size)))
+    current = before * (1.0 + 10.0 ** rng.uniform(-12.0, -8.0, size))
+    assert_profile_root(Profile(law, missing, before, after), current)
 
 
 @pytest.mark.parametrize("n", range(N_STEPS))
@@ -639,7 +658,7 @@ def test_simplex_minimiser_against_brute_force_for_two_features():
         first = majorizer_value(w, P[0], Q[0], R[0])
         return first + majorizer_value(interval(-v, 0, 1), P[1], Q[1], R[1])
 
-    v, at_end = brute_force(cost, 200, reach=80, spacing=4)
+    v, at_end = brute_force(cost, 200, reach=80, spacing=8)
     assert not at_end.any()
     expected = interval(v, 0, 1), interval(-v, 0, 1)
     for got, best in zip(W, expected, strict=True):

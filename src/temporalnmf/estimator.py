@@ -25,7 +25,7 @@ from .objective import Problem
 from .observations import observe
 from .solvers.mm import FitResult
 from .solvers.monitor import Callback, Monitor
-from .validation import Series, check_series
+from .validation import Series, check_exposure, check_series
 
 # Fewer steps say nothing about movement in time.
 _FEWEST_STEPS = 3
@@ -167,7 +167,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     ) -> Array:
         """Fit, and return the activations (n_times, n_components)."""
         self._fit(X, mask, exposure)
-        return self.activations_
+        return self.activations_.copy()
 
     def transform(
         self, X: Any, *, mask: Any = None, exposure: Any = None, continue_chain: bool = False
@@ -217,8 +217,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             filled = np.where(weight > 0.0, x, expected)
             rows.append(sparse.csr_array(filled[None]) if sparse.issparse(X) else filled)
         if sparse.issparse(X):
-            filled_X = sparse.vstack(rows, format="csr")
-            return filled_X if isinstance(X, sparse.sparray) else sparse.csr_matrix(filled_X)
+            return type(X)(sparse.vstack(rows).asformat(X.format))
         values = np.array(rows)
         if hasattr(X, "iloc"):
             return type(X)(values, index=X.index, columns=X.columns)
@@ -255,8 +254,15 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         known, scored = series, series
         if held_out is not None:
             known, scored = series.split(held_out)
+        if not series.observed.any():
+            raise ValueError("X has no observed entry: give at least one to score.")
         if not scored.observed.any():
             raise ValueError("held_out leaves nothing to score: no observed entry of X is in it.")
+        if not known.observed.any() and not continue_chain:
+            raise ValueError(
+                "held_out leaves no observed entry to infer activations from. Hold out less, or "
+                "score a forecast with continue_chain=True."
+            )
         H = self._infer(known, continue_chain=continue_chain)
         total, weight_sum = 0.0, 0.0
         for n in map(int, np.flatnonzero(scored.observed)):
@@ -283,12 +289,14 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Forecast
         """
         check_is_fitted(self)
-        if not isinstance(steps, Integral) or steps < 1:
+        if not isinstance(steps, Integral) or isinstance(steps, bool) or steps < 1:
             raise ValueError(f"steps={steps!r}: expected a whole number of at least 1.")
         point = self.point if point is None else point
         _check_choice("point", point, ("mean", "mode"))
         H = self.chain_.forecast(self.activations_[-1], int(steps), point, self.map_scale)
-        size = np.ones(steps) if exposure is None else np.broadcast_to(exposure, (steps,))
+        if np.ndim(exposure) == 0 and exposure is not None:
+            exposure = np.full(steps, exposure)
+        size = check_exposure(exposure, int(steps))
         return Forecast(
             values=size[:, None] * (H.T @ self.components_),
             activations=np.ascontiguousarray(H.T),
@@ -321,7 +329,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             ("tol", Real, 0), ("smoothing", Real, 0),
         ):  # fmt: skip
             value = getattr(self, name)
-            if not isinstance(value, kind) or not least <= float(value) < np.inf:
+            number = isinstance(value, kind) and not isinstance(value, bool)
+            if not number or not least <= float(value) < np.inf:
                 what = "whole number" if kind is Integral else "number"
                 raise ValueError(f"{name}={value!r}: expected a {what} of at least {least}.")
 
@@ -346,14 +355,18 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         used = series.take(kept)
         observations = observe(used.X, used.weights, used.exposure, likelihood)
         if not observations.counted.any():
-            raise ValueError("X has no observed value above zero: there is nothing to factorize.")
+            raise ValueError(
+                "X is zero wherever it is observed: there is nothing to factorize. Give at least "
+                "one positive value."
+            )
         chain = chain.resolve(observations.level, self.n_components)
         chain.check(self.map_scale)
         problem = Problem(observations, chain, self.map_scale, float(self.smoothing))
         best = self._best_start(problem, series, kept)
-        # The last word on H is the same problem that `transform` solves.
+        # The last word on H is what `transform` does with the same data, to the bit.
         problem = replace(problem, chain=best.chain)
-        final = self._solve_activations(problem, best.W, best.H)
+        start = start_activations(used, self.n_components)
+        final = self._solve_activations(problem, best.W, start)
         self.components_ = np.ascontiguousarray(best.W.T)
         self.chain_ = best.chain
         self.history_ = np.array(best.monitor.history)
@@ -375,7 +388,10 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 f"{_FEWEST_STEPS}. Rows are time steps: is X transposed?"
             )
         if not series.observed.any():
-            raise ValueError("X has no observed entry: everything is NaN or hidden by the mask.")
+            raise ValueError(
+                "X has no observed entry: everything is NaN or hidden by the mask. Check the mask, "
+                "in which 1 or True means observed."
+            )
         if self.n_components > max(n_steps, n_features):
             warnings.warn(
                 f"n_components={self.n_components} is larger than both dimensions of X "
@@ -406,7 +422,10 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         last = self.activations_[-1] if continue_chain and chain.dynamic else None
         if not series.observed.any():
             if not continue_chain:
-                raise ValueError("X has no observed entry: there is nothing to infer from.")
+                raise ValueError(
+                    "X has no observed entry: there is nothing to infer from. If its rows follow "
+                    "the fitted ones, continue_chain=True forecasts them."
+                )
             return chain.forecast(self.activations_[-1], series.n_steps, self.point, self.map_scale)
         kept = fitted_steps(series.observed, chain, self.point)
         if last is not None:
@@ -423,6 +442,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _solve_activations(self, problem: Problem, W: Array, H: Array, *, held: int = 0) -> Array:
         """H (K, N) at fixed W, solved more tightly than a fit since it is cheap."""
+        problem = replace(problem, smoothing=0.0)  # a constant here
         monitor = Monitor(self.max_iter, _INFERENCE_TOL * self.tol)
         solver = registry.create(registry.SOLVERS, self.solver, "solver")
         return solver.solve(problem, W, H, monitor, fixed_W=True, held=held).H

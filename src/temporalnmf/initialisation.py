@@ -24,12 +24,12 @@ def start_factors(
     elif isinstance(init, tuple | list):
         components, activations = check_start(init, K, series.n_steps, F)
         W, H = components.T, activations.T[:, kept]
-    elif init == "random":
+    elif isinstance(init, str) and init == "random":
         # Gamma(2, 1/2) entries as in the paper, H at the level of the data.
         W = rng.gamma(2.0, 0.5, size=(F, K))
         H = rng.gamma(2.0, 0.5, size=(K, len(kept))) * problem.observations.level / K
         W = W / W.sum(axis=0)
-    elif init == "nndsvda":
+    elif isinstance(init, str) and init == "nndsvda":
         W, H = _nndsvda(series.take(kept), K, rng)
     else:
         raise ValueError(

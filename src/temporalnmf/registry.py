@@ -37,7 +37,7 @@ def create(table: dict[str, str], name: Any, argument: str) -> Any:
     >>> create(CHAINS, "rate", "chain")
     Rate()
     """
-    if name not in table:
+    if not isinstance(name, str) or name not in table:
         raise ValueError(f"{argument}={name!r} is not known. Choose one of {', '.join(table)}.")
     module, class_name = table[name].split(":")
     return getattr(import_module(module), class_name)()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -90,21 +91,19 @@ def check_series(
             estimator, X, reset=reset, accept_sparse=("csr", "csc"), dtype=np.float64,
             ensure_all_finite=False,
         )  # fmt: skip
-    except ValueError as error:
-        column = _text_column(X) if "could not convert" in str(error) else None
-        if column is None:
-            raise
-        raise ValueError(
-            f"X has text in column {column[0]!r} (value {column[1]!r}). Drop the column, use it as "
-            f"the index, or turn it into numbers."
-        ) from error
+    except (TypeError, ValueError) as error:
+        _refuse_text_and_dates(X, error)
+        raise
+    # polars hands out dates as numbers, without complaint.
+    if any(getattr(kind, "is_temporal", bool)() for kind in getattr(X, "dtypes", ())):
+        _refuse_text_and_dates(X, None)
     weights = check_mask(mask, checked.shape)
     if sparse.issparse(checked):
         checked = sparse.csr_array(checked)
         weights = _check_sparse(checked, weights, likelihood)
     else:
         weights = _check_dense(checked, weights, likelihood, X, name)
-    series = Series(checked, _narrow(weights), _check_exposure(exposure, checked.shape[0]))
+    series = Series(checked, _narrow(weights), check_exposure(exposure, checked.shape[0]))
     return series
 
 
@@ -112,12 +111,23 @@ def _check_time_index(X: Any) -> None:
     index = getattr(X, "index", None)
     if index is None or not hasattr(index, "is_monotonic_increasing"):
         return
+    if index.nlevels == 1 and index.hasnans:
+        raise ValueError(
+            f"X has a missing time in its index, at row {int(np.argmax(index.isna()))}. Fill it "
+            f"in, or drop the row."
+        )
     if not index.is_unique:
         twice = index[index.duplicated()][0]
         raise ValueError(
             f"X has a duplicate time {twice!r} in its index. Aggregate the rows of one time, for "
             f"instance with X.groupby(level=0).sum()."
         )
+    if index.nlevels == 1 and index.inferred_type.startswith("mixed"):
+        raise ValueError(
+            f"X has an index of mixed types ({', '.join(map(repr, index[:3]))}, ...), which has no "
+            f"order. Give all times labels of one type, or drop them with reset_index(drop=True)."
+        )
+    # Text such as month names has an order of its own.
     if index.inferred_type != "string" and not index.is_monotonic_increasing:
         values = list(index)
         later = next(i for i in range(1, len(values)) if values[i] < values[i - 1])
@@ -127,15 +137,21 @@ def _check_time_index(X: Any) -> None:
         )
 
 
-def _text_column(X: Any) -> tuple[Any, Any] | None:
-    """Name and first value of the first column that holds text."""
-    names = list(getattr(X, "columns", range(np.shape(X)[1])))
-    values = np.asarray(X, dtype=object)
-    for j, column in enumerate(names):
-        for value in values[:, j]:
-            if isinstance(value, str):
-                return column, value
-    return None
+def _refuse_text_and_dates(X: Any, cause: Exception | None) -> None:
+    """Raise with the name and first value of the first column that holds text or dates."""
+    if np.ndim(X) != 2:
+        return
+    for j, column in enumerate(getattr(X, "columns", range(np.shape(X)[1]))):
+        if hasattr(X, "iloc"):
+            values = X.iloc[:, j]
+        else:
+            values = X[column] if hasattr(X, "columns") else np.asarray(X, dtype=object)[:, j]
+        for value in values:
+            if isinstance(value, str | date | np.datetime64):
+                raise ValueError(
+                    f"X has something else than numbers in column {column!r} (value {value!r}). "
+                    f"Drop the column, use it as the index, or turn it into numbers."
+                ) from cause
 
 
 def check_mask(mask: Any, shape: tuple[int, int], name: str = "mask") -> Any:
@@ -143,16 +159,22 @@ def check_mask(mask: Any, shape: tuple[int, int], name: str = "mask") -> Any:
     if mask is None:
         return np.ones((shape[0], 1), dtype=bool)
     if not sparse.issparse(mask):
-        mask = np.asarray(mask)
+        try:
+            mask = np.asarray(mask)
+        except ValueError as error:
+            raise ValueError(
+                f"{name} is ragged, its rows have different lengths: expected shape {(shape[0],)} "
+                f"or {shape}."
+            ) from error
     if mask.shape not in {(shape[0],), shape}:
         raise ValueError(
             f"{name} has shape {mask.shape}: expected {(shape[0],)}, one value per time step, or "
             f"{shape}, one per entry of X (1 or True: observed, 0 or False: missing)."
         )
     if sparse.issparse(mask):
-        mask = sparse.csr_array(mask, dtype=np.float64)
-        values = mask.data
+        mask = sparse.csr_array(mask, dtype=np.float64, copy=True)
         mask.eliminate_zeros()
+        values = mask.data
     else:
         if mask.dtype != bool:
             try:
@@ -163,9 +185,10 @@ def check_mask(mask: Any, shape: tuple[int, int], name: str = "mask") -> Any:
                 ) from error
         mask = mask.reshape(shape[0], -1)
         values = mask
-    if not np.all(np.isfinite(values)) or np.any(values < 0):
+    wrong = ~np.isfinite(values) | (values < 0)
+    if wrong.any():
         raise ValueError(
-            f"{name} has negative, infinite or NaN values: it takes 1 or True for observed "
+            f"{name} contains {values[wrong].flat[0]}: it takes 1 or True for observed "
             f"entries, 0 or False for missing ones, and other positive numbers as weights."
         )
     return mask
@@ -216,7 +239,7 @@ def _check_sparse(X: sparse.csr_array, weights: Any, likelihood: Likelihood) -> 
         (np.isnan(X.data), "NaN in sparse X", "hide missing entries with mask= and store numbers"),
         (np.isinf(X.data), "X has an infinite value", "replace it"),
         (X.data < 0, "Negative values in data passed to TemporalNMF: X has one",
-         "the model is for non-negative data"),
+         "replace wrong entries and hide them with mask="),
     ):  # fmt: skip
         if wrong.any():
             j = int(np.argmax(wrong))
@@ -235,18 +258,24 @@ def _narrow(weights: Any) -> Any:
     return weights
 
 
-def _check_exposure(exposure: Any, n_steps: int) -> Array:
+def check_exposure(exposure: Any, n_steps: int) -> Array:
     if exposure is None:
         return np.ones(n_steps)
-    values = np.asarray(exposure, dtype=float)
+    try:
+        values = np.asarray(exposure, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"exposure={exposure!r}: expected positive numbers, one per time step."
+        ) from error
     if values.shape != (n_steps,):
         raise ValueError(
             f"exposure has shape {values.shape}: expected {(n_steps,)}, one value per time step."
         )
-    if not (np.all(np.isfinite(values)) and np.all(values > 0.0)):
+    wrong = ~(np.isfinite(values) & (values > 0.0))
+    if wrong.any():
         raise ValueError(
-            f"exposure must be positive and finite, and its smallest value is {values.min()}. "
-            f"A step without exposure is a missing step: hide it with mask=."
+            f"exposure contains {values[wrong][0]}: it must be positive and finite. A step without "
+            f"exposure is a missing step: hide it with mask=."
         )
     return values
 

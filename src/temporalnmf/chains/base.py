@@ -49,7 +49,10 @@ class Chain(BaseEstimator):
     coupled: ClassVar[bool] = False
     sweeps: ClassVar[int] = 1
 
-    # Hyper-parameters that `resolve` was asked to learn.
+    # Names of the hyper-parameters that take the words "auto" and "learn", and of those that
+    # `resolve` was asked to learn.
+    _auto: ClassVar[tuple[str, ...]] = ()
+    _learn: ClassVar[tuple[str, ...]] = ()
     _learned: tuple[str, ...] = ()
 
     def _columns(self, *names: str) -> list[Array]:
@@ -67,43 +70,41 @@ class Chain(BaseEstimator):
             K; arrays of hyper-parameters must have this length.
         """
         chain = copy.deepcopy(self)
-        learned = [name for name, value in self.get_params().items() if _is_word(value, "learn")]
-        for name in learned:
-            if name not in self._learnable():
-                raise ValueError(
-                    f"{type(self).__name__}({name}='learn') is not available: there is no closed "
-                    f"form for {name}. Give a number; learnable are {list(self._learnable())}."
-                )
-            setattr(chain, name, "auto")
-        chain._learned = tuple(learned)
-        for name, value in chain.get_params().items():
-            if isinstance(value, str):
-                if not _is_word(value, "auto"):
-                    raise ValueError(
-                        f"{type(self).__name__}({name}={value!r}): expected a positive number, an "
-                        f"array with one number per component, or one of the words its "
-                        f"documentation lists."
-                    )
-                continue
-            if isinstance(value, bool):
-                continue
-            array = np.asarray(value, dtype=float)
-            if array.ndim > 1 or (array.ndim == 1 and array.size != n_components):
-                raise ValueError(
-                    f"{type(self).__name__}({name}=...) has shape {array.shape}: expected a scalar "
-                    f"or {n_components} values, one per component."
-                )
-            if not (np.all(np.isfinite(array)) and np.all(array > 0.0)):
-                raise ValueError(
-                    f"{type(self).__name__}({name}={value}): hyper-parameters must be positive "
-                    f"and finite."
-                )
+        for name, value in self.get_params().items():
+            self._check_parameter(name, value, n_components)
+            if _is_word(value, "learn"):
+                chain._learned = (*chain._learned, name)
+                setattr(chain, name, "auto")
         chain._fill_auto(level / n_components)
         return chain
 
-    def _learnable(self) -> tuple[str, ...]:
-        """Names of the hyper-parameters with a closed-form estimate."""
-        return ()
+    def _check_parameter(self, name: str, value: Any, n_components: int) -> None:
+        """Refuse anything but a word it takes, or positive numbers of the right shape."""
+        shown = f"{type(self).__name__}({name}={value!r})"
+        if name == "marginal":
+            if not isinstance(value, bool | np.bool_):
+                raise ValueError(f"{shown}: expected True or False.")
+            return
+        if isinstance(value, str):
+            words = [w for w in ("auto", "learn") if name in getattr(self, f"_{w}")]
+            if value not in words:
+                taken = f", or {' or '.join(map(repr, words))}" if words else ""
+                raise ValueError(
+                    f"{shown}: give a number, or one number per component{taken}. "
+                    f"Learned can be {', '.join(self._learn)}."
+                )
+            return
+        try:
+            array = np.asarray(value, dtype=float)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{shown}: expected a number, or one per component.") from error
+        if array.ndim > 1 or (array.ndim == 1 and array.size != n_components):
+            raise ValueError(
+                f"{type(self).__name__}({name}=...) has shape {array.shape}: expected a scalar or "
+                f"{n_components} values, one per component."
+            )
+        if not (np.all(np.isfinite(array)) and np.all(array > 0.0)):
+            raise ValueError(f"{shown}: hyper-parameters must be positive and finite.")
 
     def _fill_auto(self, level: float) -> None:
         """Replace "auto" by numbers, given the mean activation of one component."""

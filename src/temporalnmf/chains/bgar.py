@@ -39,6 +39,7 @@ class BGAR(Chain):
 
     name = "bgar"
     coupled = True
+    _auto = _learn = ("beta",)
 
     def __init__(
         self, alpha: Parameter = 1.0, beta: Parameter = "auto", rho: Parameter = 0.97
@@ -46,9 +47,6 @@ class BGAR(Chain):
         self.alpha = alpha
         self.beta = beta
         self.rho = rho
-
-    def _learnable(self) -> tuple[str, ...]:
-        return ("beta",)
 
     def _fill_auto(self, level: float) -> None:
         if isinstance(self.beta, str):

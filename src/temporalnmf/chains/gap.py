@@ -32,13 +32,11 @@ class GaP(Chain):
 
     name = "gap"
     dynamic = False
+    _auto = _learn = ("beta",)
 
     def __init__(self, alpha: Parameter = 1.0, beta: Parameter = "auto") -> None:
         self.alpha = alpha
         self.beta = beta
-
-    def _learnable(self) -> tuple[str, ...]:
-        return ("beta",)
 
     def _fill_auto(self, level: float) -> None:
         if isinstance(self.beta, str):

@@ -40,6 +40,7 @@ class HierRate(Chain):
 
     name = "hier_rate"
     sweeps = 5  # cheap, and news travel one step per sweep
+    _auto = _learn = ("beta_z", "beta_h")
 
     def __init__(
         self,
@@ -54,9 +55,6 @@ class HierRate(Chain):
         self.alpha_h = alpha_h
         self.beta_h = beta_h
         self.marginal = marginal
-
-    def _learnable(self) -> tuple[str, ...]:
-        return ("beta_z", "beta_h")
 
     def _fill_auto(self, level: float) -> None:
         if len(self._learned) > 1:

@@ -35,13 +35,11 @@ class HierShape(Chain):
     """
 
     name = "hier_shape"
+    _auto = _learn = ("beta",)
 
     def __init__(self, alpha: Parameter = 1.0, beta: Parameter = "auto") -> None:
         self.alpha = alpha
         self.beta = beta
-
-    def _learnable(self) -> tuple[str, ...]:
-        return ("beta",)
 
     def _fill_auto(self, level: float) -> None:
         if isinstance(self.beta, str):

@@ -36,13 +36,11 @@ class Rate(Chain):
     name = "rate"
     sweeps = 5  # cheap, and news travel one step per sweep
     coupled = True
+    _auto = _learn = ("beta",)
 
     def __init__(self, alpha: Parameter = 100.0, beta: Parameter = "auto") -> None:
         self.alpha = alpha
         self.beta = beta
-
-    def _learnable(self) -> tuple[str, ...]:
-        return ("beta",)
 
     def _fill_auto(self, level: float) -> None:
         if isinstance(self.beta, str):

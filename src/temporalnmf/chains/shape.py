@@ -36,13 +36,12 @@ class Shape(Chain):
 
     name = "shape"
     coupled = True
+    _auto = ("alpha", "beta")
+    _learn = ("beta",)
 
     def __init__(self, alpha: Parameter = "auto", beta: Parameter = "auto") -> None:
         self.alpha = alpha
         self.beta = beta
-
-    def _learnable(self) -> tuple[str, ...]:
-        return ("beta",)
 
     def _fill_auto(self, level: float) -> None:
         if isinstance(self.alpha, str):
