@@ -34,7 +34,7 @@ def frame(values=COUNTS, index=None):
 
 
 def model(**params):
-    # Few iterations and a large tol: quick, and never a ConvergenceWarning.
+    # A large tol: quick, and never a ConvergenceWarning.
     return TemporalNMF(**{"n_components": 2, "tol": 0.1, "random_state": 0, **params})
 
 
@@ -92,15 +92,13 @@ BAD_FITS = {
     "all hidden": bad("mask", "hid", LOOK, mask=0 * ONES),
     "all hidden in sparse": bad("mask", "hid", LOOK, sparse.csr_array(COUNTS), mask=0 * ONES),
     "all zero": bad("X", "zero", LOOK, 0 * COUNTS),
-    "all zero in sparse": bad(
-        "X", "zero", LOOK, sparse.csr_array((8, 5))
-    ),
+    "all zero in sparse": bad("X", "zero", LOOK, sparse.csr_array((8, 5))),
     "all zero where observed": bad(
-        "X", "zero", LOOK,
-        changed(0 * COUNTS, 2, 1.0), mask=np.arange(8) != 2,
+        "X", "zero", LOOK, changed(0 * COUNTS, 2, 1.0), mask=np.arange(8) != 2
     ),
+    # The advice has to work next to NaN too, so the floor comes from nanmax.
     "zero for exponential": bad(
-        "X.*exponential", rf"0\.0 {PLACE}", r"floor.*np\.maximum.*poisson", ZERO,
+        "X.*exponential", rf"0\.0 {PLACE}", r"floor.*np\.maximum.*nanmax.*poisson", ZERO,
         likelihood="exponential",
     ),
     "sparse for exponential": bad(
@@ -367,10 +365,11 @@ BAD_CALLS: dict[str, tuple[Callable[[TemporalNMF], Any], str, str, str]] = {
         "continue_chain",
     ),
     "held_out of wrong shape": (
-        lambda m: m.score(COUNTS, held_out=np.ones(3)), "held_out", r"\(3,\)", r"expected \(8,\)",
+        lambda m: m.score(COUNTS, held_out=np.ones(3)), "held_out", r"\(3,\)",
+        r"expected \(8,\).*True.*(held out|score)",
     ),
     "negative held_out": (
-        lambda m: m.score(COUNTS, held_out=-ONES), "held_out", "-1.0", "1 or True",
+        lambda m: m.score(COUNTS, held_out=-ONES), "held_out", "-1.0", "True.*(held out|score)",
     ),
     "warm start with more components": (
         lambda m: m.set_params(warm_start=True, n_components=3).fit(COUNTS),

@@ -43,7 +43,7 @@ def check_name(check):
 def all_checks():
     for chain in ("rate", "none", "gap", "bgar"):
         # Like scikit-learn, which limits the iterations of its own estimators here.
-        for estimator, check in estimator_checks_generator(TemporalNMF(chain=chain, max_iter=50)):
+        for estimator, check in estimator_checks_generator(TemporalNMF(chain=chain, max_iter=20)):
             if check_name(check) != ARRAY_API:
                 yield pytest.param(estimator, check, id=f"{chain}-{check_name(check)}")
 
@@ -69,7 +69,7 @@ def test_scikit_learn_check_with_array_api_dispatch():
     script = f"""
 from sklearn.utils.estimator_checks import estimator_checks_generator
 from temporalnmf import TemporalNMF
-for estimator, check in estimator_checks_generator(TemporalNMF(max_iter=50)):
+for estimator, check in estimator_checks_generator(TemporalNMF(max_iter=20)):
     if {ARRAY_API!r} in str(check):
         check(estimator)
 """
@@ -325,6 +325,13 @@ def test_history_never_rises(chain, scale):
     fitted = model(chain, map_scale=scale, tol=1e-7, smoothing=0.3).fit(HOLES)
     assert fitted.n_iter_ == len(fitted.history_) > 5
     assert np.all(np.diff(fitted.history_) <= 1e-12 * np.abs(fitted.history_).max())
+
+
+def test_plain_nmf_is_the_same_on_both_scales():
+    log, linear = (
+        model("none", map_scale=scale, tol=1e-7).fit(HOLES) for scale in ("log", "linear")
+    )
+    assert_same_fit(linear, log)
 
 
 def test_callback_sees_the_run_and_stops_it():

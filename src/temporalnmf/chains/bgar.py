@@ -99,8 +99,8 @@ class BGAR(Chain):
         """The linear terms; `minimise` adds the logarithms of (B1)–(B3)."""
         _, beta, _, _ = self._shapes()
         p, q, r = np.zeros((3, *H.shape))
-        q += beta
-        q[:, :-1] -= beta * aux
+        q[:, -1:] = beta
+        q[:, :-1] = beta * (1.0 - aux)  # not β − βb: b is often close to one
         return Majorizer(p, q, r)
 
     def minimise(self, H: Array, aux: Array, total: Majorizer, steps: slice, scale: Scale) -> Array:

@@ -17,7 +17,7 @@ class Shape(Chain):
     prior on h_1. Domain: α, β > 0. With ``map_scale="linear"`` the density of a small last step
     is unbounded at zero and the step is clamped there. Not scale-free: α counts in units of 1/h.
 
-    Terms (S), (S3): P, Q of the minimised function −P log h + Q h + r/h + log Γ(αh).
+    Terms (S), (S3), with log Γ(1 + αh) besides at every step that is left again.
     Constants dropped: none.
 
     Parameters
@@ -64,9 +64,11 @@ class Shape(Chain):
     def terms(self, H: Array, aux: Array, scale: Scale) -> Majorizer:
         alpha, beta = self._columns("alpha", "beta")
         p, q, r = np.zeros((3, *H.shape))
-        p[:, 1:] += alpha * H[:, :-1] - lost_power(scale)  # arriving at n
+        p[:, 1:] -= lost_power(scale)  # arriving at n
+        p[:, :-1] += 1.0  # leaving n, log Γ(αh) = log Γ(1 + αh) − log(αh)
+        p[:, 1:] += alpha * H[:, :-1]  # after the units, which cancel inside: αh may be tiny
         q[:, 1:] += beta
-        q[:, :-1] -= alpha * np.log(beta * H[:, 1:])  # leaving n, besides log Γ(αh)
+        q[:, :-1] -= alpha * np.log(beta * H[:, 1:])
         return Majorizer(p, q, r)
 
     def minimise(self, H: Array, aux: Array, total: Majorizer, steps: slice, scale: Scale) -> Array:
@@ -74,7 +76,7 @@ class Shape(Chain):
         p, q, r, h = total.p[:, steps], total.q[:, steps], total.r[:, steps], H[:, steps]
         left = np.arange(H.shape[1])[steps] < H.shape[1] - 1  # steps that are left again
         updated = np.empty_like(h)
-        updated[:, left] = shape_root(p[:, left] + 1.0, q[:, left], r[:, left], alpha, h[:, left])
+        updated[:, left] = shape_root(p[:, left], q[:, left], r[:, left], alpha, h[:, left])
         updated[:, ~left] = quadratic_root(p[:, ~left], q[:, ~left], r[:, ~left], h[:, ~left])
         return updated
 

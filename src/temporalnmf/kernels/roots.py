@@ -15,37 +15,51 @@ from .elementwise import elementwise
 from .floor import FLOOR
 from .special import _digamma, _trigamma
 
+# Where Newton's step gets small the root is near, if the function is smooth on that scale. It need
+# not be (activations a hair apart under BGAR), so the sign beyond is checked before it counts.
+_SMALL_STEP = 1e-9
 # Newton's error after a step of this size is its square, below rounding.
-_LAST_STEP = 1e-9
+_LAST_STEP = 1e-12
 _MAX_STEPS = 300
 # exp(±700) is still a positive finite float.
 _WIDEST = 700.0
+_ROUNDING = 2.3e-16
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _next_step(x, value, slope, low, high, previous):
     """Step from x towards the root, and whether it is the last one that is needed."""
     newton = -value / slope if slope > 0.0 else math.copysign(2.0 * _WIDEST, -value)
+    rounding = _ROUNDING * max(1.0, abs(x))
+    tight = high - low <= 4.0 * abs(newton) + 16.0 * rounding
+    if tight and abs(newton) <= _LAST_STEP:
+        return newton, True
+    if not tight and abs(newton) <= _SMALL_STEP:
+        # Look beyond the root that Newton promises; if it is not there, look ever further.
+        reach = max(2.0 * abs(newton), 4.0 * rounding)
+        if abs(previous) <= 4.0 * _SMALL_STEP:
+            reach = max(reach, 4.0 * abs(previous))
+        return min(max(math.copysign(reach, -value), 0.5 * (low - x)), 0.5 * (high - x)), False
     if low > -_WIDEST and high < _WIDEST:
         if low < x + newton < high and abs(newton) <= 0.5 * abs(previous):
-            return newton, abs(newton) <= _LAST_STEP
+            return newton, False
         middle = 0.5 * (low + high) - x
-        return middle, abs(middle) <= 1e-16 * max(1.0, abs(x))
+        return middle, abs(middle) <= rounding
     # One end of the bracket is still open: go Newton's way, at most four times the last step.
-    limit = 4.0 * abs(previous)
+    limit = max(4.0 * abs(previous), _SMALL_STEP)
     step = min(max(newton, -limit, -_WIDEST - x), limit, _WIDEST - x)
-    return step, abs(step) <= _LAST_STEP
+    return step, step == 0.0
 
 
 @elementwise
 def quadratic_root(p, q, r, current):
-    """(ROOT): the positive root of q h² − p h − r = 0; `current` where q = 0 leaves h free."""
-    if not q > 0.0:
-        return current
+    """(ROOT): the positive root of q h² − p h − r = 0; `current` where p ≥ 0 = q leaves h free."""
     discriminant = math.sqrt(p * p + 4.0 * q * r)
-    if p >= 0.0:
+    if p < 0.0:
+        return 2.0 * r / (discriminant - p)
+    if q > 0.0:
         return (p + discriminant) / (2.0 * q)
-    return 2.0 * r / (discriminant - p)
+    return current
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -136,9 +150,10 @@ def barrier_root(p, q, r, lower, width, g_lower, g_upper, g_far, gap, current):
     if t > 0.0 and t < width:
         v = math.log(t) - (math.log(width - t) if width < np.inf else 0.0)
     v = _barrier_place(p, q, r, lower, width, g_lower, g_upper, g_far, gap, v)
-    # Rounding can put a root that is close to an end on it, where the density is zero.
-    h = max(lower + _place(v, width)[0], np.nextafter(lower, np.inf))
-    return min(h, np.nextafter(lower + width, 0.0))
+    # Rounding can put a root that is close to an end on it, where the density is zero. The upper
+    # end is a quotient: a few units less, and its product is below the dividend.
+    h = min(lower + _place(v, width)[0], (lower + width) * (1.0 - 4.0 * _ROUNDING))
+    return max(h, np.nextafter(lower, np.inf))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -185,10 +200,10 @@ def profile_root(p, q, r, before, after, beta, g_kept, g_lost, current):
             low = u
         curvature = slope + p + 2.0 * r / h + h * h * (bend_first + bend_second)
         step, last = _next_step(u, slope, curvature, low, high, step)
+        u += step
         if last:
             break
-        u += step
-    return math.exp(u + step) if value <= start else current
+    return math.exp(u) if value <= start else current
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
