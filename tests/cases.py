@@ -59,7 +59,8 @@ class Case(NamedTuple):
 
     def __str__(self) -> str:
         params = ",".join(str(v) for v in self.chain.get_params().values())
-        return f"{self.likelihood.name}-{self.chain.name}({params})-{self.scale}-{self.mask}-{self.storage}"
+        law = f"{self.likelihood.name}-{self.chain.name}({params})"
+        return f"{law}-{self.scale}-{self.mask}-{self.storage}"
 
 
 def all_cases() -> list[Case]:

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from cases import all_cases, chains, likelihoods, random_problem, Case
 
+from cases import Case, all_cases, chains, likelihoods, random_problem
 from temporalnmf.solvers.mm import h_step, w_step
 
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from cases import likelihoods, random_data
 from scipy import sparse, stats
 
+from cases import likelihoods, random_data
 from temporalnmf import TemporalNMF, registry
 from temporalnmf.chains import BGAR, HierRate, HierShape, Rate, Shape
 

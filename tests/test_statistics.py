@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from cases import MASKS, SCALES, all_cases, chains, likelihoods, random_data, random_weights
-from oracle import chain_value, likelihood_value, statistics
 from scipy import sparse
 
+from cases import MASKS, SCALES, all_cases, chains, likelihoods, random_data, random_weights
+from oracle import chain_value, likelihood_value, statistics
 from temporalnmf.kernels import dense
 from temporalnmf.likelihoods import Majorizer
 from temporalnmf.observations import observe
