@@ -43,7 +43,7 @@ def check_name(check):
 def all_checks():
     for chain in ("rate", "none", "gap", "bgar"):
         # Like scikit-learn, which limits the iterations of its own estimators here.
-        for estimator, check in estimator_checks_generator(TemporalNMF(chain=chain, max_iter=20)):
+        for estimator, check in estimator_checks_generator(TemporalNMF(chain=chain, max_iter=10)):
             if check_name(check) != ARRAY_API:
                 yield pytest.param(estimator, check, id=f"{chain}-{check_name(check)}")
 
@@ -69,7 +69,7 @@ def test_scikit_learn_check_with_array_api_dispatch():
     script = f"""
 from sklearn.utils.estimator_checks import estimator_checks_generator
 from temporalnmf import TemporalNMF
-for estimator, check in estimator_checks_generator(TemporalNMF(max_iter=20)):
+for estimator, check in estimator_checks_generator(TemporalNMF(max_iter=10)):
     if {ARRAY_API!r} in str(check):
         check(estimator)
 """
@@ -218,8 +218,8 @@ def test_pickle_gives_the_same_model():
 def test_fit_then_transform_is_fit_transform_to_the_bit(chain, data):
     series = {"holes": HOLES, "sparse": sparse.csr_array(X)}.get(data, X)
     extra = {"exposure": np.linspace(1.0, 3.0, len(X))} if data == "exposure" else {}
-    together = model(chain).fit_transform(series, **extra)
-    apart = model(chain).fit(series, **extra).transform(series, **extra)
+    together = model(chain, tol=1e-3).fit_transform(series, **extra)
+    apart = model(chain, tol=1e-3).fit(series, **extra).transform(series, **extra)
     np.testing.assert_array_equal(apart, together)
 
 
@@ -322,7 +322,7 @@ def test_warm_start_takes_more_time_steps():
 def test_history_never_rises(chain, scale):
     if chain == "bgar":  # its default has no mode on the linear scale
         chain = registry.create(registry.CHAINS, chain, "chain").set_params(alpha=5.0, rho=0.6)
-    fitted = model(chain, map_scale=scale, tol=1e-7, smoothing=0.3).fit(HOLES)
+    fitted = model(chain, map_scale=scale, tol=1e-6, smoothing=0.3).fit(HOLES)
     assert fitted.n_iter_ == len(fitted.history_) > 5
     assert np.all(np.diff(fitted.history_) <= 1e-12 * np.abs(fitted.history_).max())
 

@@ -84,8 +84,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     converged_ : bool
     n_iter_ : int
     objective_ : float
-        The objective at the result; below the end of `history_`, since the activations are
-        solved once more at the final components.
+        The objective at the result. Not quite the end of `history_`, since the activations are
+        solved once more at the final components, as `transform` does.
     reconstruction_err_ : float
         Divergence (Kullback–Leibler or Itakura–Saito) of the observed entries from the fit.
     n_features_in_, feature_names_in_
@@ -189,6 +189,14 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         check_is_fitted(self)
         series = check_series(self, X, mask, exposure, self._likelihood(), reset=False)
         return self._infer(series, continue_chain=continue_chain).T
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, as in scikit-learn; `chain__alpha=…` also for a chain given by name."""
+        nested = any(name.startswith("chain__") for name in params)
+        chain = params.get("chain", self.chain)
+        if nested and isinstance(chain, str):
+            params["chain"] = registry.create(registry.CHAINS, chain, "chain")
+        return super().set_params(**params)
 
     def inverse_transform(self, X: Any) -> Array:
         """Rates (n_times, n_features) of activations (n_times, n_components), per exposure."""
@@ -458,7 +466,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 ConvergenceWarning,
                 stacklevel=5,
             )
-        if self.map_scale == "linear" and np.any(H <= FLOOR):
+        if self.map_scale == "linear" and self.chain_.bottomless() and np.any(H <= FLOOR):
             where = np.flatnonzero(np.any(H <= FLOOR, axis=1)).tolist()
             warnings.warn(
                 f"Activations of component(s) {where} reached the floor {FLOOR:g}: on the linear "

@@ -47,7 +47,7 @@ def start_activations(series: Series, n_components: int) -> Array:
     rows = (series.row(int(n)) for n in steps)
     totals = np.array([x[weight > 0.0].sum() for x, weight in rows]) / series.exposure[steps]
     # A step of zeros would start, and stay, at zero.
-    totals = np.maximum(totals, 1e-3 * max(totals.mean(), 1e-3))
+    totals = np.maximum(totals, 1e-3 * totals.mean() if totals.any() else 1.0)
     level = np.interp(np.arange(series.n_steps), steps, totals)
     return np.repeat(level[None] / n_components, n_components, axis=0)
 

@@ -154,8 +154,15 @@ def _refuse_text_and_dates(X: Any, cause: Exception | None) -> None:
                 ) from cause
 
 
+_MASK_WORDS = (
+    "1 or True for observed entries, 0 or False for missing ones, other positive numbers as weights"
+)
+_HELD_OUT_WORDS = "1 or True for entries to score, 0 or False for the others"
+
+
 def check_mask(mask: Any, shape: tuple[int, int], name: str = "mask") -> Any:
     """Weights (N, 1) or (N, F), dense bool or float, or sparse float."""
+    words = _MASK_WORDS if name == "mask" else _HELD_OUT_WORDS
     if mask is None:
         return np.ones((shape[0], 1), dtype=bool)
     if not sparse.issparse(mask):
@@ -169,7 +176,7 @@ def check_mask(mask: Any, shape: tuple[int, int], name: str = "mask") -> Any:
     if mask.shape not in {(shape[0],), shape}:
         raise ValueError(
             f"{name} has shape {mask.shape}: expected {(shape[0],)}, one value per time step, or "
-            f"{shape}, one per entry of X (1 or True: observed, 0 or False: missing)."
+            f"{shape}, one per entry of X ({words})."
         )
     if sparse.issparse(mask):
         mask = sparse.csr_array(mask, dtype=np.float64, copy=True)
@@ -187,10 +194,7 @@ def check_mask(mask: Any, shape: tuple[int, int], name: str = "mask") -> Any:
         values = mask
     wrong = ~np.isfinite(values) | (values < 0)
     if wrong.any():
-        raise ValueError(
-            f"{name} contains {values[wrong].flat[0]}: it takes 1 or True for observed "
-            f"entries, 0 or False for missing ones, and other positive numbers as weights."
-        )
+        raise ValueError(f"{name} contains {values[wrong].flat[0]}: it takes {words}.")
     return mask
 
 
@@ -213,7 +217,7 @@ def _check_dense(X: Array, weights: Any, likelihood: Likelihood, user_X: Any, na
         _refuse(
             (X == 0) & seen, X, user_X,
             f"X has a zero, which is outside the domain of the {likelihood.name} likelihood",
-            "give it a floor, for instance X = np.maximum(X, 1e-11 * X.max()), or use "
+            "give it a floor, for instance X = np.maximum(X, 1e-11 * np.nanmax(X)), or use "
             "likelihood='poisson'",
         )  # fmt: skip
     return weights

@@ -112,6 +112,10 @@ class Chain(BaseEstimator):
     def check(self, scale: Scale) -> None:
         """Raise where the posterior mode on this scale does not exist, with the values."""
 
+    def bottomless(self) -> bool:
+        """Whether, on the linear scale, the objective can fall without end as h goes to zero."""
+        return True
+
     def auxiliary(self, H: Array, scale: Scale) -> Array:
         """Auxiliary variables that are optimal for H: (K, N−1), or empty where there are none."""
         return np.empty((len(H), 0))
@@ -203,3 +207,9 @@ class Chain(BaseEstimator):
 
 def _is_word(value: Any, word: str) -> bool:
     return isinstance(value, str) and value == word
+
+
+def scalar_or_array(values: Any) -> float | Array:
+    """A plain float where there is one value for all components."""
+    array = np.asarray(values, dtype=float)
+    return float(array) if array.ndim == 0 else array

@@ -8,7 +8,7 @@ from scipy.special import betaln, gammaln
 from ..kernels.floor import FLOOR
 from ..kernels.roots import barrier_root, profile_root
 from ..likelihoods.base import Array, Majorizer
-from .base import Chain, Parameter, Scale, lost_power
+from .base import Chain, Parameter, Scale, lost_power, scalar_or_array
 
 
 class BGAR(Chain):
@@ -50,7 +50,7 @@ class BGAR(Chain):
 
     def _fill_auto(self, level: float) -> None:
         if isinstance(self.beta, str):
-            self.beta = np.asarray(self.alpha)[()] / level
+            self.beta = scalar_or_array(np.divide(self.alpha, level))
 
     def check(self, scale: Scale) -> None:
         alpha, rho = np.asarray(self.alpha), np.asarray(self.rho)

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from ..likelihoods.base import Array, Majorizer
-from .base import Chain, Parameter, Scale, lost_power
+from .base import Chain, Parameter, Scale, lost_power, scalar_or_array
 
 
 class GaP(Chain):
@@ -40,7 +40,10 @@ class GaP(Chain):
 
     def _fill_auto(self, level: float) -> None:
         if isinstance(self.beta, str):
-            self.beta = np.asarray(self.alpha)[()] / level
+            self.beta = scalar_or_array(np.divide(self.alpha, level))
+
+    def bottomless(self) -> bool:
+        return bool(np.any(np.asarray(self.alpha) < 1.0))
 
     def value(self, H: Array, aux: Array, scale: Scale) -> float:
         alpha, beta = self._columns("alpha", "beta")

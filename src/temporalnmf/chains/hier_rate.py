@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import digamma, gammaln
 
 from ..likelihoods.base import Array, Majorizer
-from .base import Chain, Parameter, Point, Scale, lost_power
+from .base import Chain, Parameter, Point, Scale, lost_power, scalar_or_array
 
 
 class HierRate(Chain):
@@ -71,7 +71,7 @@ class HierRate(Chain):
                 beta_h * (alpha_z - 1.0) / alpha_h,
                 beta_h * np.exp(digamma(alpha_z) - digamma(alpha_h)),
             )
-            self.beta_z = float(steady) if steady.ndim == 0 else steady
+            self.beta_z = scalar_or_array(steady)
 
     def check(self, scale: Scale) -> None:
         if scale == "linear" and np.any(np.asarray(self.alpha_h) < 1.0):

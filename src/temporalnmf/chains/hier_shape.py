@@ -50,6 +50,9 @@ class HierShape(Chain):
         x = 2.0 * beta * np.sqrt(H[:, :-1] * H[:, 1:])
         return 0.5 * x * bessel_ratio(alpha - 1.0, x)  # (HS0)
 
+    def bottomless(self) -> bool:
+        return bool(np.any(np.asarray(self.alpha) < 1.0))
+
     def value(self, H: Array, aux: Array, scale: Scale) -> float:
         alpha, beta = self._columns("alpha", "beta")
         before, after = H[:, :-1], H[:, 1:]

@@ -24,6 +24,9 @@ class NoChain(Chain):
     name = "none"
     dynamic = False
 
+    def bottomless(self) -> bool:
+        return False
+
     def value(self, H: Array, aux: Array, scale: Scale) -> float:
         return 0.0
 

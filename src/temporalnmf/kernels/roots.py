@@ -29,6 +29,8 @@ _ROUNDING = 2.3e-16
 @njit(cache=True, nogil=True, error_model="numpy")
 def _next_step(x, value, slope, low, high, previous):
     """Step from x towards the root, and whether it is the last one that is needed."""
+    if value == 0.0:
+        return 0.0, True
     newton = -value / slope if slope > 0.0 else math.copysign(2.0 * _WIDEST, -value)
     rounding = _ROUNDING * max(1.0, abs(x))
     tight = high - low <= 4.0 * abs(newton) + 16.0 * rounding
