@@ -18,12 +18,13 @@ def test_contributing_shows_the_real_source_of_a_chain():
 def test_readme_examples_run():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, re.S)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     X = np.random.default_rng(0).poisson(5.0, size=(30, 8)).astype(float)
     names = {"X": X, "np": np}
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)
     assert names["test"].shape == (5, 8)
+    assert names["search"].best_params_["chain__alpha"] in (10, 100)
     assert isinstance(names["words"].data, pd.DataFrame)
 
 

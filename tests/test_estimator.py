@@ -308,6 +308,27 @@ def test_extreme_levels_of_the_data_stay_finite(likelihood, level):
         assert np.all(np.diff(model.history_) <= 1e-10 * np.abs(model.history_[1:]))
 
 
+@pytest.mark.parametrize("chain", CHAINS)
+def test_tiny_data_keep_their_level(chain):
+    X = (_counts() + 0.5) * 1e-11
+    model = _model(chain, likelihood="exponential", max_iter=300).fit(X)
+    assert 0.5 < model.activations_.sum() / X.sum() < 2.0
+
+
+def test_a_step_of_zeros_is_a_low_step_not_a_missing_one():
+    X = _counts()
+    X[7] = 0.0
+    model = _model(Rate(2.0), max_iter=300).fit(X)
+    assert np.all(model.activations_[7] < 0.5 * model.activations_[[6, 8]].mean(axis=0))
+
+
+def test_hyper_parameters_of_a_chain_given_by_name_can_be_set():
+    model = TemporalNMF(chain="bgar").set_params(chain__rho=0.5, n_components=3)
+    assert (model.chain.name, model.chain.rho, model.n_components) == ("bgar", 0.5, 3)
+    model.set_params(chain="shape", chain__alpha=2.0)
+    assert (model.chain.name, model.chain.alpha) == ("shape", 2.0)
+
+
 def test_the_linear_scale_warns_once_when_it_reaches_the_floor():
     X = _counts()
     X[:, 0] = 0.0

@@ -13,8 +13,8 @@ class Rate(Chain):
     """Multiplicative noise: each step is the last one times a Gamma variable.
 
     Density: h_n | h_{n−1} ~ Gamma(α, β/h_{n−1}), mean (α/β) h_{n−1}, relative spread 1/√α; flat
-    prior on h_1. Domain: α, β > 0; ``map_scale="linear"`` needs α ≥ 1. Scale-free: multiplying
-    the data by a constant changes nothing but h.
+    prior on h_1. Domain: α, β > 0; ``map_scale="linear"`` needs α ≥ 1. The law is
+    scale-free: it does not know the level of h.
 
     Terms (R1)–(R3). Constants dropped: none.
 
