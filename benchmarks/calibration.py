@@ -95,7 +95,7 @@ def main() -> int:
         _, ours_s, ours_f, chain, n_iter = best[name]
         smoothed = f"{ours_s:8.0f} {kle_s:8d} {ours_s / kle_s:6.3f}"
         forecast = f"{ours_f:8.0f} {kle_f:8d} {ours_f / kle_f:6.3f}"
-        print(f"{name:<10} {smoothed}  {forecast}  {n_iter:4d}, {chain}")
+        print(f"{name:<10} {smoothed}  {forecast}  {n_iter:4d}, {chain.get_params()}")
         if ours_s > bar * kle_s or ours_f > bar * kle_f:
             missed.append(name)
     print(f"{len(grid())} fits in {time.perf_counter() - started:.0f} s")

@@ -133,7 +133,7 @@ def test_limits_between_chains():
 REFUSED = [
     (Rate(0.5, 1.0), ["alpha=0.5", "alpha >= 1", "map_scale='log'"]),
     (HierRate(1.0, 1.0, 0.9, 1.0), ["alpha_h=0.9", "alpha_h >= 1", "map_scale='log'"]),
-    (BGAR(2.0, 1.0, 0.9), ["alpha*(1-rho)", "0.19999", "1.8", "map_scale='log'"]),
+    (BGAR(2.0, 1.0, 0.9), ["alpha*(1-rho)", "0.2 ", "1.8", "map_scale='log'"]),
 ]
 
 

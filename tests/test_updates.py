@@ -205,8 +205,9 @@ def test_update_of_h_is_the_minimiser_for_bgar(scale, n):
         best = interval(v, lower, width)
         room = np.minimum(best - lower, lower + width - best)
     assert not at_end.any()
-    # The distance to the nearer end is as good as the rounding of h lets it be.
-    assert_close(got, best, 2.0 * ULP * best + RELATIVE * room)
+    # The distance to the nearer end is as good as the rounding of h lets it be, and the library
+    # stays four units in the last place below an upper end.
+    assert_close(got, best, 5.0 * ULP * best + RELATIVE * room)
 
 
 def test_sweep_clamps_zeros_at_the_floor():
@@ -242,7 +243,7 @@ def test_update_of_b_is_the_minimiser(scale):
     )
     assert not at_end.any()
     best = interval(v, 0, width)
-    assert_close(got, best, 2.0 * ULP * best + RELATIVE * np.minimum(best, width - best))
+    assert_close(got, best, 5.0 * ULP * best + RELATIVE * np.minimum(best, width - best))
 
 
 @pytest.mark.parametrize(

@@ -482,5 +482,5 @@ _INFERENCE_TOL = 1e-1
 
 
 def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name}={value!r} is not known. Choose one of {', '.join(choices)}.")

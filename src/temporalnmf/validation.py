@@ -240,7 +240,7 @@ def _check_sparse(X: sparse.csr_array, weights: Any, likelihood: Likelihood) -> 
             f"X = np.maximum(X.toarray(), floor), or use likelihood='poisson'."
         )
     for wrong, what, remedy in (
-        (np.isnan(X.data), "NaN in sparse X", "hide missing entries with mask= and store numbers"),
+        (np.isnan(X.data), "NaN in sparse X", "store 0 there and hide it with mask="),
         (np.isinf(X.data), "X has an infinite value", "replace it"),
         (X.data < 0, "Negative values in data passed to TemporalNMF: X has one",
          "replace wrong entries and hide them with mask="),

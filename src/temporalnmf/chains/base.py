@@ -91,7 +91,7 @@ class Chain(BaseEstimator):
                 taken = f", or {' or '.join(map(repr, words))}" if words else ""
                 raise ValueError(
                     f"{shown}: give a number, or one number per component{taken}. "
-                    f"Learned can be {', '.join(self._learn)}."
+                    f"Only {' or '.join(self._learn)} can be learned."
                 )
             return
         try:

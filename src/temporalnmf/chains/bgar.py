@@ -60,7 +60,8 @@ class BGAR(Chain):
         if scale == "linear" and (np.any(gamma <= 1.0) or np.any(eta <= 1.0)):
             raise ValueError(
                 f"BGAR(alpha={self.alpha}, rho={self.rho}) has no mode on the linear scale: it "
-                f"needs alpha*(1-rho) > 1 and alpha*rho > 1, and they are {gamma} and {eta}. "
+                f"needs alpha*(1-rho) > 1 and alpha*rho > 1, and they are {np.round(gamma, 6)} "
+                f"and {np.round(eta, 6)}. "
                 f"Use map_scale='log', which takes every alpha > 0 and 0 < rho < 1."
             )
 
