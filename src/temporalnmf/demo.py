@@ -20,7 +20,7 @@ from .metrics import kl_error
 from .registry import CHAINS
 
 # Loose enough for half a minute in all, and said so in the output.
-TOLERANCE = 1e-4
+TOLERANCE = 3e-4
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,7 @@ def run_demo(
     mask[hidden] = False
     report("compiling, on first use only")
     for name in _chains():
-        _fit(name, X[:6, :4], mask[:6], 1, seed)
-        _fit(name, X[:6, :4], None, 1, seed)
+        _fit(name, X[:6, :4], None, 2, seed, tol=0.5)
     results: list[ChainResult] = []
     for name in _chains():
         report(f"{name}: all years")
@@ -85,8 +84,10 @@ def _chains() -> list[str]:
     return [name for name in CHAINS if name != "none"]
 
 
-def _fit(name: str, X: Array, mask: Array | None, n_components: int, seed: int) -> TemporalNMF:
-    model = TemporalNMF(n_components, chain=name, tol=TOLERANCE, random_state=seed)
+def _fit(
+    name: str, X: Array, mask: Array | None, n_components: int, seed: int, tol: float = TOLERANCE
+) -> TemporalNMF:
+    model = TemporalNMF(n_components, chain=name, tol=tol, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the table shows the stop reason
         return model.fit(X, mask=mask)
