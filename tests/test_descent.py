@@ -66,7 +66,7 @@ def test_long_runs_end_where_the_gradient_vanishes(case):
     )
     aux = problem.chain.auxiliary(H, problem.scale)
     for _ in range(20_000):
-        before = H.copy(), W
+        before = H.copy(), W.copy()
         W = w_step(problem, W, H)
         aux = h_step(problem, W, H, aux)
         if np.allclose(H, before[0], rtol=1e-13, atol=0) and np.allclose(W, before[1], rtol=1e-13):

@@ -22,7 +22,8 @@ from oracle_updates import (
 )
 from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
 from temporalnmf.kernels.floor import FLOOR
-from temporalnmf.kernels.roots import profile_root, quadratic_root, simplex_minimiser
+from temporalnmf.kernels.roots import profile_root, quadratic_root
+from temporalnmf.kernels.simplex import simplex_minimiser
 from temporalnmf.likelihoods.base import Majorizer
 
 CHAINS = {
@@ -616,7 +617,7 @@ def simplex_case(rng, decades, *, shared, inverse, size=40, n_features=12):
 
 def minimised(p, q, r):
     W = np.full(p.shape, np.nan)
-    simplex_minimiser(p, q, r, W)
+    simplex_minimiser(p, q, r, 0.0, W)
     return W
 
 

@@ -1,94 +1,83 @@
-"""Fused passes over the non-zeros of sparse counts (Poisson only: zeros need a rate, not a log).
+"""A fused pass over the non-zeros of sparse counts (Poisson only: zeros need a rate, not a log).
 
-`V` comes as the three arrays of its compressed rows, one row per feature, holding m·v. `W` is
-(F, K) and `HT` (N, K), both C-ordered, so that each non-zero gathers two short contiguous rows.
+The counts come as the three arrays of compressed rows, holding m·v, once with a row per feature
+and once with a row per step. Either way a row gathers what it needs from short contiguous rows
+and writes only to its own, so rows can be shared out among threads and one kernel serves W and H:
 
-The weights of all F·N entries, zeros of V included, are `base[n]` plus a sparse correction, given
-as a second set of compressed rows. Hidden entries of data that are mostly observed are a
-correction of −base; data of which few entries are observed have base 0.
+    A[i] = Σ_j y_j v_ij / λ_ij,   λ_ij = x_i · y_j,
+
+with X = W, Y = Hᵀ by feature and X = Hᵀ, Y = W by step, both C-ordered.
+
+As in `dense.py`, code is written out for up to `UNROLLED` components and loops above.
 """
 
-import numpy as np
-from numba import njit
+from collections.abc import Callable
+from functools import cache
 
+from .dense import UNROLLED, compiled, generated
 from .floor import FLOOR
+from .handoff import begin, end
+from .logarithm import log
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _rate(W, HT, f, n):
-    lam = 0.0
-    for k in range(W.shape[1]):
-        lam += W[f, k] * HT[n, k]
-    return max(lam, FLOOR)
+@cache
+def sparse_pass(K: int) -> Callable[..., None]:
+    """The compiled pass for K components.
+
+    Its arguments are (flags, thread, first, last) for `Workers.run`, then (indptr, indices,
+    counts, X, Y, bounds, A). It writes the rows from bounds[first] to bounds[last] of A.
+    """
+    if K > UNROLLED:
+        return _any_pass
+    ks = range(K)
+    name = f"_pass_{K}"
+    lines = [
+        f"def {name}(flags, thread, first, last, indptr, indices, counts, X, Y, bounds, A):",
+        " begin(flags, thread)",
+        " for i in range(bounds[first], bounds[last]):",
+        *(f"  x{k} = X[i, {k}]" for k in ks),
+        *(f"  s{k} = 0.0" for k in ks),
+        "  for j in range(indptr[i], indptr[i + 1]):",
+        "   n = indices[j]",
+        *(f"   y{k} = Y[n, {k}]" for k in ks),
+        f"   a = counts[j] / max({' + '.join(f'x{k} * y{k}' for k in ks)}, FLOOR)",
+        *(f"   s{k} += y{k} * a" for k in ks),
+        *(f"  A[i, {k}] = s{k}" for k in ks),
+        " end(flags, thread)",
+    ]
+    return generated(name, lines, __file__, __name__)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def h_sums(indptr, steps, counts, base, fix_indptr, fix_steps, fixes, W, HT):
-    """A = Σ_f w m v/λ and B = Σ_f m w, both (N, K)."""
-    F, K = W.shape
-    N = HT.shape[0]
-    A = np.zeros((N, K))
-    B = np.zeros((N, K))
-    mass = np.zeros(K)
-    for f in range(F):
-        for k in range(K):
-            mass[k] += W[f, k]
-        for j in range(indptr[f], indptr[f + 1]):
-            n = steps[j]
-            ratio = counts[j] / _rate(W, HT, f, n)
-            for k in range(K):
-                A[n, k] += W[f, k] * ratio
-        for j in range(fix_indptr[f], fix_indptr[f + 1]):
-            for k in range(K):
-                B[fix_steps[j], k] += W[f, k] * fixes[j]
-    for n in range(N):
-        for k in range(K):
-            # Where every weight of a step is corrected away the sum is zero up to rounding.
-            B[n, k] = max(B[n, k] + base[n] * mass[k], 0.0)
-    return A, B
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def w_sums(indptr, steps, counts, base, fix_indptr, fix_steps, fixes, W, HT):
-    """A = Σ_n h m v/λ, (F, K), and B = Σ_n m h: (F, K), or (1, K) where features share it."""
-    F, K = W.shape
-    N = HT.shape[0]
-    A = np.zeros((F, K))
-    shared = np.zeros(K)
-    for n in range(N):
-        for k in range(K):
-            shared[k] += base[n] * HT[n, k]
-    B = np.empty((F if fixes.size > 0 else 1, K))
-    B[:] = shared
-    for f in range(F):
-        for j in range(indptr[f], indptr[f + 1]):
-            n = steps[j]
-            ratio = counts[j] / _rate(W, HT, f, n)
-            for k in range(K):
-                A[f, k] += HT[n, k] * ratio
-        for j in range(fix_indptr[f], fix_indptr[f + 1]):
-            for k in range(K):
-                B[f, k] = max(B[f, k] + fixes[j] * HT[fix_steps[j], k], 0.0)
-    return A, B
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def value(indptr, steps, counts, base, fix_indptr, fix_steps, fixes, W, HT):
-    """Σ m λ − m v log λ; Σ_f λ of a step is its row of H times the column sums of W."""
-    F, K = W.shape
-    N = HT.shape[0]
+@compiled
+def _rate(x, y):
     total = 0.0
-    mass = np.zeros(K)
-    for f in range(F):
-        partial = 0.0
-        for k in range(K):
-            mass[k] += W[f, k]
-        for j in range(indptr[f], indptr[f + 1]):
-            partial -= counts[j] * np.log(_rate(W, HT, f, steps[j]))
-        for j in range(fix_indptr[f], fix_indptr[f + 1]):
-            partial += fixes[j] * _rate(W, HT, f, fix_steps[j])
-        total += partial
-    for n in range(N):
-        for k in range(K):
-            total += base[n] * mass[k] * HT[n, k]
-    return total
+    for k in range(x.size):
+        total += x[k] * y[k]
+    return max(total, FLOOR)
+
+
+@compiled
+def _any_pass(flags, thread, first, last, indptr, indices, counts, X, Y, bounds, A):
+    begin(flags, thread)
+    for i in range(bounds[first], bounds[last]):
+        x, out = X[i], A[i]
+        out[:] = 0.0
+        for j in range(indptr[i], indptr[i + 1]):
+            y = Y[indices[j]]
+            a = counts[j] / _rate(x, y)
+            for k in range(x.size):
+                out[k] += y[k] * a
+    end(flags, thread)
+
+
+@compiled
+def sparse_value(flags, thread, first, last, indptr, indices, counts, X, Y, bounds, values):
+    """values[s] = −Σ v log λ over the rows of shard s."""
+    begin(flags, thread)
+    for shard in range(first, last):
+        total = 0.0
+        for i in range(bounds[shard], bounds[shard + 1]):
+            for j in range(indptr[i], indptr[i + 1]):
+                total -= counts[j] * log(_rate(X[i], Y[indices[j]]))
+        values[shard] = total
+    end(flags, thread)

@@ -12,8 +12,8 @@ Array = NDArray[Any]
 class Majorizer(NamedTuple):
     """(M): −p log x + q x + r/x, a bound on −log p(V | WH) that is tight at the current x.
 
-    For x = H all three are (K, N). For x = W they are (F, K), except that q is (1, K) where it
-    does not depend on the feature.
+    For x = H all three are (K, N). For x = W they are (F, K), except that q and r are (1, K)
+    where they do not depend on the feature.
     """
 
     p: Array
@@ -49,7 +49,7 @@ class Likelihood:
         raise NotImplementedError
 
     def majorizer(self, A: Array, B: Array, x: Array) -> Majorizer:
-        """(M) at x from the sums A of m v λ^(power−2) and B of m λ^(power−1)."""
+        """(M) at x from the sums A of m v λ^(power−2) and B of m λ^(power−1); A is used up."""
         raise NotImplementedError
 
     def log_density(self, v: Array, lam: Array) -> Array:

@@ -33,7 +33,7 @@ class Exponential(Likelihood):
         return np.multiply(weight, np.divide(v, exposure)), np.multiply(weight, 1.0)
 
     def majorizer(self, A: Array, B: Array, x: Array) -> Majorizer:
-        return Majorizer(p=np.zeros_like(x), q=B, r=x**2 * A)
+        return Majorizer(p=np.zeros_like(A), q=B, r=np.multiply(x**2, A, out=A))
 
     def log_density(self, v: Array, lam: Array) -> Array:
         lam = np.maximum(lam, FLOOR)

@@ -34,7 +34,7 @@ class Poisson(Likelihood):
         return np.multiply(weight, v), np.multiply(weight, exposure)
 
     def majorizer(self, A: Array, B: Array, x: Array) -> Majorizer:
-        return Majorizer(p=x * A, q=B, r=np.zeros_like(x))
+        return Majorizer(p=np.multiply(x, A, out=A), q=B, r=np.zeros_like(B))
 
     def log_density(self, v: Array, lam: Array) -> Array:
         lam = np.maximum(lam, FLOOR)

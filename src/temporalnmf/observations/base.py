@@ -1,13 +1,25 @@
-"""What a solver asks of data: three numbers-to-numbers questions, and nothing about storage."""
+"""What a solver asks of data: sums over the features or the steps, and nothing about storage."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from ..likelihoods.base import Array, Likelihood, Majorizer
+from ..parallel import Workers
+
+
+class Sums(NamedTuple):
+    """A = Σ m v λ^(power−2) w and B = Σ m λ^(power−1) w over features: (K, N), for H.
+
+    For W, with h in the place of w and sums over steps: (F, K), where B is (1, K) if the features
+    share it. B − A is the gradient of the value.
+    """
+
+    A: Array
+    B: Array
 
 
 class Observations:
@@ -25,6 +37,8 @@ class Observations:
         Mean total of a step per unit of exposure: what Σ_k h_kn has to reach on average.
     saturated : float
         Smallest value that any rates could reach.
+    workers : Workers
+        The threads that passes run on; the result does not depend on their number.
     """
 
     order: ClassVar[Literal["C", "F"]]
@@ -34,9 +48,20 @@ class Observations:
     counted: Array
     level: float
     saturated: float
+    workers: Workers = Workers(1)
 
-    def _sums(self, kernel: str, W: Array, H: Array) -> Any:
-        """Run one kernel on these data."""
+    def __init__(self) -> None:
+        self._kept: dict[str, Array] = {}
+
+    def sums(self, W: Array, H: Array, wants: Literal["w", "h", "wh"]) -> tuple[Sums, ...]:
+        """The sums for W, for H, or for both from one pass where there is such a thing.
+
+        Those for W live in memory that the next call writes to.
+        """
+        raise NotImplementedError
+
+    def value(self, W: Array, H: Array) -> float:
+        """−log p(V | WH) without the constants that the likelihood's docstring names."""
         raise NotImplementedError
 
     def _describe(self, totals: Array, exposed: Array) -> None:
@@ -45,19 +70,22 @@ class Observations:
         self.counted = totals > 0.0
         self.level = float((totals[self.seen] / exposed[self.seen]).sum())
 
+    def _keep(self, name: str, shape: tuple[int, ...]) -> Array:
+        """Memory for results, kept from call to call: asking for it anew costs as much as using it."""
+        kept = self._kept.get(name)
+        if kept is None or kept.shape != shape:
+            kept = self._kept[name] = np.empty(shape)
+        return kept
+
     def h_statistics(self, W: Array, H: Array) -> Majorizer:
         """The majorizer (M) in H at the current (W, H), (K, N)."""
-        A, B = self._sums("h_sums", W, H)
-        return self.likelihood.majorizer(A, B, H)
+        (sums,) = self.sums(W, H, "h")
+        return self.likelihood.majorizer(*sums, H)
 
     def w_statistics(self, W: Array, H: Array) -> Majorizer:
         """The majorizer (M) in W at the current (W, H), (F, K)."""
-        A, B = self._sums("w_sums", W, H)
-        return self.likelihood.majorizer(A, B, W)
-
-    def value(self, W: Array, H: Array) -> float:
-        """−log p(V | WH) without the constants that the likelihood's docstring names."""
-        return float(self._sums("value", W, H))
+        (sums,) = self.sums(W, H, "w")
+        return self.likelihood.majorizer(*sums, W)
 
 
 def observe(
@@ -65,6 +93,7 @@ def observe(
     weights: Array | sparse.sparray,
     exposure: Array,
     likelihood: Likelihood,
+    workers: Workers | None = None,
 ) -> Observations:
     """Hold checked data X (N, F) for the kernels.
 
@@ -76,9 +105,20 @@ def observe(
         Non-negative; (N, 1) where the features of a step share their weight.
     exposure : array, (N,)
     likelihood : Likelihood
+    workers : Workers, default=None
+        None is one thread.
     """
     from .dense import DenseObservations
     from .sparse import SparseObservations
 
-    kind = SparseObservations if sparse.issparse(X) else DenseObservations
-    return kind(X, weights, np.asarray(exposure), likelihood)
+    kind: Any = SparseObservations if sparse.issparse(X) else DenseObservations
+    observations: Observations = kind(X, weights, np.asarray(exposure), likelihood)
+    if workers is not None:
+        observations.workers = workers
+    return observations
+
+
+def cut(n: int, size: int) -> Array:
+    """Bounds of at most 32 equal shards of n rows, none smaller than `size` rows if it can be."""
+    n_shards = min(max(n // max(size, 1), 1), 32)
+    return np.arange(n_shards + 1) * n // n_shards

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Literal
 
 import numpy as np
 from scipy import sparse
 
-from ..kernels import sparse as kernels
+from ..kernels.sparse import sparse_pass, sparse_value
 from ..likelihoods.base import Array, Likelihood
-from .base import Observations
+from .base import Observations, Sums, cut
+
+# Non-zeros that make a shard worth handing to a thread.
+_SHARD = 2**12
 
 
 class SparseObservations(Observations):
-    """Sparse X (N, F), kept by feature, with weights as a step-wise base plus a correction."""
+    """Sparse X (N, F), kept by step and by feature, with weights as a base plus a correction.
+
+    The weight of all entries, zeros included, is `base[n]` plus a sparse correction. Hidden
+    entries of data that are mostly observed are a correction of −base; data of which few entries
+    are observed have base 0.
+    """
 
     order = "C"
 
@@ -24,47 +32,91 @@ class SparseObservations(Observations):
         exposure: Array,
         likelihood: Likelihood,
     ) -> None:
-        V = sparse.csr_array(sparse.csc_array(X, dtype=np.float64).T)
-        V.sum_duplicates()
+        super().__init__()
+        by_step = sparse.csr_array(X, dtype=np.float64)
+        if not by_step.has_canonical_format:
+            by_step = by_step.copy()
+            by_step.sum_duplicates()
+        N, F = by_step.shape
         self.likelihood = likelihood
-        self.shape = V.shape
-        base, correction = _split(weights, V.shape)
-        entry = np.repeat(np.arange(V.shape[0]), np.diff(V.indptr))
-        weight = base[V.indices] + np.asarray(correction[entry, V.indices]).ravel()
-        counts = np.where(weight > 0.0, V.data, 0.0)
-        totals = np.bincount(entry, counts * weight, minlength=V.shape[0])
-        exposed = base @ exposure + correction @ exposure
+        self.shape = (F, N)
+        base, correction = _split(weights, (N, F))
+        complete = not correction.nnz and bool(np.all(base == 1.0)) and bool(np.all(exposure == 1.0))
+        if complete:
+            totals = by_step.sum(axis=0)
+            self.saturated = likelihood.saturated(by_step.data, 1.0, 1.0)
+        else:
+            step = np.repeat(np.arange(N), np.diff(by_step.indptr))
+            weight = base[step] + np.asarray(correction[step, by_step.indices]).ravel()
+            counts = np.where(weight > 0.0, by_step.data, 0.0)
+            totals = np.bincount(by_step.indices, counts * weight, minlength=F)
+            self.saturated = likelihood.saturated(counts, weight, exposure[step])
+            values, _ = likelihood.weigh(counts, weight, exposure[step])
+            by_step = sparse.csr_array((values, by_step.indices, by_step.indptr), shape=(N, F))
+        exposed = base @ exposure + exposure @ correction
         # Where corrections cancel the whole base, rounding may leave a trace of it.
         self._describe(totals, np.where(exposed > 1e-12 * exposure.sum(), exposed, 0.0))
-        self.saturated = likelihood.saturated(counts, weight, exposure[V.indices])
-        values, _ = likelihood.weigh(counts, weight, exposure[V.indices])
-        _, base = likelihood.weigh(base, base, exposure)
-        _, fixes = likelihood.weigh(correction.data, correction.data, exposure[correction.indices])
-        self._arrays = (
-            V.indptr, V.indices, values, base, correction.indptr, correction.indices, fixes,
-        )  # fmt: skip
+        _, self._base = likelihood.weigh(base, base, exposure)
+        self._correction = sparse.csr_array(correction.multiply(exposure[:, None]))
+        self._by_step = by_step
+        self._by_feature = sparse.csr_array(by_step.tocsc().T)
 
-    def _sums(self, kernel: str, W: Array, H: Array) -> Any:
-        result = getattr(kernels, kernel)(
-            *self._arrays, np.ascontiguousarray(W), np.ascontiguousarray(H.T)
-        )
-        if kernel == "h_sums":
-            A, B = result
-            return A.T, B.T
-        return result
+    def sums(self, W: Array, H: Array, wants: Literal["w", "h", "wh"]) -> tuple[Sums, ...]:
+        W, HT = np.ascontiguousarray(W), np.ascontiguousarray(H.T)
+        (F, N), K = self.shape, len(H)
+        result = []
+        if "w" in wants:
+            B = (self._base @ HT)[None]
+            if self._correction.nnz:
+                # Where every weight of a feature is corrected away the sum is zero up to rounding.
+                B = np.maximum(B + self._correction.T @ HT, 0.0)
+            A = self._keep("WA", (F, K))
+            self._run(sparse_pass(K), self._by_feature, W, HT, A)
+            result.append(Sums(A, B))
+        if "h" in wants:
+            B = np.multiply.outer(W.sum(axis=0), self._base)
+            if self._correction.nnz:
+                B = np.maximum(B + (self._correction @ W).T, 0.0)
+            A = np.empty((N, K))
+            self._run(sparse_pass(K), self._by_step, HT, W, A)
+            result.append(Sums(np.ascontiguousarray(A.T), np.ascontiguousarray(B)))
+        return tuple(result)
+
+    def value(self, W: Array, H: Array) -> float:
+        W, HT = np.ascontiguousarray(W), np.ascontiguousarray(H.T)
+        # Σ_f λ of a step is its row of H times the column sums of W.
+        expected = self._base @ HT @ W.sum(axis=0)
+        if self._correction.nnz:
+            expected += float(((self._correction @ W) * HT).sum())
+        values = np.zeros(len(self._bounds(self._by_feature)) - 1)
+        self._run(sparse_value, self._by_feature, W, HT, values)
+        return float(expected + values.sum())
+
+    def _bounds(self, rows: sparse.csr_array) -> Array:
+        """Shards with about as many non-zeros each."""
+        targets = cut(int(rows.indptr[-1]), _SHARD)
+        bounds = np.searchsorted(rows.indptr, targets)
+        bounds[0], bounds[-1] = 0, rows.shape[0]
+        return bounds
+
+    def _run(self, kernel: object, rows: sparse.csr_array, X: Array, Y: Array, out: Array) -> None:
+        bounds = self._bounds(rows)
+        self.workers.run(
+            kernel, len(bounds) - 1, rows.indptr, rows.indices, rows.data, X, Y, bounds, out
+        )  # type: ignore[arg-type]
 
 
 def _split(
     weights: Array | sparse.sparray, shape: tuple[int, int]
 ) -> tuple[Array, sparse.csr_array]:
-    """Weights (N, 1), (N, F) or sparse (N, F) as a base (N,) and a sparse correction (F, N)."""
-    N = shape[1]
+    """Weights (N, 1), (N, F) or sparse (N, F) as a base (N,) and a sparse correction (N, F)."""
+    N = shape[0]
     if not sparse.issparse(weights) and weights.shape[1] == 1:
         return weights[:, 0].copy(), sparse.csr_array(shape)
     if sparse.issparse(weights):
-        return np.zeros(N), sparse.csr_array(sparse.csr_array(weights).T)
+        return np.zeros(N), sparse.csr_array(weights)
     # The commoner of "observed" and "missing" becomes the base, so the correction stays small.
     base = float(np.count_nonzero(weights == 1.0) > np.count_nonzero(weights == 0.0))
     steps, features = np.nonzero(weights != base)
     fixes = weights[steps, features] - base
-    return np.full(N, base), sparse.csr_array((fixes, (features, steps)), shape=shape)
+    return np.full(N, base), sparse.csr_array((fixes, (steps, features)), shape=shape)

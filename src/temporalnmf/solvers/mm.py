@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..chains.base import Chain
-from ..kernels.roots import simplex_minimiser
+from ..kernels.simplex import proportional, simplex_minimiser
 from ..likelihoods.base import Array
 from ..objective import Problem
 from .monitor import Monitor
@@ -24,11 +24,13 @@ class FitResult:
 
 
 def w_step(problem: Problem, W: Array, H: Array) -> Array:
-    """Minimise the bound in W over the simplex, (W1)–(W3)."""
+    """Minimise the bound in W over the simplex, (W1)–(W3); W is overwritten."""
     p, q, r = problem.observations.w_statistics(W, H)
-    updated = np.array(W, order=problem.observations.order)
-    simplex_minimiser(p + problem.smoothing * (W > 0.0), q, r, updated)
-    return updated
+    if len(q) == len(r) == 1:
+        proportional(p, float(problem.smoothing), W)
+    else:
+        simplex_minimiser(p, q, r, float(problem.smoothing), W)
+    return W
 
 
 def h_step(problem: Problem, W: Array, H: Array, aux: Array, *, held: int = 0) -> Array:
@@ -71,7 +73,8 @@ class MajorizeMinimize:
         held : int
             The first `held` steps of H stay as they are.
         """
-        H = np.array(H)
+        W = np.array(W, order=problem.observations.order)
+        H = np.array(H, order="C")
         aux = problem.chain.auxiliary(H, problem.scale)
         while monitor.running:
             if not fixed_W:

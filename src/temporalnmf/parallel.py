@@ -1,0 +1,151 @@
+"""Threads over shards of the data."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from joblib import effective_n_jobs
+
+from .kernels.handoff import LINE, wait
+from .likelihoods.base import Array
+
+
+class Workers:
+    """Threads that live as long as one fit.
+
+    What a shard computes never depends on which thread computes it, so results are the same to
+    the bit for any number of threads. Each fit has threads of its own: fits may run side by side,
+    and a forked child starts its own. Between the passes of a fit they are awake, see
+    `kernels/handoff.py`.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        As in scikit-learn: None is 1 unless inside a `joblib.parallel_config`, −1 is all cores.
+
+    Examples
+    --------
+    >>> from temporalnmf.kernels.handoff import begin, end
+    >>> done = [0] * 5
+    >>> def kernel(flags, thread, first, last):
+    ...     begin(flags, thread)
+    ...     done[first:last] = range(first, last)
+    ...     end(flags, thread)
+    >>> with Workers(2) as workers:
+    ...     workers.run(kernel, 5)
+    >>> done
+    [0, 1, 2, 3, 4]
+    """
+
+    def __init__(self, n_jobs: int | None = None) -> None:
+        self.n_threads = int(effective_n_jobs(n_jobs))
+        self._team: _Team | None = None
+
+    def run(self, kernel: Callable[..., Any], n_shards: int, *arguments: Any) -> None:
+        """Call kernel(flags, thread, first, last, *arguments) on ranges that cover the shards.
+
+        The kernel says `begin` and `end`. Fewer shards than threads leave the others idle.
+        """
+        if self.n_threads == 1 or n_shards == 1:
+            kernel(_ALONE, 0, 0, n_shards, *arguments)
+            return
+        if self._team is None or self._team.process != os.getpid():
+            self._team = _Team(self.n_threads)
+        self._team.run(kernel, n_shards, arguments)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._team is not None and self._team.process == os.getpid():
+            self._team.dismiss()
+        self._team = None
+
+
+# The flags of a caller that has no helpers.
+_ALONE: Array = np.zeros(LINE, dtype=np.int64)
+
+
+class _Team:
+    """The caller (thread 0) and its helpers.
+
+    Everything but the kernels runs under Python's lock, so plain attributes are safe. A helper
+    that saw no pass for a while sleeps until its bell rings.
+    """
+
+    def __init__(self, n_threads: int) -> None:
+        self.process = os.getpid()
+        self.flags: Array = np.zeros(LINE * n_threads, dtype=np.int64)
+        self.posted = 0
+        self.job: Callable[[int], None] = lambda thread: None
+        self.error: BaseException | None = None
+        self.asleep = [False] * n_threads
+        self.bells = [threading.Semaphore(0) for _ in range(n_threads)]
+        self.helpers = [
+            threading.Thread(target=self._help, args=(thread,), daemon=True)
+            for thread in range(1, n_threads)
+        ]
+        for helper in self.helpers:
+            helper.start()
+
+    def run(self, kernel: Callable[..., Any], n_shards: int, arguments: tuple[Any, ...]) -> None:
+        n_threads = len(self.bells)
+        ends = [n_shards * i // n_threads for i in range(n_threads + 1)]
+
+        def job(thread: int) -> None:
+            kernel(self.flags, thread, ends[thread], ends[thread + 1], *arguments)
+
+        self._post(job)
+        try:
+            job(0)
+        finally:
+            # An interrupted pass has to end everywhere before anyone touches its arrays.
+            while not wait(self.flags, self.posted):
+                os.sched_yield()
+        if self.error is not None:
+            raise self.error
+
+    def _post(self, job: Callable[[int], None]) -> None:
+        self.job = job
+        self.posted += 1
+        for thread, asleep in enumerate(self.asleep):
+            if asleep:
+                self.bells[thread].release()
+
+    def _help(self, thread: int) -> None:
+        seen = 0
+        while True:
+            if self.posted == seen:
+                self.asleep[thread] = True
+                self.bells[thread].acquire()
+                self.asleep[thread] = False
+                continue
+            seen = self.posted
+            try:
+                self.job(thread)
+            except SystemExit:
+                return
+            except BaseException as error:
+                self.error = error
+            self.flags[LINE * thread] = seen
+
+    def dismiss(self) -> None:
+        """Send the helpers home."""
+
+        def leave(thread: int) -> None:
+            raise SystemExit
+
+        self._post(leave)
+        self.flags[0] = self.posted  # those who watch it go on
+        for helper in self.helpers:
+            helper.join()
