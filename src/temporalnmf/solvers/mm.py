@@ -41,11 +41,21 @@ def h_step(problem: Problem, W: Array, H: Array, aux: Array, *, held: int = 0) -
     return aux
 
 
-class MajorizeMinimize:
-    """The paper's solver: every step lowers the objective.
+def iterate(
+    problem: Problem, W: Array, H: Array, aux: Array, *, fixed_W: bool, held: int
+) -> tuple[Problem, Array]:
+    """One iteration, in place: W, then H, then whatever hyper-parameters are being learned."""
+    if not fixed_W:
+        w_step(problem, W, H)
+    aux = h_step(problem, W, H, aux, held=held)
+    if problem.chain.learns and not fixed_W:
+        problem = replace(problem, chain=problem.chain.learn(H, aux))
+        aux = problem.chain.auxiliary(H, problem.scale)
+    return problem, aux
 
-    Each iteration updates W, then H, then whatever hyper-parameters are being learned.
-    """
+
+class MajorizeMinimize:
+    """The paper's solver: every step lowers the objective."""
 
     name = "mm"
 
@@ -77,11 +87,7 @@ class MajorizeMinimize:
         H = np.array(H, order="C")
         aux = problem.chain.auxiliary(H, problem.scale)
         while monitor.running:
-            if not fixed_W:
-                W = w_step(problem, W, H)
-            aux = h_step(problem, W, H, aux, held=held)
-            if problem.chain.learns and not fixed_W:
-                problem = replace(problem, chain=problem.chain.learn(H, aux))
-                aux = problem.chain.auxiliary(H, problem.scale)
+            for _ in range(monitor.interval):
+                problem, aux = iterate(problem, W, H, aux, fixed_W=fixed_W, held=held)
             monitor.record(problem.objective(W, H, aux), W, H)
         return FitResult(W, H, problem.chain, monitor)

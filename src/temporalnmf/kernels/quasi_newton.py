@@ -1,0 +1,182 @@
+"""Vector arithmetic of the accelerated solver, one pass each over the variables.
+
+A vector holds y (F·K numbers in the memory order of W), then x (K·N, row by row). W = y²/Σ_f y²;
+what x stands for is the solver's business. Arrays named y and W are (F, K) in either memory
+order, and loops follow it.
+"""
+
+import numpy as np
+
+from .dense import compiled
+from .floor import FLOOR
+
+
+@compiled
+def weights(y, W):
+    """W = y² / Σ_f y²; returns the sums."""
+    F, K = y.shape
+    totals = np.zeros(K)
+    if W.strides[0] > W.strides[1]:
+        for f in range(F):
+            for k in range(K):
+                totals[k] += y[f, k] * y[f, k]
+        for f in range(F):
+            for k in range(K):
+                W[f, k] = y[f, k] * y[f, k] / totals[k]
+    else:
+        for k in range(K):
+            roots, column = y[:, k], W[:, k]
+            total = 0.0
+            for f in range(F):
+                total += roots[f] * roots[f]
+            totals[k] = total
+            for f in range(F):
+                column[f] = roots[f] * roots[f] / total
+    return totals
+
+
+@compiled
+def _weight_slope(y, w, a, b, smoothing, mean, total, barrier):
+    """Slope and curvature of the bound in one y, where y > 0."""
+    if y == 0.0:
+        return 0.0, 1.0
+    log_slope = smoothing / max(w, FLOOR)
+    rate = b - mean
+    slope = 2.0 * y * (rate - a - log_slope) / total
+    # −p log w + q w + r/w with w = y²: 2p/w + 2q + 6r/w², p = w a + s or r = w² a.
+    curvature = 2.0 * (barrier * a + log_slope + max(rate, a)) / total
+    return slope, curvature
+
+
+@compiled
+def weight_slopes(y, W, A, B, smoothing, power, totals, slope, curvature):
+    """Gradient in y of value − s Σ log w on the simplex, and the curvature of its bound (M).
+
+    A and B are the sums for W; B may be (1, K). All others are (F, K).
+    """
+    F, K = y.shape
+    shared = B.shape[0] == 1
+    # r/w bends three times as much as −p log w.
+    barrier = 1.0 if power == 1 else 3.0
+    means = np.zeros(K)
+    for k in range(K):
+        used = 0
+        mean = 0.0
+        for f in range(F):
+            used += W[f, k] > 0.0
+            mean += W[f, k] * (B[0 if shared else f, k] - A[f, k])
+        means[k] = mean - smoothing * used
+    if W.strides[0] > W.strides[1]:
+        for f in range(F):
+            for k in range(K):
+                slope[f, k], curvature[f, k] = _weight_slope(
+                    y[f, k], W[f, k], A[f, k], B[0 if shared else f, k],
+                    smoothing, means[k], totals[k], barrier,
+                )  # fmt: skip
+    else:
+        for k in range(K):
+            for f in range(F):
+                slope[f, k], curvature[f, k] = _weight_slope(
+                    y[f, k], W[f, k], A[f, k], B[0 if shared else f, k],
+                    smoothing, means[k], totals[k], barrier,
+                )  # fmt: skip
+
+
+@compiled
+def _dot(a, b):
+    total = 0.0
+    for i in range(a.size):
+        total += a[i] * b[i]
+    return total
+
+
+@compiled
+def _subtract_and_dot(q, factor, t, s):
+    """q −= factor·t; returns q·s."""
+    total = 0.0
+    for i in range(q.size):
+        q[i] -= factor * t[i]
+        total += q[i] * s[i]
+    return total
+
+
+@compiled
+def _divide(vector, curvature, diagonal, off):
+    """Divide by the metric: elementwise for y, a tridiagonal matrix per row for x."""
+    K, N = diagonal.shape
+    head = vector.size - K * N
+    front = vector[:head]
+    for i in range(head):
+        front[i] /= curvature[i]
+    pivots = np.empty(N)
+    for k in range(K):
+        row = vector[head + k * N : head + (k + 1) * N]
+        pivots[0] = diagonal[k, 0]
+        for n in range(1, N):
+            share = off[k, n - 1] / pivots[n - 1]
+            pivots[n] = diagonal[k, n] - share * off[k, n - 1]
+            row[n] -= share * row[n - 1]
+        row[N - 1] /= pivots[N - 1]
+        for n in range(N - 2, -1, -1):
+            row[n] = (row[n] - off[k, n] * row[n + 1]) / pivots[n]
+
+
+@compiled
+def direction(slope, S, T, products, order, curvature, diagonal, off, out):
+    """−(approximate inverse Hessian)·slope by the two loops of L-BFGS; returns slope·out.
+
+    Rows of S and T are the last moves and the changes of slope that went with them, `products`
+    their products, `order` their row numbers from new to old.
+    """
+    shares = np.empty(order.size)
+    out[:] = slope
+    scale = 1.0
+    if order.size > 0:
+        product = _dot(out, S[order[0]])
+        for i in range(order.size):
+            shares[i] = product / products[order[i]]
+            following = S[order[min(i + 1, order.size - 1)]]
+            product = _subtract_and_dot(out, shares[i], T[order[i]], following)
+        change = T[order[0]].astype(np.float64)
+        _divide(change, curvature, diagonal, off)
+        scale = products[order[0]] / max(_dot(change, T[order[0]]), 1e-300)
+        scale = min(max(scale, 0.05), 20.0)
+    _divide(out, curvature, diagonal, off)
+    for i in range(out.size):
+        out[i] *= scale
+    if order.size > 0:
+        product = _dot(out, T[order[-1]])
+        for i in range(order.size - 1, -1, -1):
+            share = product / products[order[i]] - shares[i]
+            following = T[order[max(i - 1, 0)]]
+            product = _subtract_and_dot(out, share, S[order[i]], following)
+    total = 0.0
+    for i in range(out.size):
+        out[i] = -out[i]
+        total += out[i] * slope[i]
+    return total
+
+
+@compiled
+def move(x, step, way, n_roots, lowest, longest, out):
+    """x + step·way; the first `n_roots` lose at most 80 %, the rest move by at most `longest`
+    and stay above `lowest`."""
+    for i in range(n_roots):
+        out[i] = max(x[i] + step * way[i], 0.2 * x[i])
+    for i in range(n_roots, x.size):
+        out[i] = max(x[i] + min(max(step * way[i], -longest), longest), lowest)
+
+
+@compiled
+def differences(x, before, slope, slope_before, s, t):
+    """s = x − before and t = the change of slope; returns s·t, s·s and t·t."""
+    st, ss, tt = 0.0, 0.0, 0.0
+    for i in range(x.size):
+        a = x[i] - before[i]
+        b = slope[i] - slope_before[i]
+        s[i] = a
+        t[i] = b
+        st += a * b
+        ss += a * a
+        tt += b * b
+    return st, ss, tt
