@@ -3,8 +3,8 @@
     python benchmarks/sweeps.py
 
 State of the Union, K = 6 and N = 231 (a random model where it has another length), and a corner
-of it, K = 3 and N = 29, where what counts is the overhead of the call. One thread; the lower
-quartile of the repetitions.
+of it, K = 3 and N = 29, where what counts is the overhead of the call. One thread; the lowest
+decile of the repetitions.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ def converged(X: np.ndarray, name: str, n_components: int) -> tuple[Problem, np.
     return problem, W, H
 
 
-def quartile(run: Callable[[], object], repetitions: int = 400) -> float:
-    """Lower quartile of the time of a call, in seconds."""
+def typical(run: Callable[[], object], repetitions: int = 400) -> float:
+    """Lowest decile of the time of a call, in seconds."""
     times = np.empty(repetitions)
     for i in range(repetitions):
         started = time.perf_counter()
         run()
         times[i] = time.perf_counter() - started
-    return float(np.quantile(times, 0.25))
+    return float(np.quantile(times, 0.1))
 
 
 def main() -> None:
@@ -77,7 +77,7 @@ def main() -> None:
             row = f"{name:<11} {H.shape[0]:2d} {H.shape[1]:4d}"
             for run in (sweep, expand):
                 run()
-                seconds = quartile(run)
+                seconds = typical(run)
                 row += f" {1e6 * seconds:7.1f}us {1e9 * seconds / H.size:8.1f}ns"
             print(row, flush=True)
 

@@ -20,9 +20,9 @@ from .base import Chain, Kernels, Parameter, Scale, dominate, lost_power, rows_o
 # two, a transition is held by its odds a/(w−a): a and its distances to both ends follow without
 # cancellation.
 
-# Newton steps on the profile (B5) that one activation may take in a round, and the step in log h
-# below which the next one can wait for the next round.
-_STEPS = 4
+# Steps on the profile (B5) that one activation may try in a round, and the step in log h below
+# which the next one can wait for the next round.
+_TRIALS = 30
 _SMALL = 0.1
 # What rounding may add to a difference of the objective, relative to its terms.
 _NOISE = 2e-15
@@ -184,7 +184,17 @@ def _change(
     a, to_before, to_after = _parts(before, after, odds)
     a_then, to_before_then, to_after_then = _parts(before_then, after_then, odds_then)
     lost = math.log(to_before * to_after / (to_before_then * to_after_then))
-    return row[1] * math.log(a / a_then) + row[2] * lost + row[0] * (to_after_then - to_after)
+    # The gain of h_n − a, from the smaller of a and w − a: nothing large is left to cancel.
+    gain_before, gain_after = before_then - before, after_then - after
+    if odds < 1.0:
+        fresh = gain_after - (a_then - a)
+    else:
+        fresh = min(to_before_then, to_after_then) - min(to_before, to_after)
+        if before < after and before_then < after_then:
+            fresh += gain_after - gain_before
+        else:
+            fresh += max(after_then - before_then, 0.0) - max(after - before, 0.0)
+    return row[1] * math.log(a / a_then) + row[2] * lost + row[0] * fresh
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -224,24 +234,37 @@ def _attempt(
 def _update(
     h: Array, b: Array, odds: Array, n: int, p: float, q: float, r: float, row: Array
 ) -> None:
-    """Newton's steps on (B5), each only if it lowers the objective; (B1)–(B3) where not."""
-    for _ in range(_STEPS):
+    """Newton's steps on (B5), each made only if it lowers the objective.
+
+    The profile bends sharply where h_n passes a neighbour, more so the smaller λ. A step that is
+    refused therefore bounds the next ones, which go half the way to it at most.
+    """
+    low, high = 0.0, np.inf
+    for _ in range(_TRIALS):
         slope, curvature, share_before, share_after = _around(h, odds, n, row)
         slope += q * h[n] - p - r / h[n]
+        if slope == 0.0:
+            return
         curvature += q * h[n] + r / h[n]
-        step = -slope / max(curvature, abs(slope)) if slope != 0.0 else 0.0
-        moved = h[n] * math.exp(step)
-        if not _attempt(h, odds, n, moved, share_before, share_after, p, q, r, row):
-            if n > 0:
-                b[n - 1] = _b(h[n - 1], h[n], odds[n - 1])
-            if n < h.size - 1:
-                b[n] = _b(h[n], h[n + 1], odds[n])
-            p_chain, q_chain, r_chain = _terms(h, b, n, row)
-            moved = _minimiser(h, b, n, p + p_chain, q + q_chain, r + r_chain, row)
-            _attempt(h, odds, n, moved, share_before, share_after, p, q, r, row)
-            return
-        if abs(step) <= _SMALL:
-            return
+        here, step = h[n], -slope / max(curvature, abs(slope))
+        moved = here * math.exp(step)
+        if moved <= low or moved >= high:
+            moved = math.sqrt(here) * math.sqrt(high if step > 0.0 else low)
+        if _attempt(h, odds, n, moved, share_before, share_after, p, q, r, row):
+            if abs(step) <= _SMALL:
+                return
+        elif step > 0.0:
+            high = moved
+        else:
+            low = moved
+    # Rounding hides the way down: at least (B1)–(B3).
+    if n > 0:
+        b[n - 1] = _b(h[n - 1], h[n], odds[n - 1])
+    if n < h.size - 1:
+        b[n] = _b(h[n], h[n + 1], odds[n])
+    p_chain, q_chain, r_chain = _terms(h, b, n, row)
+    moved = _minimiser(h, b, n, p + p_chain, q + q_chain, r + r_chain, row)
+    _attempt(h, odds, n, moved, 0.0, 0.0, p, q, r, row)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
