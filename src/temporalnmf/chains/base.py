@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, ClassVar, Literal, Self
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
+from numba import njit
 from sklearn.base import BaseEstimator
 
-from ..kernels.floor import FLOOR
-from ..kernels.roots import quadratic_root
+from ..kernels.roots import _quadratic_root
 from ..likelihoods.base import Array, Majorizer
 
 Scale = Literal["log", "linear"]
@@ -22,13 +23,71 @@ def lost_power(scale: Scale) -> float:
     return 1.0 if scale == "linear" else 0.0
 
 
+class Expansion(NamedTuple):
+    """−log p(H) to second order in u = log h, auxiliary variables optimal.
+
+    The Hessian is block diagonal, one symmetric tridiagonal block per component, and its diagonal
+    is raised where it takes that to be diagonally dominant, hence positive semidefinite.
+
+    Attributes
+    ----------
+    value : float
+    slope : array, (K, N)
+        ∂ value / ∂u.
+    diagonal : array, (K, N)
+        Of the Hessian, ≥ 0.
+    off : array, (K, N−1)
+        Its entries beside the diagonal, ≤ 0.
+    """
+
+    value: float
+    slope: Array
+    diagonal: Array
+    off: Array
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def quadratic_minimiser(
+    h: Array, z: Array, n: int, p: float, q: float, r: float, row: Array
+) -> float:
+    """Minimiser over h_n where likelihood and chain together have the form (M)."""
+    return _quadratic_root(p, q, r, h[n])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def dominate(diagonal: Array, off: Array) -> None:
+    """Raise the diagonal of a tridiagonal matrix to what stands beside it."""
+    for n in range(diagonal.size):
+        beside = 0.0
+        if n > 0:
+            beside -= off[n - 1]
+        if n < off.size:
+            beside -= off[n]
+        diagonal[n] = max(diagonal[n], beside)
+
+
+class Kernels(NamedTuple):
+    """The compiled code of a chain.
+
+    `rows` (K, P) holds the numbers of the chain, a row per component, and Z (K, N−1) its auxiliary
+    variables, (K, 0) where there are none; h, z, row belong to one component.
+    """
+
+    terms: Callable[..., tuple[float, float, float]]  # (h, z, n, row): added to (p, q, r) of step n
+    value: Callable[..., float]  # (H, Z, rows)
+    sweep: Callable[..., None]  # (H, Z, p, q, r, rows, held, rounds): updates H and Z
+    expand: Callable[..., float]  # (H, Z, rows, slope, diagonal, off): fills all but H and rows
+    # (h, z, n, p, q, r, row): minimiser over h_n, (p, q, r) of likelihood and chain together
+    minimiser: Callable[..., float] = quadratic_minimiser
+
+
 class Chain(BaseEstimator):
     """Prior on the rows of H: K independent chains over N steps.
 
     A chain is written down by what one transition h_{n−1} → h_n contributes: to the objective
-    (`value`), and to the majorizer (M) at both of its ends (`terms`). Hyper-parameters are scalars
-    or arrays with one value per component; some take the words "auto" and "learn", which
-    `resolve` turns into numbers.
+    (`value`), and to the majorizer (M) at both of its ends (`terms`). Its `Kernels` do both in
+    compiled code. Hyper-parameters are scalars or arrays with one value per component; some take
+    the words "auto" and "learn", which `resolve` turns into numbers.
 
     Attributes
     ----------
@@ -37,17 +96,14 @@ class Chain(BaseEstimator):
     dynamic : bool
         Whether the steps depend on each other. If not, missing steps are left out of the fit
         and interpolated, as in the paper.
-    coupled : bool
-        Whether, given the auxiliary variables, neighbouring steps still appear in each other's
-        updates, so that odd and even steps take turns.
     sweeps : int
-        How many sweeps over H one pass over the data is worth.
+        How many rounds over H one pass over the data is worth.
     """
 
     name: ClassVar[str]
     dynamic: ClassVar[bool] = True
-    coupled: ClassVar[bool] = False
     sweeps: ClassVar[int] = 1
+    _kernels: ClassVar[Kernels]
 
     # Names of the hyper-parameters that take the words "auto" and "learn", and of those that
     # `resolve` was asked to learn.
@@ -58,6 +114,10 @@ class Chain(BaseEstimator):
     def _columns(self, *names: str) -> list[Array]:
         """The named hyper-parameters as (K, 1) or (1, 1) arrays."""
         return [np.reshape(np.asarray(getattr(self, name), dtype=float), (-1, 1)) for name in names]
+
+    def _rows(self, n_components: int, scale: Scale) -> Array:
+        """What compiled code has to know of the chain, a row per component."""
+        raise NotImplementedError
 
     def resolve(self, level: float, n_components: int) -> Self:
         """A copy whose hyper-parameters are all numbers.
@@ -122,29 +182,52 @@ class Chain(BaseEstimator):
 
     def value(self, H: Array, aux: Array, scale: Scale) -> float:
         """−log p(H, aux) on the scale, normalising constants included."""
-        raise NotImplementedError
+        return self._kernels.value(np.ascontiguousarray(H), aux, self._rows(len(H), scale))
 
-    def terms(self, H: Array, aux: Array, scale: Scale) -> Majorizer:
-        """What the chain adds to (p, q, r) of every step, neighbours held fixed."""
-        raise NotImplementedError
-
-    def minimise(self, H: Array, aux: Array, total: Majorizer, steps: slice, scale: Scale) -> Array:
-        """Minimisers over h_n for the given steps, likelihood and chain together."""
-        return quadratic_root(total.p[:, steps], total.q[:, steps], total.r[:, steps], H[:, steps])
+    def expansion(self, H: Array, scale: Scale) -> Expansion:
+        """−log p(H) to second order in log h, auxiliary variables optimal."""
+        K, N = H.shape
+        slope, diagonal, off = np.empty((K, N)), np.empty((K, N)), np.empty((K, N - 1))
+        value = self._kernels.expand(
+            np.ascontiguousarray(H),
+            np.empty((K, N - 1)),
+            self._rows(K, scale),
+            slope,
+            diagonal,
+            off,
+        )
+        return Expansion(value, slope, diagonal, off)
 
     def sweep(
         self, H: Array, aux: Array, majorizer: Majorizer, scale: Scale, *, held: int = 0
     ) -> Array:
-        """Update H in place, then the auxiliary variables; never increases majorizer + value.
+        """Update H in place, `sweeps` times; never increases majorizer + value.
 
-        The first `held` steps stay as they are.
+        The first `held` steps stay as they are. Returns the auxiliary variables that go with H.
         """
-        turns = (0, 1) if self.coupled else (0,)
-        for turn in turns:
-            steps = slice(held + turn, None, len(turns))
-            total = majorizer.plus(self.terms(H, aux, scale))
-            H[:, steps] = np.maximum(self.minimise(H, aux, total, steps, scale), FLOOR)
-        return self.auxiliary(H, scale)
+        aux = aux.copy()
+        p, q, r = map(np.ascontiguousarray, majorizer)
+        self._kernels.sweep(H, aux, p, q, r, self._rows(len(H), scale), held, self.sweeps)
+        return aux
+
+    def terms(self, H: Array, aux: Array, scale: Scale) -> Majorizer:
+        """What the chain adds to (p, q, r) of every step, neighbours held fixed.
+
+        Sweeps do this in compiled code; this is for a look at it, step by step.
+        """
+        chains = zip(H, aux, self._rows(len(H), scale), strict=True)
+        at = self._kernels.terms
+        added = [[at(h, z, n, row) for n in range(len(h))] for h, z, row in chains]
+        return Majorizer(*np.moveaxis(np.array(added), 2, 0))
+
+    def minimise(self, H: Array, aux: Array, total: Majorizer, steps: slice, scale: Scale) -> Array:
+        """Minimisers over h_n for the given steps, likelihood and chain together; see `terms`."""
+        chains = zip(H, aux, *total, self._rows(len(H), scale), strict=True)
+        columns = range(H.shape[1])[steps]
+        at = self._kernels.minimiser
+        return np.array(
+            [[at(h, z, n, p[n], q[n], r[n], row) for n in columns] for h, z, p, q, r, row in chains]
+        )
 
     @property
     def learns(self) -> bool:
@@ -203,6 +286,14 @@ class Chain(BaseEstimator):
     def point_name(self, point: Point) -> str:
         """What the forecast is, in words."""
         return f"conditional {point}" if self.dynamic else "last value"
+
+
+def rows_of(n_components: int, *columns: Any) -> Array:
+    """Numbers, or arrays with one per component, as the columns of a (K, P) array."""
+    rows = np.empty((n_components, len(columns)))
+    for i, column in enumerate(columns):
+        rows[:, i] = column
+    return rows
 
 
 def _is_word(value: Any, word: str) -> bool:

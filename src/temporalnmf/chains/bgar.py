@@ -2,13 +2,305 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
+from numba import njit
 from scipy.special import betaln, gammaln
 
 from ..kernels.floor import FLOOR
-from ..kernels.roots import barrier_root, profile_root
-from ..likelihoods.base import Array, Majorizer
-from .base import Chain, Parameter, Scale, lost_power, scalar_or_array
+from ..kernels.roots import _barrier_root, _retained_guess, _retained_odds
+from ..likelihoods.base import Array
+from .base import Chain, Kernels, Parameter, Scale, dominate, lost_power, rows_of, scalar_or_array
+
+# Numbers of a component: β, κ = η − s, λ = γ − s, the powers α − s of h_1 and α − 2s = κ + λ of
+# every h_{n−1}, and the constants of h_1 and of a transition; s = 1 on the linear scale.
+#
+# The part a = b h_{n−1} is retained from h_{n−1} and found again in h_n. With w the smaller of the
+# two, a transition is held by its odds a/(w−a): a and its distances to both ends follow without
+# cancellation.
+
+# Steps on the profile (B5) that one activation may try in a round, and the step in log h below
+# which the next one can wait for the next round.
+_TRIALS = 30
+_SMALL = 0.1
+# What rounding may add to a difference of the objective, relative to its terms.
+_NOISE = 2e-15
+_ROUNDING = 2.3e-16
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _parts(before: float, after: float, odds: float) -> tuple[float, float, float]:
+    """a, h_{n−1} − a and h_n − a."""
+    near = min(before, after) / (1.0 + odds)
+    far = near + abs(before - after)
+    return odds * near, near if before <= after else far, far if before <= after else near
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _b(before: float, after: float, odds: float) -> float:
+    """b = a / h_{n−1}, in doubles below 1 and below h_n / h_{n−1}."""
+    nearer = min(1.0, after / before)
+    return min(nearer * (odds / (1.0 + odds)), nearer * (1.0 - 4.0 * _ROUNDING))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _odds(before: float, after: float, start: float, row: Array) -> float:
+    """(B4): odds of the optimal a; `start` where the search begins, if positive and finite."""
+    width = min(before, after)
+    rate, gap = row[0] * width, abs(before - after) / width
+    if not 0.0 < start < np.inf:
+        start = _retained_guess(rate, gap, row[1], row[2])
+    return _retained_odds(rate, gap, row[1], row[2], start)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _auxiliary(H: Array, Z: Array, rows: Array) -> None:
+    for k in range(H.shape[0]):
+        for n in range(1, H.shape[1]):
+            before, after = H[k, n - 1], H[k, n]
+            Z[k, n - 1] = _b(before, after, _odds(before, after, 0.0, rows[k]))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _first(h: float, row: Array) -> float:
+    """−log p(h_1)."""
+    return row[5] + row[0] * h - row[3] * math.log(h)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _cost(before: float, a: float, to_before: float, to_after: float, row: Array) -> float:
+    """−log p(b, h_n | h_{n−1}), from a and its distances to both."""
+    beta, kappa, lam = row[0], row[1], row[2]
+    kept = kappa * math.log(a / before) + lam * math.log(to_before / before)
+    return row[6] - kept - lam * math.log(to_after) + beta * to_after
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _value(H: Array, Z: Array, rows: Array) -> float:
+    total = 0.0
+    for k in range(H.shape[0]):
+        total += _first(H[k, 0], rows[k])
+        for n in range(1, H.shape[1]):
+            before, after, b = H[k, n - 1], H[k, n], Z[k, n - 1]
+            a = b * before
+            total += _cost(before, a, (1.0 - b) * before, after - a, rows[k])
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _terms(h: Array, b: Array, n: int, row: Array) -> tuple[float, float, float]:
+    """The linear terms of (B1)–(B3); `_minimiser` adds the logarithms."""
+    if n < h.size - 1:
+        return 0.0, row[0] * (1.0 - b[n]), 0.0  # not β − βb: b is often close to one
+    return 0.0, row[0], 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _minimiser(h: Array, b: Array, n: int, p: float, q: float, r: float, row: Array) -> float:
+    """(B1)–(B3): b held, h_n between c_n and d_n."""
+    lower = b[n - 1] * h[n - 1] if n > 0 else 0.0
+    upper = h[n + 1] / b[n] if n < h.size - 1 else np.inf
+    return _barrier_root(p, q, r, lower, upper - lower, row[2] if n > 0 else row[3], row[2], h[n])
+
+
+# (B5): T(h, o) = min over a of −κ log a − λ log(h−a) − λ log(o−a) − βa. In u = log h,
+#
+#   ∂T/∂u = −λh/(h−a),   ∂²T/∂u² = ∂T/∂u + h² A_h (A_a + A_o)/A,   ∂²T/∂u∂u_o = −h o A_h A_o / A,
+#
+# with A_h = λ/(h−a)², A_o = λ/(o−a)², A_a = κ/a² and A their sum; da/dh = A_h/A.
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _end(h: float, other: float, odds: float, row: Array) -> tuple[float, float, float, float]:
+    """∂T/∂u + βh where h is the nearer end and ∂T/∂u where not, and whether it is (1 or 0);
+    ∂²T/∂u² − ∂T/∂u; da/dh.
+
+    At the nearer end βh cancels against what the chain has besides T, so it is left out on both
+    sides: λ/(h−a) = β + κ/a − λ/(o−a), by (B4).
+    """
+    kappa, lam = row[1], row[2]
+    width = min(h, other)
+    gap = abs(h - other) / width
+    to_near = 1.0 + odds  # all three are reciprocal distances, relative to w
+    to_zero = to_near / odds
+    to_far = to_near / (1.0 + gap * to_near)
+    nearer = h <= other
+    ratio = 1.0 if nearer else 1.0 + gap
+    pull = lam * to_far - kappa * to_zero if nearer else -lam * ratio * to_far
+    bend_far, bend_near, bend_zero = lam * to_far**2, lam * to_near**2, kappa * to_zero**2
+    bend, bend_other = (bend_near, bend_far) if nearer else (bend_far, bend_near)
+    share = bend / (bend_far + bend_near + bend_zero)
+    return pull, 1.0 if nearer else 0.0, ratio * ratio * share * (bend_zero + bend_other), share
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _coupling(h: float, other: float, odds: float, row: Array) -> float:
+    """∂²T/∂u∂u_o."""
+    width = min(h, other)
+    to_near, ratio = 1.0 + odds, 1.0 + abs(h - other) / width
+    to_far = to_near / (1.0 + (ratio - 1.0) * to_near)
+    bend_far, bend_near = row[2] * to_far**2, row[2] * to_near**2
+    return -ratio * bend_near * (bend_far / (bend_far + bend_near + row[1] * (to_near / odds) ** 2))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _around(
+    h: Array, odds: Array, n: int, row: Array
+) -> tuple[float, float, float, float]:
+    """Slope and curvature in log h_n of the chain, all a optimal; da/dh_n on both sides."""
+    power = row[3] if n == 0 else 0.0
+    linear, pull, bend, share_before, share_after = 1.0, 0.0, 0.0, 0.0, 0.0
+    if n > 0:
+        pull, nearer, bend, share_before = _end(h[n], h[n - 1], odds[n - 1], row)
+        linear -= nearer
+    if n < h.size - 1:
+        power -= row[4]
+        more_pull, nearer, more_bend, share_after = _end(h[n], h[n + 1], odds[n], row)
+        linear -= nearer
+        pull += more_pull
+        bend += more_bend
+    flow = linear * row[0] * h[n] + pull
+    return flow - power, flow + bend, share_before, share_after
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _moved_odds(
+    h: float, moved: float, other: float, odds: float, share: float, row: Array
+) -> float:
+    """Odds of the optimal a where h has moved, searched from where da/dh leads."""
+    near = min(h, other) / (1.0 + odds)
+    shift = share * (moved - h)
+    near_then = near + (min(moved, other) - min(h, other)) - shift
+    return _odds(other, moved, (odds * near + shift) / near_then, row)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _change(
+    before: float, after: float, odds: float, before_then: float, after_then: float,
+    odds_then: float, row: Array,
+) -> float:  # fmt: skip
+    """What T(h_{n−1}, h_n) + βh_n gains by a move."""
+    a, to_before, to_after = _parts(before, after, odds)
+    a_then, to_before_then, to_after_then = _parts(before_then, after_then, odds_then)
+    lost = math.log(to_before * to_after / (to_before_then * to_after_then))
+    # The gain of h_n − a, from the smaller of a and w − a: nothing large is left to cancel.
+    gain_before, gain_after = before_then - before, after_then - after
+    if odds < 1.0:
+        fresh = gain_after - (a_then - a)
+    else:
+        fresh = min(to_before_then, to_after_then) - min(to_before, to_after)
+        if before < after and before_then < after_then:
+            fresh += gain_after - gain_before
+        else:
+            fresh += max(after_then - before_then, 0.0) - max(after - before, 0.0)
+    return row[1] * math.log(a / a_then) + row[2] * lost + row[0] * fresh
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _attempt(
+    h: Array, odds: Array, n: int, moved: float, share_before: float, share_after: float,
+    p: float, q: float, r: float, row: Array,
+) -> bool:  # fmt: skip
+    """Move h_n, and the a on both of its sides with it, if that lowers the objective."""
+    here = h[n]
+    moved = max(moved, FLOOR)
+    odds_before, odds_after, power = 0.0, 0.0, p
+    gain = q * (moved - here) + r * (1.0 / moved - 1.0 / here)
+    if n > 0:
+        before = h[n - 1]
+        odds_before = _moved_odds(here, moved, before, odds[n - 1], share_before, row)
+        gain += _change(before, here, odds[n - 1], before, moved, odds_before, row)
+    else:
+        power += row[3]
+        gain += row[0] * (moved - here)
+    if n < h.size - 1:
+        power -= row[4]
+        after = h[n + 1]
+        odds_after = _moved_odds(here, moved, after, odds[n], share_after, row)
+        gain += _change(here, after, odds[n], moved, after, odds_after, row)
+    gain -= power * math.log(moved / here)
+    if not gain <= _NOISE * (p + q * here + r / here + row[3]):
+        return False
+    h[n] = moved
+    if n > 0:
+        odds[n - 1] = odds_before
+    if n < h.size - 1:
+        odds[n] = odds_after
+    return True
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _update(
+    h: Array, b: Array, odds: Array, n: int, p: float, q: float, r: float, row: Array
+) -> None:
+    """Newton's steps on (B5), each made only if it lowers the objective.
+
+    The profile bends sharply where h_n passes a neighbour, more so the smaller λ. A step that is
+    refused therefore bounds the next ones, which go half the way to it at most.
+    """
+    low, high = 0.0, np.inf
+    for _ in range(_TRIALS):
+        slope, curvature, share_before, share_after = _around(h, odds, n, row)
+        slope += q * h[n] - p - r / h[n]
+        if slope == 0.0:
+            return
+        curvature += q * h[n] + r / h[n]
+        here, step = h[n], -slope / max(curvature, abs(slope))
+        moved = here * math.exp(step)
+        if moved <= low or moved >= high:
+            moved = math.sqrt(here) * math.sqrt(high if step > 0.0 else low)
+        if _attempt(h, odds, n, moved, share_before, share_after, p, q, r, row):
+            if abs(step) <= _SMALL:
+                return
+        elif step > 0.0:
+            high = moved
+        else:
+            low = moved
+    # Rounding hides the way down: at least (B1)–(B3).
+    if n > 0:
+        b[n - 1] = _b(h[n - 1], h[n], odds[n - 1])
+    if n < h.size - 1:
+        b[n] = _b(h[n], h[n + 1], odds[n])
+    p_chain, q_chain, r_chain = _terms(h, b, n, row)
+    moved = _minimiser(h, b, n, p + p_chain, q + q_chain, r + r_chain, row)
+    _attempt(h, odds, n, moved, 0.0, 0.0, p, q, r, row)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _sweep(
+    H: Array, Z: Array, P: Array, Q: Array, R: Array, rows: Array, held: int, rounds: int
+) -> None:
+    odds = np.empty(Z.shape[1])
+    for k in range(H.shape[0]):
+        h, b, row = H[k], Z[k], rows[k]
+        for n in range(1, h.size):
+            a = b[n - 1] * h[n - 1]
+            odds[n - 1] = _odds(h[n - 1], h[n], a / (min(h[n - 1], h[n]) - a), row)
+        for turn in range(2 * rounds):  # neighbours are coupled: every other step takes its turn
+            for n in range(held + turn % 2, h.size, 2):
+                _update(h, b, odds, n, P[k, n], Q[k, n], R[k, n], row)
+        for n in range(1, h.size):
+            b[n - 1] = _b(h[n - 1], h[n], odds[n - 1])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _expand(
+    H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off: Array
+) -> float:
+    total = 0.0
+    for k in range(H.shape[0]):
+        h, odds, row = H[k], Z[k], rows[k]
+        total += _first(h[0], row)
+        for n in range(1, h.size):
+            odds[n - 1] = _odds(h[n - 1], h[n], 0.0, row)
+            off[k, n - 1] = _coupling(h[n - 1], h[n], odds[n - 1], row)
+            a, to_before, to_after = _parts(h[n - 1], h[n], odds[n - 1])
+            total += _cost(h[n - 1], a, to_before, to_after, row)
+        for n in range(h.size):
+            slope[k, n], diagonal[k, n], _, _ = _around(h, odds, n, row)
+        dominate(diagonal[k], off[k])
+    return total
 
 
 class BGAR(Chain):
@@ -38,7 +330,7 @@ class BGAR(Chain):
     """
 
     name = "bgar"
-    coupled = True
+    _kernels = Kernels(_terms, _value, _sweep, _expand, _minimiser)
     _auto = _learn = ("beta",)
 
     def __init__(
@@ -65,87 +357,24 @@ class BGAR(Chain):
                 f"Use map_scale='log', which takes every alpha > 0 and 0 < rho < 1."
             )
 
-    def _shapes(self) -> tuple[Array, Array, Array, Array]:
-        """α, β, γ, η as columns."""
-        alpha, beta, rho = self._columns("alpha", "beta", "rho")
-        return alpha, beta, alpha * (1.0 - rho), alpha * rho
+    def _rows(self, n_components: int, scale: Scale) -> Array:
+        alpha, beta, rho = map(np.asarray, (self.alpha, self.beta, self.rho))
+        gamma, eta, lost = alpha * (1.0 - rho), alpha * rho, lost_power(scale)
+        log_beta = np.log(beta)
+        first = gammaln(alpha) - alpha * log_beta
+        step = betaln(eta, gamma) + gammaln(gamma) - gamma * log_beta
+        powers = alpha - lost, alpha - 2.0 * lost
+        return rows_of(n_components, beta, eta - lost, gamma - lost, *powers, first, step)
 
     def auxiliary(self, H: Array, scale: Scale) -> Array:
-        _, beta, gamma, eta = self._shapes()
-        before, after = H[:, :-1], H[:, 1:]
-        lost = lost_power(scale)
-        # (B4): barriers at 1 and at h_n/h_{n−1}; the nearer one is the end of the interval.
-        nearer = np.minimum(1.0, after / before)
-        gap = np.abs(after - before) / before
-        return barrier_root(
-            0.0, -beta * before, 0.0, 0.0, nearer,
-            eta - lost, gamma - lost, gamma - lost, gap, 0.5 * nearer,
-        )  # fmt: skip
-
-    def value(self, H: Array, aux: Array, scale: Scale) -> float:
-        alpha, beta, gamma, eta = self._shapes()
-        first, before, after = H[:, :1], H[:, :-1], H[:, 1:]
-        lost = lost_power(scale)
-        start = (
-            gammaln(alpha) - alpha * np.log(beta) - (alpha - lost) * np.log(first) + beta * first
-        )
-        kept = betaln(eta, gamma) - (eta - lost) * np.log(aux) - (gamma - lost) * np.log1p(-aux)
-        fresh = after - aux * before  # ε_n
-        noise = (
-            gammaln(gamma) - gamma * np.log(beta) - (gamma - lost) * np.log(fresh) + beta * fresh
-        )
-        return float(np.sum(start) + np.sum(kept + noise))
-
-    def terms(self, H: Array, aux: Array, scale: Scale) -> Majorizer:
-        """The linear terms; `minimise` adds the logarithms of (B1)–(B3)."""
-        _, beta, _, _ = self._shapes()
-        p, q, r = np.zeros((3, *H.shape))
-        q[:, -1:] = beta
-        q[:, :-1] = beta * (1.0 - aux)  # not β − βb: b is often close to one
-        return Majorizer(p, q, r)
-
-    def minimise(self, H: Array, aux: Array, total: Majorizer, steps: slice, scale: Scale) -> Array:
-        alpha, _, gamma, _ = self._shapes()
-        lost = lost_power(scale)
-        lower = np.zeros_like(H)
-        lower[:, 1:] = aux * H[:, :-1]  # c_n
-        upper = np.full_like(H, np.inf)
-        upper[:, :-1] = H[:, 1:] / aux  # d_n
-        g_lower = np.broadcast_to(gamma - lost, H.shape).copy()
-        g_lower[:, :1] = alpha - lost
-        g_upper = np.broadcast_to(gamma - lost, H.shape).copy()
-        g_upper[:, -1:] = 0.0
-        p, q, r, c, d, g, gg, h = (x[:, steps] for x in (*total, lower, upper, g_lower, g_upper, H))
-        return barrier_root(p, q, r, c, d - c, g, gg, 0.0, 0.0, h)
-
-    def sweep(
-        self, H: Array, aux: Array, majorizer: Majorizer, scale: Scale, *, held: int = 0
-    ) -> Array:
-        """(B1)–(B3) given b, then h_n with the b on both of its sides minimised out (B5).
-
-        Given b, h_n can only move inside an interval whose width is that of the noise; where
-        activations are large against α/β this takes thousands of sweeps to get anywhere.
-        """
-        super().sweep(H, aux, majorizer, scale, held=held)
-        alpha, beta, gamma, eta = self._shapes()
-        lost = lost_power(scale)
-        # In a_n = b_n h_{n−1} both ends of a transition look alike, up to powers of h_{n−1}.
-        p, q, r = majorizer.p.copy(), majorizer.q + beta, majorizer.r
-        p[:, :1] += alpha - lost
-        p[:, :-1] -= alpha - 2.0 * lost
-        for turn in (0, 1):
-            steps = slice(held + turn, None, 2)
-            before, after = np.zeros_like(H), np.zeros_like(H)
-            before[:, 1:], after[:, :-1] = H[:, :-1], H[:, 1:]
-            columns = (x[:, steps] for x in (p, q, r, before, after))
-            moved = profile_root(*columns, beta, eta - lost, gamma - lost, H[:, steps])
-            H[:, steps] = np.maximum(moved, FLOOR)
-        return self.auxiliary(H, scale)
+        Z = np.empty((len(H), H.shape[1] - 1))
+        _auxiliary(np.ascontiguousarray(H), Z, self._rows(len(H), scale))
+        return Z
 
     def _estimate(self, name: str, H: Array, aux: Array) -> Array:
-        alpha, _, gamma, _ = self._shapes()
+        alpha, rho = (column[:, 0] for column in self._columns("alpha", "rho"))
         fresh = H[:, 1:] - aux * H[:, :-1]
-        power = alpha[:, 0] + fresh.shape[1] * gamma[:, 0]
+        power = alpha + fresh.shape[1] * alpha * (1.0 - rho)
         return power / (H[:, 0] + fresh.sum(axis=1))
 
     def conditional_mean(self, h: Array) -> Array:

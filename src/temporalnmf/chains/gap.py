@@ -2,11 +2,59 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
+from numba import njit
 from scipy.special import gammaln
 
-from ..likelihoods.base import Array, Majorizer
-from .base import Chain, Parameter, Scale, lost_power, scalar_or_array
+from ..kernels.floor import FLOOR
+from ..kernels.roots import _quadratic_root
+from ..likelihoods.base import Array
+from .base import Chain, Kernels, Parameter, Scale, lost_power, rows_of, scalar_or_array
+
+# Numbers of a component: α − s, β, and the constant of the density; s = 1 on the linear scale.
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _terms(h: Array, z: Array, n: int, row: Array) -> tuple[float, float, float]:
+    """(G)"""
+    return row[0], row[1], 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _value(H: Array, Z: Array, rows: Array) -> float:
+    total = 0.0
+    for k in range(H.shape[0]):
+        power, beta, constant = rows[k]
+        for n in range(H.shape[1]):
+            total += constant + beta * H[k, n] - power * math.log(H[k, n])
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _sweep(
+    H: Array, Z: Array, P: Array, Q: Array, R: Array, rows: Array, held: int, rounds: int
+) -> None:
+    for k in range(H.shape[0]):
+        h, z, row = H[k], Z[k], rows[k]
+        for n in range(held, h.size):
+            p, q, r = _terms(h, z, n, row)
+            h[n] = max(_quadratic_root(P[k, n] + p, Q[k, n] + q, R[k, n] + r, h[n]), FLOOR)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _expand(
+    H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off: Array
+) -> float:
+    off[:] = 0.0
+    for k in range(H.shape[0]):
+        h, z, row = H[k], Z[k], rows[k]
+        for n in range(h.size):
+            p, q, _ = _terms(h, z, n, row)
+            slope[k, n] = q * h[n] - p
+            diagonal[k, n] = q * h[n]
+    return _value(H, Z, rows)
 
 
 class GaP(Chain):
@@ -32,6 +80,7 @@ class GaP(Chain):
 
     name = "gap"
     dynamic = False
+    _kernels = Kernels(_terms, _value, _sweep, _expand)
     _auto = _learn = ("beta",)
 
     def __init__(self, alpha: Parameter = 1.0, beta: Parameter = "auto") -> None:
@@ -45,15 +94,10 @@ class GaP(Chain):
     def bottomless(self) -> bool:
         return bool(np.any(np.asarray(self.alpha) < 1.0))
 
-    def value(self, H: Array, aux: Array, scale: Scale) -> float:
-        alpha, beta = self._columns("alpha", "beta")
+    def _rows(self, n_components: int, scale: Scale) -> Array:
+        alpha, beta = np.asarray(self.alpha), np.asarray(self.beta)
         constant = gammaln(alpha) - alpha * np.log(beta)
-        return float(np.sum(constant + beta * H - (alpha - lost_power(scale)) * np.log(H)))
-
-    def terms(self, H: Array, aux: Array, scale: Scale) -> Majorizer:
-        alpha, beta = self._columns("alpha", "beta")
-        zero = np.zeros_like(H)
-        return Majorizer(p=zero + alpha - lost_power(scale), q=zero + beta, r=zero)
+        return rows_of(n_components, alpha - lost_power(scale), beta, constant)
 
     def _estimate(self, name: str, H: Array, aux: Array) -> Array:
         (alpha,) = self._columns("alpha")

@@ -2,11 +2,99 @@
 
 from __future__ import annotations
 
-import numpy as np
-from scipy.special import digamma, gammaln
+import math
 
-from ..likelihoods.base import Array, Majorizer
-from .base import Chain, Parameter, Point, Scale, lost_power, scalar_or_array
+import numpy as np
+from numba import njit
+from scipy.special import digamma
+
+from ..kernels.floor import FLOOR
+from ..kernels.roots import _quadratic_root
+from ..likelihoods.base import Array
+from .base import Chain, Kernels, Parameter, Point, Scale, lost_power, rows_of, scalar_or_array
+
+# Numbers of a component: α_z, β_z, α_h, β_h, s (1 on the linear scale, 0 on the log scale), the
+# power A of z in (HR0), and whether z is integrated out.
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _z(before: float, after: float, row: Array) -> float:
+    """(HR0): the mode of z, or its mean, which on the log scale are the same."""
+    return row[5] / (row[1] * before + row[3] * after)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _auxiliary(H: Array, Z: Array, rows: Array) -> None:
+    for k in range(H.shape[0]):
+        for n in range(1, H.shape[1]):
+            Z[k, n - 1] = _z(H[k, n - 1], H[k, n], rows[k])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _terms(h: Array, z: Array, n: int, row: Array) -> tuple[float, float, float]:
+    """(HR1)–(HR3)"""
+    p, q = 0.0, 0.0
+    if n > 0:  # arriving at n
+        p += row[2] - row[4]
+        q += row[3] * z[n - 1]
+    if n < h.size - 1:  # leaving n
+        p += row[0]
+        q += row[1] * z[n]
+    return p, q, 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _value(H: Array, Z: Array, rows: Array) -> float:
+    total = 0.0
+    for k in range(H.shape[0]):
+        alpha_z, beta_z, alpha_h, beta_h, lost, power, marginal = rows[k]
+        constant = math.lgamma(alpha_z) + math.lgamma(alpha_h)
+        constant -= alpha_z * math.log(beta_z) + alpha_h * math.log(beta_h)
+        if marginal:
+            constant -= math.lgamma(power)
+        for n in range(1, H.shape[1]):
+            before, after = H[k, n - 1], H[k, n]
+            rate = beta_z * before + beta_h * after
+            total += constant - alpha_z * math.log(before) - (alpha_h - lost) * math.log(after)
+            if marginal:
+                total += power * math.log(rate)
+            else:
+                total += rate * Z[k, n - 1] - power * math.log(Z[k, n - 1])
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _sweep(
+    H: Array, Z: Array, P: Array, Q: Array, R: Array, rows: Array, held: int, rounds: int
+) -> None:
+    for k in range(H.shape[0]):
+        h, z, row = H[k], Z[k], rows[k]
+        for _ in range(rounds):
+            for n in range(held, h.size):
+                p, q, r = _terms(h, z, n, row)
+                h[n] = max(_quadratic_root(P[k, n] + p, Q[k, n] + q, R[k, n] + r, h[n]), FLOOR)
+            for n in range(1, h.size):
+                z[n - 1] = _z(h[n - 1], h[n], row)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _expand(
+    H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off: Array
+) -> float:
+    _auxiliary(H, Z, rows)
+    diagonal[:] = 0.0
+    for k in range(H.shape[0]):
+        h, z, row = H[k], Z[k], rows[k]
+        for n in range(h.size):
+            p, q, _ = _terms(h, z, n, row)
+            slope[k, n] = q * h[n] - p
+        for n in range(1, h.size):
+            # A log(β_z h_{n−1} + β_h h_n) has the curvature A t(1−t), t the share of β_h h_n.
+            bend = row[1] * h[n - 1] * z[n - 1] * (row[3] * h[n] * z[n - 1]) / row[5]
+            diagonal[k, n - 1] += bend
+            diagonal[k, n] += bend
+            off[k, n - 1] = -bend
+    return _value(H, Z, rows)
 
 
 class HierRate(Chain):
@@ -39,7 +127,8 @@ class HierRate(Chain):
     """
 
     name = "hier_rate"
-    sweeps = 5  # cheap, and news travel one step per sweep
+    sweeps = 5  # cheap, and news travel one step per round
+    _kernels = Kernels(_terms, _value, _sweep, _expand)
     _auto = _learn = ("beta_z", "beta_h")
 
     def __init__(
@@ -80,39 +169,18 @@ class HierRate(Chain):
                 f"alpha_h >= 1. Use map_scale='log', or a larger alpha_h."
             )
 
-    def auxiliary(self, H: Array, scale: Scale) -> Array:
-        alpha_z, beta_z, alpha_h, beta_h = self._columns("alpha_z", "beta_z", "alpha_h", "beta_h")
-        # (HR0): the mode of z, or its mean, which on the log scale are the same.
-        power = alpha_z + alpha_h - (0.0 if self.marginal else lost_power(scale))
-        return power / (beta_z * H[:, :-1] + beta_h * H[:, 1:])
-
-    def value(self, H: Array, aux: Array, scale: Scale) -> float:
-        alpha_z, beta_z, alpha_h, beta_h = self._columns("alpha_z", "beta_z", "alpha_h", "beta_h")
-        before, after = H[:, :-1], H[:, 1:]
+    def _rows(self, n_components: int, scale: Scale) -> Array:
+        alpha_z, alpha_h = np.asarray(self.alpha_z), np.asarray(self.alpha_h)
         lost = lost_power(scale)
-        shared = (
-            gammaln(alpha_z)
-            + gammaln(alpha_h)
-            - alpha_z * np.log(beta_z * before)
-            - alpha_h * np.log(beta_h)
-            - (alpha_h - lost) * np.log(after)
+        power = alpha_z + alpha_h - (0.0 if self.marginal else lost)
+        return rows_of(
+            n_components, alpha_z, self.beta_z, alpha_h, self.beta_h, lost, power, self.marginal
         )
-        rate = beta_z * before + beta_h * after
-        power = alpha_z + alpha_h
-        if self.marginal:
-            rest = power * np.log(rate) - gammaln(power)
-        else:
-            rest = rate * aux - (power - lost) * np.log(aux)
-        return float(np.sum(shared + rest))
 
-    def terms(self, H: Array, aux: Array, scale: Scale) -> Majorizer:
-        alpha_z, beta_z, alpha_h, beta_h = self._columns("alpha_z", "beta_z", "alpha_h", "beta_h")
-        p, q, r = np.zeros((3, *H.shape))
-        p[:, 1:] += alpha_h - lost_power(scale)  # arriving at n
-        q[:, 1:] += beta_h * aux
-        p[:, :-1] += alpha_z  # leaving n
-        q[:, :-1] += beta_z * aux
-        return Majorizer(p, q, r)
+    def auxiliary(self, H: Array, scale: Scale) -> Array:
+        Z = np.empty((len(H), H.shape[1] - 1))
+        _auxiliary(np.ascontiguousarray(H), Z, self._rows(len(H), scale))
+        return Z
 
     def _estimate(self, name: str, H: Array, aux: Array) -> Array:
         alpha = self._columns("alpha_z" if name == "beta_z" else "alpha_h")[0][:, 0]

@@ -2,11 +2,70 @@
 
 from __future__ import annotations
 
-import numpy as np
-from scipy.special import gammaln
+import math
 
-from ..likelihoods.base import Array, Majorizer
-from .base import Chain, Parameter, Scale, lost_power
+import numpy as np
+from numba import njit
+
+from ..kernels.floor import FLOOR
+from ..kernels.roots import _quadratic_root
+from ..likelihoods.base import Array
+from .base import Chain, Kernels, Parameter, Scale, lost_power, rows_of
+
+# Numbers of a component: α, β, and s, which is 1 on the linear scale and 0 on the log scale.
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _terms(h: Array, z: Array, n: int, row: Array) -> tuple[float, float, float]:
+    """(R1)–(R3)"""
+    alpha, beta, lost = row
+    p, q, r = 0.0, 0.0, 0.0
+    if n > 0:  # arriving at n
+        p += alpha - lost
+        q += beta / h[n - 1]
+    if n < h.size - 1:  # leaving n
+        p -= alpha
+        r += beta * h[n + 1]
+    return p, q, r
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _value(H: Array, Z: Array, rows: Array) -> float:
+    total = 0.0
+    for k in range(H.shape[0]):
+        alpha, beta, lost = rows[k]
+        constant = math.lgamma(alpha)
+        for n in range(1, H.shape[1]):
+            ratio = beta * H[k, n] / H[k, n - 1]
+            total += constant - alpha * math.log(ratio) + ratio + lost * math.log(H[k, n])
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _sweep(
+    H: Array, Z: Array, P: Array, Q: Array, R: Array, rows: Array, held: int, rounds: int
+) -> None:
+    for k in range(H.shape[0]):
+        h, z, row = H[k], Z[k], rows[k]
+        for turn in range(2 * rounds):  # neighbours are coupled: every other step takes its turn
+            for n in range(held + turn % 2, h.size, 2):
+                p, q, r = _terms(h, z, n, row)
+                h[n] = max(_quadratic_root(P[k, n] + p, Q[k, n] + q, R[k, n] + r, h[n]), FLOOR)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _expand(
+    H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off: Array
+) -> float:
+    for k in range(H.shape[0]):
+        h, z, row = H[k], Z[k], rows[k]
+        for n in range(h.size):
+            p, q, r = _terms(h, z, n, row)
+            slope[k, n] = q * h[n] - p - r / h[n]
+            diagonal[k, n] = q * h[n] + r / h[n]
+            if n > 0:
+                off[k, n - 1] = -q * h[n]
+    return _value(H, Z, rows)
 
 
 class Rate(Chain):
@@ -34,8 +93,8 @@ class Rate(Chain):
     """
 
     name = "rate"
-    sweeps = 5  # cheap, and news travel one step per sweep
-    coupled = True
+    sweeps = 5  # cheap, and news travel one step per round
+    _kernels = Kernels(_terms, _value, _sweep, _expand)
     _auto = _learn = ("beta",)
 
     def __init__(self, alpha: Parameter = 100.0, beta: Parameter = "auto") -> None:
@@ -53,26 +112,8 @@ class Rate(Chain):
                 f"alpha >= 1. Use map_scale='log', or a larger alpha."
             )
 
-    def value(self, H: Array, aux: Array, scale: Scale) -> float:
-        alpha, beta = self._columns("alpha", "beta")
-        before, after = H[:, :-1], H[:, 1:]
-        return float(
-            np.sum(
-                gammaln(alpha)
-                + alpha * np.log(before / beta)
-                - (alpha - lost_power(scale)) * np.log(after)
-                + beta * after / before
-            )
-        )
-
-    def terms(self, H: Array, aux: Array, scale: Scale) -> Majorizer:
-        alpha, beta = self._columns("alpha", "beta")
-        p, q, r = np.zeros((3, *H.shape))
-        p[:, 1:] += alpha - lost_power(scale)  # arriving at n
-        q[:, 1:] += beta / H[:, :-1]
-        p[:, :-1] -= alpha  # leaving n
-        r[:, :-1] += beta * H[:, 1:]
-        return Majorizer(p, q, r)
+    def _rows(self, n_components: int, scale: Scale) -> Array:
+        return rows_of(n_components, self.alpha, self.beta, lost_power(scale))
 
     def _estimate(self, name: str, H: Array, aux: Array) -> Array:
         (alpha,) = self._columns("alpha")

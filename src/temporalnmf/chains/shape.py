@@ -2,12 +2,81 @@
 
 from __future__ import annotations
 
-import numpy as np
-from scipy.special import gammaln
+import math
 
-from ..kernels.roots import quadratic_root, shape_root
-from ..likelihoods.base import Array, Majorizer
-from .base import Chain, Parameter, Scale, lost_power
+from numba import njit
+
+from ..kernels.floor import FLOOR
+from ..kernels.roots import _quadratic_root, _shape_equation, _shape_root
+from ..likelihoods.base import Array
+from .base import Chain, Kernels, Parameter, Scale, dominate, lost_power, rows_of
+
+# Numbers of a component: α, β, and s, which is 1 on the linear scale and 0 on the log scale.
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _terms(h: Array, z: Array, n: int, row: Array) -> tuple[float, float, float]:
+    """(S), (S3); a step that is left again has log Γ(1 + αh) besides."""
+    alpha, beta, lost = row
+    p, q = 0.0, 0.0
+    if n > 0:  # arriving at n
+        p -= lost
+        q += beta
+    if n < h.size - 1:  # leaving n, log Γ(αh) = log Γ(1 + αh) − log(αh)
+        p += 1.0
+        q -= alpha * math.log(beta * h[n + 1])
+    if n > 0:
+        p += alpha * h[n - 1]  # after the units, which cancel inside: αh may be tiny
+    return p, q, 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _minimiser(h: Array, z: Array, n: int, p: float, q: float, r: float, row: Array) -> float:
+    if n < h.size - 1:
+        return _shape_root(p, q, r, row[0], h[n])
+    return _quadratic_root(p, q, r, h[n])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _value(H: Array, Z: Array, rows: Array) -> float:
+    total = 0.0
+    for k in range(H.shape[0]):
+        alpha, beta, lost = rows[k]
+        for n in range(1, H.shape[1]):
+            shape, after = alpha * H[k, n - 1], H[k, n]
+            total += math.lgamma(shape) - shape * math.log(beta * after) + beta * after
+            total += lost * math.log(after)
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _sweep(
+    H: Array, Z: Array, P: Array, Q: Array, R: Array, rows: Array, held: int, rounds: int
+) -> None:
+    for k in range(H.shape[0]):
+        h, z, row = H[k], Z[k], rows[k]
+        for turn in range(2 * rounds):  # neighbours are coupled: every other step takes its turn
+            for n in range(held + turn % 2, h.size, 2):
+                p, q, r = _terms(h, z, n, row)
+                updated = _minimiser(h, z, n, P[k, n] + p, Q[k, n] + q, R[k, n] + r, row)
+                h[n] = max(updated, FLOOR)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _expand(
+    H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off: Array
+) -> float:
+    for k in range(H.shape[0]):
+        h, z, row = H[k], Z[k], rows[k]
+        for n in range(h.size):
+            p, q, r = _terms(h, z, n, row)
+            if n < h.size - 1:
+                slope[k, n], diagonal[k, n] = _shape_equation(h[n], p, q, r, row[0])
+                off[k, n] = -row[0] * h[n]
+            else:
+                slope[k, n], diagonal[k, n] = q * h[n] - p, q * h[n]
+        dominate(diagonal[k], off[k])
+    return _value(H, Z, rows)
 
 
 class Shape(Chain):
@@ -35,7 +104,7 @@ class Shape(Chain):
     """
 
     name = "shape"
-    coupled = True
+    _kernels = Kernels(_terms, _value, _sweep, _expand, _minimiser)
     _auto = ("alpha", "beta")
     _learn = ("beta",)
 
@@ -49,36 +118,8 @@ class Shape(Chain):
         if isinstance(self.beta, str):
             self.beta = self.alpha
 
-    def value(self, H: Array, aux: Array, scale: Scale) -> float:
-        alpha, beta = self._columns("alpha", "beta")
-        shape, after = alpha * H[:, :-1], H[:, 1:]
-        return float(
-            np.sum(
-                gammaln(shape)
-                - shape * np.log(beta)
-                - (shape - lost_power(scale)) * np.log(after)
-                + beta * after
-            )
-        )
-
-    def terms(self, H: Array, aux: Array, scale: Scale) -> Majorizer:
-        alpha, beta = self._columns("alpha", "beta")
-        p, q, r = np.zeros((3, *H.shape))
-        p[:, 1:] -= lost_power(scale)  # arriving at n
-        p[:, :-1] += 1.0  # leaving n, log Γ(αh) = log Γ(1 + αh) − log(αh)
-        p[:, 1:] += alpha * H[:, :-1]  # after the units, which cancel inside: αh may be tiny
-        q[:, 1:] += beta
-        q[:, :-1] -= alpha * np.log(beta * H[:, 1:])
-        return Majorizer(p, q, r)
-
-    def minimise(self, H: Array, aux: Array, total: Majorizer, steps: slice, scale: Scale) -> Array:
-        (alpha,) = self._columns("alpha")
-        p, q, r, h = total.p[:, steps], total.q[:, steps], total.r[:, steps], H[:, steps]
-        left = np.arange(H.shape[1])[steps] < H.shape[1] - 1  # steps that are left again
-        updated = np.empty_like(h)
-        updated[:, left] = shape_root(p[:, left], q[:, left], r[:, left], alpha, h[:, left])
-        updated[:, ~left] = quadratic_root(p[:, ~left], q[:, ~left], r[:, ~left], h[:, ~left])
-        return updated
+    def _rows(self, n_components: int, scale: Scale) -> Array:
+        return rows_of(n_components, self.alpha, self.beta, lost_power(scale))
 
     def _estimate(self, name: str, H: Array, aux: Array) -> Array:
         (alpha,) = self._columns("alpha")

@@ -1,9 +1,11 @@
-"""The one-dimensional minimisers behind every update: ufuncs that broadcast over (K, N) arrays.
+"""The one-dimensional minimisers behind every update.
 
 Each solves f′(x) = 0 for a function with exactly one stationary point on its interval, so a
-bracket always exists. The search runs in a variable without bounds (log of the distance to an
-end, logit inside an interval): Newton's step where it stays inside the bracket and shrinks,
-a bisection elsewhere.
+bracket always exists. The unknown is positive (h itself, the distance to an end of the interval,
+or the odds of where in the interval it lies) and the search runs in its logarithm: Newton's step
+where it stays inside the bracket and shrinks, a bisection elsewhere.
+
+`_name` is the compiled scalar formula for other compiled code, `name` the ufunc.
 """
 
 import math
@@ -13,49 +15,52 @@ from numba import njit
 
 from .elementwise import elementwise
 from .floor import FLOOR
-from .special import _digamma, _trigamma
+from .special import _polygamma
 
-# Where Newton's step gets small the root is near, if the function is smooth on that scale. It need
-# not be (activations a hair apart under BGAR), so the sign beyond is checked before it counts.
-_SMALL_STEP = 1e-9
-# Newton's error after a step of this size is its square, below rounding.
-_LAST_STEP = 1e-12
+# The equations are sums of positive terms that change by a factor when the unknown does, so near
+# the root they are smooth on the scale of one in its logarithm: after a Newton step of this size
+# the error is about its square, and a step so small cannot occur far from the root.
+_LAST_STEP = 1e-7
 _MAX_STEPS = 300
-# exp(±700) is still a positive finite float.
-_WIDEST = 700.0
+_SMALLEST, _LARGEST = 1e-304, 1e304
 _ROUNDING = 2.3e-16
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _next_step(x, value, slope, low, high, previous):
-    """Step from x towards the root, and whether it is the last one that is needed."""
-    if value == 0.0:
-        return 0.0, True
-    newton = -value / slope if slope > 0.0 else math.copysign(2.0 * _WIDEST, -value)
-    rounding = _ROUNDING * max(1.0, abs(x))
-    tight = high - low <= 4.0 * abs(newton) + 16.0 * rounding
-    if tight and abs(newton) <= _LAST_STEP:
-        return newton, True
-    if not tight and abs(newton) <= _SMALL_STEP:
-        # Look beyond the root that Newton promises; if it is not there, look ever further.
-        reach = max(2.0 * abs(newton), 4.0 * rounding)
-        if abs(previous) <= 4.0 * _SMALL_STEP:
-            reach = max(reach, 4.0 * abs(previous))
-        return min(max(math.copysign(reach, -value), 0.5 * (low - x)), 0.5 * (high - x)), False
-    if low > -_WIDEST and high < _WIDEST:
-        if low < x + newton < high and abs(newton) <= 0.5 * abs(previous):
-            return newton, False
-        middle = 0.5 * (low + high) - x
-        return middle, abs(middle) <= rounding
+def _grown(x, step):
+    """x e^step, for small steps by a quotient that agrees to second order: all Newton needs."""
+    if abs(step) <= 1.0:
+        return x * ((2.0 + step) / (2.0 - step))
+    return x * math.exp(step)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _advance(x, value, slope, low, high, previous):
+    """From x towards the root of an equation with this value, and slope in log x.
+
+    Returns the new x, the bracket, the step in log x, and whether it was the last one needed.
+    """
+    if value > 0.0:
+        high = x
+    else:
+        low = x
+    newton = -value / slope if slope > 0.0 else math.copysign(1e3, -value)
+    if abs(newton) <= _LAST_STEP or value == 0.0:
+        return x + x * newton * (1.0 + 0.5 * newton), low, high, newton, True
+    if low > 0.0 and high < np.inf:
+        moved = _grown(x, newton)
+        if low < moved < high and abs(newton) <= 0.5 * abs(previous):
+            return moved, low, high, newton, False
+        moved = math.sqrt(low) * math.sqrt(high)
+        return moved, low, high, math.log(moved / x), high - low <= 4.0 * _ROUNDING * low
     # One end of the bracket is still open: go Newton's way, at most four times the last step.
-    limit = max(4.0 * abs(previous), _SMALL_STEP)
-    step = min(max(newton, -limit, -_WIDEST - x), limit, _WIDEST - x)
-    return step, step == 0.0
+    step = min(max(newton, -4.0 * abs(previous)), 4.0 * abs(previous))
+    moved = min(max(_grown(x, step), _SMALLEST), _LARGEST)
+    return moved, low, high, step, moved == x
 
 
-@elementwise
-def quadratic_root(p, q, r, current):
-    """(ROOT): the positive root of q h² − p h − r = 0; `current` where p ≥ 0 = q leaves h free."""
+@njit(cache=True, nogil=True, error_model="numpy")
+def _quadratic_root(p, q, r, current):
     discriminant = math.sqrt(p * p + 4.0 * q * r)
     if p < 0.0:
         return 2.0 * r / (discriminant - p)
@@ -64,57 +69,55 @@ def quadratic_root(p, q, r, current):
     return current
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _shape_equation(u, p, q, r, alpha):
-    """h f′(h) of (S) at h = e^u and its derivative in u."""
-    h = math.exp(u)
-    x = alpha * h
-    linear = h * (q + alpha * _digamma(1.0 + x))
-    return linear - p - r / h, linear + x * x * _trigamma(1.0 + x) + r / h
-
-
 @elementwise
-def shape_root(p, q, r, alpha, current):
+def quadratic_root(p, q, r, current):
+    """(ROOT): the positive root of q h² − p h − r = 0; `current` where p ≥ 0 = q leaves h free."""
+    return _quadratic_root(p, q, r, current)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _shape_equation(h, p, q, r, alpha):
+    """h f′(h) of (S) and its derivative in log h."""
+    x = alpha * h
+    first, second = _polygamma(1.0 + x)
+    linear = h * (q + alpha * first)
+    inverse = r / h
+    return linear - p - inverse, linear + x * x * second + inverse
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _shape_root(p, q, r, alpha, current):
     """(S): minimiser of −p log h + q h + r/h + log Γ(1 + αh), p > 0.
 
     log Γ(αh) = log Γ(1 + αh) − log(αh), so p is the P of (S) plus one.
     """
-    u = math.log(current)
-    low, high, step = -_WIDEST, _WIDEST, 0.5
+    h, low, high, step = current, 0.0, np.inf, 0.5
     for _ in range(_MAX_STEPS):
-        value, slope = _shape_equation(u, p, q, r, alpha)
-        if value > 0.0:
-            high = u
-        else:
-            low = u
-        step, last = _next_step(u, value, slope, low, high, step)
-        u += step
+        value, slope = _shape_equation(h, p, q, r, alpha)
+        h, low, high, step, last = _advance(h, value, slope, low, high, step)
         if last:
             break
-    return math.exp(u)
+    return h
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _place(v, width):
-    """Distance t from the lower end at v, and the share of the interval on either side of it."""
+def _place(odds, width):
+    """Distance t from the lower end, and the share of the interval on either side of it."""
     if width == np.inf:
-        return math.exp(v), 0.0, 1.0
-    small = math.exp(-abs(v))
-    near, far = small / (1.0 + small), 1.0 / (1.0 + small)
-    if v < 0.0:
-        return width * near, near, far
-    return width * far, far, near
+        return odds, 0.0, 1.0
+    rest = 1.0 / (1.0 + odds)
+    share = odds * rest
+    return width * share, share, rest
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _barrier_equation(v, p, q, r, lower, width, g_lower, g_upper, g_far, gap):
-    """f′(h) · dh/dv at v and its derivative in v; t = width·expit(v), or exp(v) on a half-line."""
-    t, share, rest = _place(v, width)
+def _barrier_equation(odds, p, q, r, lower, width, g_lower, g_upper):
+    """f′(h) · dh/dv and its derivative in v = log odds, or log t on a half-line."""
+    t, share, rest = _place(odds, width)
     factor = t * rest
-    to_far = width * rest + gap if width < np.inf else np.inf
     h = lower + t
-    pull = q - p / h - r / (h * h) + g_far / to_far
-    bend = p / (h * h) + 2.0 * r / (h * h * h) + g_far / (to_far * to_far)
+    pull = q - p / h - r / (h * h)
+    bend = p / (h * h) + 2.0 * r / (h * h * h)
     value = g_upper * share - g_lower * rest + factor * pull
     slope = (
         (g_lower + g_upper) * share * rest + factor * (rest - share) * pull + factor * factor * bend
@@ -123,86 +126,61 @@ def _barrier_equation(v, p, q, r, lower, width, g_lower, g_upper, g_far, gap):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _barrier_place(p, q, r, lower, width, g_lower, g_upper, g_far, gap, v):
-    """v of the root of `barrier_root`, searched from the given v."""
-    low, high, step = -_WIDEST, _WIDEST, 0.5
-    for _ in range(_MAX_STEPS):
-        value, slope = _barrier_equation(v, p, q, r, lower, width, g_lower, g_upper, g_far, gap)
-        if value > 0.0:
-            high = v
-        else:
-            low = v
-        step, last = _next_step(v, value, slope, low, high, step)
-        v += step
-        if last:
-            break
-    return v
+def _barrier_root(p, q, r, lower, width, g_lower, g_upper, current):
+    """(B1)–(B3): the root, on (lower, lower + width), of
 
+    −p/h − r/h² + q − g_lower/(h−lower) + g_upper/(upper−h).
 
-@elementwise
-def barrier_root(p, q, r, lower, width, g_lower, g_upper, g_far, gap, current):
-    """(B1)–(B4): the root, on (lower, lower + width), of
-
-    −p/h − r/h² + q − g_lower/(h−lower) + g_upper/(upper−h) + g_far/(upper+gap−h).
-
-    `width` may be infinite; the last two terms are then absent. The result is strictly inside.
+    `width` may be infinite; the last term is then absent. The result is strictly inside.
     """
     t = current - lower
-    v = 0.0
-    if t > 0.0 and t < width:
-        v = math.log(t) - (math.log(width - t) if width < np.inf else 0.0)
-    v = _barrier_place(p, q, r, lower, width, g_lower, g_upper, g_far, gap, v)
+    odds, low, high, step = 1.0, 0.0, np.inf, 0.5
+    if 0.0 < t < width:
+        odds = t / (width - t) if width < np.inf else t
+    for _ in range(_MAX_STEPS):
+        value, slope = _barrier_equation(odds, p, q, r, lower, width, g_lower, g_upper)
+        odds, low, high, step, last = _advance(odds, value, slope, low, high, step)
+        if last:
+            break
     # Rounding can put a root that is close to an end on it, where the density is zero. The upper
     # end is a quotient: a few units less, and its product is below the dividend.
-    h = min(lower + _place(v, width)[0], (lower + width) * (1.0 - 4.0 * _ROUNDING))
+    h = min(lower + _place(odds, width)[0], (lower + width) * (1.0 - 4.0 * _ROUNDING))
     return max(h, np.nextafter(lower, np.inf))
 
 
+# (B4) in the retained part a = b h_{n−1} of h = h_{n−1}, which is in h_n = o as well:
+#
+#   −κ/a + λ/(h−a) + λ/(o−a) − β = 0,   0 < a < w = min(h, o),   κ = η − s, λ = γ − s.
+#
+# It is solved for the odds a/(w−a), from which a and both distances follow without cancellation;
+# scaled by w, it depends on βw and on the gap |h−o|/w.
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
-def _shared_part(h, other, beta, g_kept, g_lost, v):
-    """(B5): T(h, o) = min over a of −g_kept log a − g_lost log((h−a)(o−a)) − βa, 0 < a < h, o.
-
-    Returns where the minimum is (for the next search), T, −∂T/∂h and ∂²T/∂h². A neighbour that
-    does not exist is given as zero.
-    """
-    if other == 0.0:
-        return v, 0.0, 0.0, 0.0
-    width, gap = min(h, other), abs(h - other)
-    v = _barrier_place(0.0, -beta, 0.0, 0.0, width, g_kept, g_lost, g_lost, gap, v)
-    a, _, rest = _place(v, width)
-    near = width * rest
-    to_h, to_other = (near, near + gap) if h <= other else (near + gap, near)
-    value = -g_kept * math.log(a) - g_lost * (math.log(to_h) + math.log(to_other)) - beta * a
-    bend_h, bend_other = g_lost / (to_h * to_h), g_lost / (to_other * to_other)
-    bend_a = g_kept / (a * a)
-    return v, value, g_lost / to_h, bend_h * (bend_a + bend_other) / (bend_a + bend_h + bend_other)
+def _retained_guess(rate, gap, kappa, lam):
+    """Odds at the root if the farther barrier stood still: a quadratic equation."""
+    near = lam / (rate + kappa + lam)
+    both = lam * (1.0 + near / (near + gap))
+    lead = rate - kappa - both
+    root = math.sqrt(lead * lead + 4.0 * rate * kappa)
+    share = (lead + root) / (2.0 * rate) if lead > 0.0 else 2.0 * kappa / (root - lead)
+    return share * (rate + kappa + both + root) / (2.0 * both)
 
 
-@elementwise
-def profile_root(p, q, r, before, after, beta, g_kept, g_lost, current):
-    """(B5): minimiser of −p log h + q h + r/h + T(h, before) + T(h, after) near the current h.
-
-    The sum is not known to have a single valley, so the result is only taken if it is lower.
-    """
-    u = math.log(current)
-    v, w = 0.0, 0.0
-    low, high, step = -_WIDEST, _WIDEST, 0.5
-    start, value = np.inf, 0.0
+@njit(cache=True, nogil=True, error_model="numpy")
+def _retained_odds(rate, gap, kappa, lam, odds):
+    """(B4): odds a/(w−a) of the retained part, searched from the given ones."""
+    low, high, step = 0.0, np.inf, 0.5
     for _ in range(_MAX_STEPS):
-        h = math.exp(u)
-        v, first, pull_first, bend_first = _shared_part(h, before, beta, g_kept, g_lost, v)
-        w, second, pull_second, bend_second = _shared_part(h, after, beta, g_kept, g_lost, w)
-        value = first + second - p * u + q * h + r / h
-        if start == np.inf:
-            start = value
-        slope = h * (q - pull_first - pull_second) - p - r / h
-        if slope > 0.0:
-            high = u
-        else:
-            low = u
-        curvature = slope + p + 2.0 * r / h + h * h * (bend_first + bend_second)
-        step, last = _next_step(u, slope, curvature, low, high, step)
-        u += step
+        rest = 1.0 / (1.0 + odds)
+        share = odds * rest
+        far = 1.0 / (rest + gap)
+        pull = lam * far - rate
+        value = lam * share - kappa * rest + share * rest * pull
+        slope = (
+            share * rest * (kappa + lam + (rest - share) * pull + lam * share * rest * far * far)
+        )
+        odds, low, high, step, last = _advance(odds, value, slope, low, high, step)
         if last:
             break
-    return math.exp(u) if value <= start else current
+    return odds

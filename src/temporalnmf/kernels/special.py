@@ -18,27 +18,41 @@ from .elementwise import elementwise
 # ψ(y)  ~ log y − 1/(2y) − Σ_k B_2k / (2k y^2k)
 # ψ′(y) ~ 1/y + 1/(2y²) + Σ_k B_2k / y^(2k+1)
 #
-# At y ≥ 10 the terms from k = 9 on are below rounding. Smaller arguments get there by
-# ψ(x) = ψ(x+1) − 1/x; the reciprocals are added from the smallest to the largest.
+# At y ≥ 10 the terms from k = 9 on are below rounding, at y ≥ 100 those from k = 4 on. Smaller
+# arguments get there by ψ(x) = ψ(x+1) − 1/x; the reciprocals are added from the smallest to the
+# largest.
 
 _SHIFT = 10.0
-_BERNOULLI = np.array([1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510])
+_FAR = 100.0
+_TRIGAMMA = np.array([1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510])
+_DIGAMMA = _TRIGAMMA / (2.0 * np.arange(1.0, 9.0))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _polygamma(x: float) -> tuple[float, float]:
+    """ψ(x) and ψ′(x), which share most of the work."""
+    if x < 0.0:
+        return math.nan, math.nan
+    steps = math.ceil(max(0.0, _SHIFT - x))
+    y = x + steps
+    inv = 1.0 / y
+    inv2 = inv * inv
+    first, second = 0.0, 0.0
+    for k in range(_TRIGAMMA.size if y < _FAR else 3, 0, -1):
+        first = (first + _DIGAMMA[k - 1]) * inv2
+        second = (second + _TRIGAMMA[k - 1]) * inv2
+    second = inv + (0.5 * inv + second) * inv
+    shifted = 0.0
+    for j in range(steps - 1, -1, -1):
+        part = 1.0 / (x + j)
+        shifted += part
+        second += part * part
+    return math.log(y) - (0.5 * inv + first + shifted), second
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _digamma(x: float) -> float:
-    if x < 0.0:
-        return math.nan
-    steps = math.ceil(max(0.0, _SHIFT - x))
-    y = x + steps
-    inv2 = 1.0 / y / y
-    tail = 0.0
-    for k in range(_BERNOULLI.size, 0, -1):
-        tail = (tail + _BERNOULLI[k - 1] / (2 * k)) * inv2
-    shifted = 0.0
-    for j in range(steps - 1, -1, -1):
-        shifted += 1.0 / (x + j)
-    return math.log(y) - (0.5 / y + tail + shifted)
+    return _polygamma(x)[0]
 
 
 @elementwise
@@ -49,20 +63,7 @@ def digamma(x):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _trigamma(x: float) -> float:
-    if x < 0.0:
-        return math.nan
-    steps = math.ceil(max(0.0, _SHIFT - x))
-    y = x + steps
-    inv = 1.0 / y
-    inv2 = inv * inv
-    tail = 0.0
-    for k in range(_BERNOULLI.size, 0, -1):
-        tail = (tail + _BERNOULLI[k - 1]) * inv2
-    value = inv + (0.5 * inv + tail) * inv
-    for j in range(steps - 1, -1, -1):
-        inv = 1.0 / (x + j)
-        value += inv * inv
-    return value
+    return _polygamma(x)[1]
 
 
 @elementwise
@@ -85,10 +86,13 @@ def trigamma(x):
 #
 # E_k is p^(k−1) times a polynomial in p², so D_k(p)/μ^k and p E_k(p)/μ^k are polynomials in p²
 # divided by r^k: not μ but r has to be large, and at large x any order will do. Term k is at most
-# of the size (k−1)!/(2r)^k: with r ≥ 40, the terms from k = 13 on are below rounding.
+# of the size (k−1)!/(2r)^k: with r ≥ 40, the terms from k = 13 on are below rounding, with r ≥ 400
+# those from k = 6 on.
 
 _R_MIN = 40.0
 _TERMS = 12
+_R_FAR = 400.0
+_TERMS_FAR = 5
 
 
 def _debye_tables(terms: int) -> tuple[np.ndarray, np.ndarray]:
@@ -115,7 +119,7 @@ def _debye_sum(table: np.ndarray, mu: float, r: float) -> float:
     inv = 1.0 / r
     t = (mu * inv) ** 2
     total = 0.0
-    for k in range(_TERMS, 0, -1):
+    for k in range(_TERMS if r < _R_FAR else _TERMS_FAR, 0, -1):
         row = 0.0
         for i in range(k, -1, -1):
             row = row * t + table[k - 1, i]
@@ -153,11 +157,33 @@ def _bessel_descent(nu: float, x: float) -> tuple[float, float, float, float]:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _ratio_from(x: float, mu: float, r: float, low: float, high: float) -> float:
+    """I_{ν+1}(x) / I_ν(x) from the descent."""
+    return high / low * (x / (mu + r))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _log_from(nu: float, x: float, mu: float, r: float, low: float) -> float:
+    """log(I_ν(x) exp(−x)) from the descent."""
+    # r − x = μ² / (r + x).
+    exponent = mu * (mu / (r + x)) - nu * math.asinh(mu / x)
+    debye = _debye_sum(_LOG_TERMS, mu, r)
+    return exponent - 0.5 * math.log(2.0 * math.pi * r) + debye + math.log(low)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _bessel(nu: float, x: float) -> tuple[float, float]:
+    """I_{ν+1}(x) / I_ν(x) and log(I_ν(x) exp(−x)) for ν > −1, x > 0."""
+    mu, r, low, high = _bessel_descent(nu, x)
+    return _ratio_from(x, mu, r, low, high), _log_from(nu, x, mu, r, low)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def _bessel_ratio(nu: float, x: float) -> float:
     if not (nu > -1.0 and x >= 0.0):
         return math.nan
     mu, r, low, high = _bessel_descent(nu, x)
-    return high / low * (x / (mu + r))
+    return _ratio_from(x, mu, r, low, high)
 
 
 @elementwise
@@ -173,10 +199,7 @@ def _log_bessel_scaled(nu: float, x: float) -> float:
     if x == 0.0:
         return 0.0 if nu == 0.0 else -math.copysign(math.inf, nu)
     mu, r, low, _ = _bessel_descent(nu, x)
-    # r − x = μ² / (r + x).
-    exponent = mu * (mu / (r + x)) - nu * math.asinh(mu / x)
-    debye = _debye_sum(_LOG_TERMS, mu, r)
-    return exponent - 0.5 * math.log(2.0 * math.pi * r) + debye + math.log(low)
+    return _log_from(nu, x, mu, r, low)
 
 
 @elementwise

@@ -36,9 +36,7 @@ def w_step(problem: Problem, W: Array, H: Array) -> Array:
 def h_step(problem: Problem, W: Array, H: Array, aux: Array, *, held: int = 0) -> Array:
     """Sweep the chain over H, in place; returns the auxiliary variables that go with it."""
     majorizer = problem.observations.h_statistics(W, H)
-    for _ in range(problem.chain.sweeps):
-        aux = problem.chain.sweep(H, aux, majorizer, problem.scale, held=held)
-    return aux
+    return problem.chain.sweep(H, aux, majorizer, problem.scale, held=held)
 
 
 def iterate(
