@@ -25,6 +25,7 @@ LIKELIHOODS = {
 }
 
 SOLVERS = {
+    "accelerated": "temporalnmf.solvers.accelerated:Accelerated",
     "mm": "temporalnmf.solvers.mm:MajorizeMinimize",
 }
 

@@ -44,7 +44,7 @@ def _weight_slope(y, w, a, b, smoothing, mean, total, barrier):
     rate = b - mean
     slope = 2.0 * y * (rate - a - log_slope) / total
     # −p log w + q w + r/w with w = y²: 2p/w + 2q + 6r/w², p = w a + s or r = w² a.
-    curvature = 2.0 * (barrier * a + log_slope + max(rate, a)) / total
+    curvature = 4.0 * max(rate, 0.1 * a) / total
     return slope, curvature
 
 
@@ -158,11 +158,17 @@ def direction(slope, S, T, products, order, curvature, diagonal, off, out):
 
 
 @compiled
-def move(x, step, way, n_roots, lowest, longest, out):
-    """x + step·way; the first `n_roots` lose at most 80 %, the rest move by at most `longest`
-    and stay above `lowest`."""
-    for i in range(n_roots):
-        out[i] = max(x[i] + step * way[i], 0.2 * x[i])
+def move(x, step, way, n_weights, shrink, n_roots, lowest, longest, out):
+    """x + step·way, where weights keep at least a share `shrink` of their root (or, if it is
+    zero, may change sign) and logarithms move by at most `longest` and stay above `lowest`.
+
+    First come n_weights roots, then others up to n_roots, then logarithms.
+    """
+    for i in range(n_weights):
+        there = x[i] + step * way[i]
+        out[i] = there if shrink == 0.0 or there > shrink * x[i] else shrink * x[i]
+    for i in range(n_weights, n_roots):
+        out[i] = x[i] + step * way[i]
     for i in range(n_roots, x.size):
         out[i] = max(x[i] + min(max(step * way[i], -longest), longest), lowest)
 

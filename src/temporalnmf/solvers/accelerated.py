@@ -29,10 +29,12 @@ _WARM_UP = 30
 # Iterations of MM after a stage that failed, doubled for each failure in a row.
 _SETBACK = 10
 # A direction is too long where the slope at its end is more than this share of that at its start.
-_PASSED = 0.5
+_PASSED = 0.9
 _SHORTEST = 1e-6
 # Largest change of a log activation in one iteration.
 _LONGEST = 5.0
+# Least share of the root of a smoothed weight that is left after one iteration.
+_SHRINK = 0.2
 # Keeps the metric of log h away from zero where neither data nor chain hold it.
 _LEAST_CURVATURE = 1e-3
 
@@ -175,7 +177,11 @@ class _Path:
     def _moved(self, x: Array, length: float) -> Array:
         out = np.empty_like(x)
         n_roots = x.size if self.roots else self.n_weights
-        move(x, length, self.way, n_roots, np.log(FLOOR), _LONGEST, out)
+        # Zero is a barrier for smoothed weights, and a place to pass through for others.
+        shrink = _SHRINK if self.problem.smoothing else 0.0
+        move(
+            x, length, self.way, self.n_weights, shrink, n_roots, np.log(FLOOR), _LONGEST, out
+        )
         return out
 
     def _weights_of(self, vector: Array) -> Array:
