@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Self
@@ -16,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from . import registry
 from .chains.base import Chain, Point, Scale
+from .compilation import announced
 from .forecasting import Forecast
 from .gaps import fill_gaps, fitted_steps
 from .initialisation import start_activations, start_factors
@@ -23,6 +26,7 @@ from .kernels.floor import FLOOR
 from .likelihoods.base import Array, Likelihood
 from .objective import Problem
 from .observations import observe
+from .parallel import Workers
 from .solvers.mm import FitResult
 from .solvers.monitor import Callback, Monitor
 from .validation import Series, check_exposure, check_series
@@ -50,10 +54,13 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     map_scale : {"log", "linear"}, default="log"
         Scale on which the posterior mode is taken. "log" is well-posed for every
         hyper-parameter; "linear" is the paper's.
-    solver : {"mm"}, default="mm"
+    solver : {"accelerated", "mm"}, default="accelerated"
+        "accelerated" finds a basin by majorize–minimize and its bottom by a quasi-Newton method;
+        "mm" is the paper's majorize–minimize all the way, slower by far and with a less exact
+        end at the same `tol`. Their fixed points are the same.
     max_iter : int, default=1000
     tol : float, default=1e-5
-        Stop when the objective's relative decrease falls below it.
+        Stop when the objective's relative decrease per iteration falls below it.
     n_init : int, default=1
         Number of random starts; the best is kept.
     init : {"random", "nndsvda"} or (components, activations), default="random"
@@ -66,6 +73,9 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Start `fit` from the last solution.
     callback : callable or None, default=None
         Called after each iteration with a `temporalnmf.solvers.Progress`; returning true stops.
+    n_jobs : int or None, default=None
+        Threads for the passes over the data; None is 1 (or what a `joblib.parallel_config` says),
+        −1 all cores. The result is the same to the bit for any number.
     random_state : int, RandomState instance or None, default=None
     verbose : int, default=0
         Print every `verbose`-th iteration.
@@ -79,7 +89,10 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     chain_ : Chain
         The chain with the hyper-parameters that were used.
     history_ : array
-        Objective after each iteration of the best start.
+        Objective of the best start, after the iterations listed in `history_iterations_`.
+    history_iterations_ : array
+        It is looked at in the first two iterations, then once in up to ten, and in each near the
+        end or with a `callback`.
     stop_reason_ : str
     converged_ : bool
     n_iter_ : int
@@ -113,7 +126,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         chain: str | Chain = "rate",
         likelihood: str | Likelihood = "poisson",
         map_scale: Scale = "log",
-        solver: str = "mm",
+        solver: str = "accelerated",
         max_iter: int = 1000,
         tol: float = 1e-5,
         n_init: int = 1,
@@ -122,6 +135,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         point: Point = "mean",
         warm_start: bool = False,
         callback: Callback | None = None,
+        n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -138,6 +152,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.point = point
         self.warm_start = warm_start
         self.callback = callback
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
@@ -341,6 +356,12 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             if not number or not least <= float(value) < np.inf:
                 what = "whole number" if kind is Integral else "number"
                 raise ValueError(f"{name}={value!r}: expected a {what} of at least {least}.")
+        jobs = self.n_jobs
+        whole = isinstance(jobs, Integral) and not isinstance(jobs, bool)
+        if jobs is not None and not (whole and jobs):
+            raise ValueError(
+                f"n_jobs={jobs!r}: expected a number of threads, -1 for all cores, or None."
+            )
 
     def _fit(self, X: Any, mask: Any, exposure: Any) -> None:
         """Fit, or leave the estimator as it was."""
@@ -361,32 +382,39 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             chain = registry.create(registry.CHAINS, chain, "chain")
         kept = fitted_steps(series.observed, chain, self.point)
         used = series.take(kept)
-        observations = observe(used.X, used.weights, used.exposure, likelihood)
-        if not observations.counted.any():
-            raise ValueError(
-                "X is zero wherever it is observed: there is nothing to factorize. Give at least "
-                "one positive value."
-            )
-        chain = chain.resolve(observations.level, self.n_components)
-        chain.check(self.map_scale)
-        problem = Problem(observations, chain, self.map_scale, float(self.smoothing))
-        best = self._best_start(problem, series, kept)
-        # The last word on H is what `transform` does with the same data, to the bit.
-        problem = replace(problem, chain=best.chain)
-        start = start_activations(used, self.n_components)
-        final = self._solve_activations(problem, best.W, start)
+        with self._machinery() as workers:
+            observations = observe(used.X, used.weights, used.exposure, likelihood, workers)
+            if not observations.counted.any():
+                raise ValueError(
+                    "X is zero wherever it is observed: there is nothing to factorize. Give at "
+                    "least one positive value."
+                )
+            chain = chain.resolve(observations.level, self.n_components)
+            chain.check(self.map_scale)
+            problem = Problem(observations, chain, self.map_scale, float(self.smoothing))
+            best = self._best_start(problem, series, kept)
+            # The last word on H is what `transform` does with the same data, to the bit.
+            problem = replace(problem, chain=best.chain)
+            start = start_activations(used, self.n_components)
+            final = self._solve_activations(problem, best.W, start)
+            self.objective_ = problem.objective(best.W, final)
+            distance = observations.value(best.W, final) - observations.saturated
         self.components_ = np.ascontiguousarray(best.W.T)
         self.chain_ = best.chain
         self.history_ = np.array(best.monitor.history)
+        self.history_iterations_ = np.array(best.monitor.iterations)
         self.stop_reason_ = best.monitor.reason
         self.converged_ = best.monitor.converged
-        self.n_iter_ = len(self.history_)
-        self.objective_ = problem.objective(best.W, final)
-        self.reconstruction_err_ = max(
-            observations.value(best.W, final) - observations.saturated, 0.0
-        )
+        self.n_iter_ = best.monitor.iteration
+        self.reconstruction_err_ = max(distance, 0.0)
         self.activations_ = np.ascontiguousarray(self._filled(final, kept, series.n_steps).T)
         self._warn(best.monitor, final)
+
+    @contextmanager
+    def _machinery(self) -> Iterator[Workers]:
+        """Threads for a solve, and a word if the kernels have to be compiled."""
+        with announced(bool(self.verbose)), Workers(self.n_jobs) as workers:
+            yield workers
 
     def _check_size(self, series: Series) -> None:
         n_steps, n_features = series.X.shape
@@ -443,9 +471,10 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         held = 0
         if last is not None:
             used, H, held = used.anchored(), np.column_stack([last, H]), 1
-        observations = observe(used.X, used.weights, used.exposure, self._likelihood())
-        problem = Problem(observations, chain, self.map_scale)
-        H = self._solve_activations(problem, W, H, held=held)
+        with self._machinery() as workers:
+            observations = observe(used.X, used.weights, used.exposure, self._likelihood(), workers)
+            problem = Problem(observations, chain, self.map_scale)
+            H = self._solve_activations(problem, W, H, held=held)
         return self._filled(H[:, held:], kept, series.n_steps)
 
     def _solve_activations(self, problem: Problem, W: Array, H: Array, *, held: int = 0) -> Array:

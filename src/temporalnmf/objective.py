@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from .chains.base import Chain, Scale
+from .kernels.simplex import log_sum
 from .likelihoods.base import Array
 from .observations.base import Observations
 
@@ -39,7 +38,7 @@ class Problem:
     def parts(self, W: Array, H: Array, aux: Array) -> dict[str, float]:
         """The terms of the objective by name."""
         # (W3); weights of exactly zero belong to features that play no part.
-        smoothing = -self.smoothing * np.log(W[W > 0.0]).sum() if self.smoothing else 0.0
+        smoothing = -self.smoothing * log_sum(W) if self.smoothing else 0.0
         return {
             "likelihood": self.observations.value(W, H),
             "chain": self.chain.value(H, aux, self.scale),

@@ -145,9 +145,7 @@ def _coupling(h: float, other: float, odds: float, row: Array) -> float:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _around(
-    h: Array, odds: Array, n: int, row: Array
-) -> tuple[float, float, float, float]:
+def _around(h: Array, odds: Array, n: int, row: Array) -> tuple[float, float, float, float]:
     """Slope and curvature in log h_n of the chain, all a optimal; da/dh_n on both sides."""
     power = row[3] if n == 0 else 0.0
     linear, pull, bend, share_before, share_after = 1.0, 0.0, 0.0, 0.0, 0.0
@@ -285,9 +283,7 @@ def _sweep(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _expand(
-    H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off: Array
-) -> float:
+def _expand(H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off: Array) -> float:
     total = 0.0
     for k in range(H.shape[0]):
         h, odds, row = H[k], Z[k], rows[k]

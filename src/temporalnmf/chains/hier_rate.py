@@ -78,9 +78,7 @@ def _sweep(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _expand(
-    H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off: Array
-) -> float:
+def _expand(H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off: Array) -> float:
     _auxiliary(H, Z, rows)
     diagonal[:] = 0.0
     for k in range(H.shape[0]):

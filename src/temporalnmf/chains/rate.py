@@ -54,9 +54,7 @@ def _sweep(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _expand(
-    H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off: Array
-) -> float:
+def _expand(H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off: Array) -> float:
     for k in range(H.shape[0]):
         h, z, row = H[k], Z[k], rows[k]
         for n in range(h.size):

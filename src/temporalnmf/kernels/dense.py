@@ -97,7 +97,8 @@ def _source(name: str, K: int, power: int, entries: bool, wants: str) -> list[st
     sums_b = power == 0 or entries
     in_w, in_h, in_v = "w" in wants, "h" in wants, "v" in wants
     lines = [
-        f"def {name}(flags, thread, first, last, V, M, W, H, steps, bounds, WA, WB, HA, HB, values):",
+        f"def {name}(flags, thread, first, last,",
+        "  V, M, W, H, steps, bounds, WA, WB, HA, HB, values):",
         " begin(flags, thread)",
         " floor, zero, one = W.dtype.type(FLOOR), W.dtype.type(0), W.dtype.type(1)",
         " nothing = np.zeros((1, BLOCK), dtype=V.dtype).T",

@@ -20,7 +20,7 @@ _LARGEST = (math.sqrt(2.0) - 1.0) ** 2 / (math.sqrt(2.0) + 1.0) ** 2
 
 def _atanh_tail(z: np.ndarray) -> np.ndarray:
     """(2 atanh(√z) − 2√z) / z^(3/2)."""
-    return sum(2.0 / (2 * k + 3) * z**k for k in range(30))
+    return np.sum([2.0 / (2 * k + 3) * z**k for k in range(30)], axis=0)
 
 
 _POLYNOMIAL = np.polynomial.Chebyshev.interpolate(_atanh_tail, _TERMS - 1, domain=[0.0, _LARGEST])

@@ -36,54 +36,47 @@ def weights(y, W):
 
 
 @compiled
-def _weight_slope(y, w, a, b, smoothing, mean, total, barrier):
-    """Slope and curvature of the bound in one y, where y > 0."""
-    if y == 0.0:
-        return 0.0, 1.0
-    log_slope = smoothing / max(w, FLOOR)
-    rate = b - mean
-    slope = 2.0 * y * (rate - a - log_slope) / total
-    # −p log w + q w + r/w with w = y²: 2p/w + 2q + 6r/w², p = w a + s or r = w² a.
-    curvature = 4.0 * max(rate, 0.1 * a) / total
-    return slope, curvature
+def weight_slopes(y, W, A, B, smoothing, totals, slope, curvature):
+    """Gradient in y of value − s Σ log w on the simplex, and the curvature of its bound.
 
-
-@compiled
-def weight_slopes(y, W, A, B, smoothing, power, totals, slope, curvature):
-    """Gradient in y of value − s Σ log w on the simplex, and the curvature of its bound (M).
-
-    A and B are the sums for W; B may be (1, K). All others are (F, K).
+    A and B are the sums for W; B may be (1, K). All others are (F, K). On the simplex q w of the
+    bound (M) becomes (q + μ) w with the multiplier μ, and at its minimum each −p log w + (q + μ) w
+    bends like 4 (q + μ) y². A share of A keeps that positive far from there.
     """
     F, K = y.shape
     shared = B.shape[0] == 1
-    # r/w bends three times as much as −p log w.
-    barrier = 1.0 if power == 1 else 3.0
-    means = np.zeros(K)
-    for k in range(K):
-        used = 0
-        mean = 0.0
-        for f in range(F):
-            used += W[f, k] > 0.0
-            mean += W[f, k] * (B[0 if shared else f, k] - A[f, k])
-        means[k] = mean - smoothing * used
+    multipliers = np.zeros(K)
     if W.strides[0] > W.strides[1]:
         for f in range(F):
             for k in range(K):
-                slope[f, k], curvature[f, k] = _weight_slope(
-                    y[f, k], W[f, k], A[f, k], B[0 if shared else f, k],
-                    smoothing, means[k], totals[k], barrier,
-                )  # fmt: skip
+                b = B[0 if shared else f, k]
+                multipliers[k] += W[f, k] * (A[f, k] - b) + (smoothing if W[f, k] > 0.0 else 0.0)
+        for f in range(F):
+            for k in range(K):
+                rate = B[0 if shared else f, k] + multipliers[k]
+                pull = A[f, k] + smoothing / max(W[f, k], FLOOR)
+                slope[f, k] = 2.0 * y[f, k] * (rate - pull) / totals[k]
+                curvature[f, k] = 4.0 * max(rate, 0.1 * A[f, k], FLOOR) / totals[k]
     else:
         for k in range(K):
+            w, root, a, b = W[:, k], y[:, k], A[:, k], B[:, k]
+            s, c = slope[:, k], curvature[:, k]
+            multiplier, first = 0.0, b[0]
             for f in range(F):
-                slope[f, k], curvature[f, k] = _weight_slope(
-                    y[f, k], W[f, k], A[f, k], B[0 if shared else f, k],
-                    smoothing, means[k], totals[k], barrier,
-                )  # fmt: skip
+                multiplier += w[f] * (a[f] - (first if shared else b[f]))
+                multiplier += smoothing if w[f] > 0.0 else 0.0
+            factor = 2.0 / totals[k]
+            for f in range(F):
+                rate = (first if shared else b[f]) + multiplier
+                least = w[f] if w[f] > FLOOR else FLOOR
+                s[f] = factor * root[f] * (rate - a[f] - smoothing / least)
+                bend = rate if rate > 0.1 * a[f] else 0.1 * a[f]
+                c[f] = 2.0 * factor * (bend if bend > FLOOR else FLOOR)
 
 
 @compiled
-def _dot(a, b):
+def dot(a, b):
+    """a·b; BLAS would use threads of its own, and wait for them."""
     total = 0.0
     for i in range(a.size):
         total += a[i] * b[i]
@@ -132,20 +125,20 @@ def direction(slope, S, T, products, order, curvature, diagonal, off, out):
     out[:] = slope
     scale = 1.0
     if order.size > 0:
-        product = _dot(out, S[order[0]])
+        product = dot(out, S[order[0]])
         for i in range(order.size):
             shares[i] = product / products[order[i]]
             following = S[order[min(i + 1, order.size - 1)]]
             product = _subtract_and_dot(out, shares[i], T[order[i]], following)
         change = T[order[0]].astype(np.float64)
         _divide(change, curvature, diagonal, off)
-        scale = products[order[0]] / max(_dot(change, T[order[0]]), 1e-300)
+        scale = products[order[0]] / max(dot(change, T[order[0]]), 1e-300)
         scale = min(max(scale, 0.05), 20.0)
     _divide(out, curvature, diagonal, off)
     for i in range(out.size):
         out[i] *= scale
     if order.size > 0:
-        product = _dot(out, T[order[-1]])
+        product = dot(out, T[order[-1]])
         for i in range(order.size - 1, -1, -1):
             share = product / products[order[i]] - shares[i]
             following = T[order[max(i - 1, 0)]]

@@ -14,7 +14,6 @@ import numpy as np
 from numba import njit
 
 from .elementwise import elementwise
-from .floor import FLOOR
 from .special import _polygamma
 
 # The equations are sums of positive terms that change by a factor when the unknown does, so near

@@ -6,6 +6,7 @@ import numpy as np
 
 from .dense import compiled
 from .floor import FLOOR
+from .logarithm import log
 
 _MAX_STEPS = 300
 # Newton's error after a step of this relative size is its square, below rounding.
@@ -103,3 +104,14 @@ def simplex_minimiser(p, q, r, smoothing, W):
             total += W[f, k]
         for f in range(F):
             W[f, k] /= total
+
+
+@compiled
+def log_sum(W):
+    """Σ log w over the positive entries, which are all used."""
+    total = 0.0
+    for k in range(W.shape[1]):
+        column = W[:, k]
+        for f in range(column.size):
+            total += log(column[f] if column[f] > 0.0 else 1.0)
+    return total

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -71,7 +72,7 @@ class Observations:
         self.level = float((totals[self.seen] / exposed[self.seen]).sum())
 
     def _keep(self, name: str, shape: tuple[int, ...]) -> Array:
-        """Memory for results, kept from call to call: asking for it anew costs as much as using it."""
+        """Memory for results, kept from call to call: new memory costs as much as using it."""
         kept = self._kept.get(name)
         if kept is None or kept.shape != shape:
             kept = self._kept[name] = np.empty(shape)
@@ -118,6 +119,7 @@ def observe(
     return observations
 
 
+@cache
 def cut(n: int, size: int) -> Array:
     """Bounds of at most 32 equal shards of n rows, none smaller than `size` rows if it can be."""
     n_shards = min(max(n // max(size, 1), 1), 32)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -77,11 +77,12 @@ class DenseObservations(Observations):
         # A shard keeps sums (K, N) of its own: at most an eighth of its data.
         return cut(self.shape[0], max(_SHARD // max(len(self._steps), 1), 8 * K))
 
-    def _run(self, wants: str, W: Array, H: Array, dtype: object, *results: Array) -> None:
+    def _run(self, wants: str, W: Array, H: Array, dtype: Any, *results: Array) -> None:
         kernel = dense_pass(len(H), self.likelihood.power, self._entries, wants)
         bounds = self._bounds(len(H))
         self.workers.run(
             kernel, len(bounds) - 1,
-            self._V, self._M, np.asfortranarray(W, dtype=dtype), np.ascontiguousarray(H, dtype=dtype),
+            self._V, self._M,
+            np.asfortranarray(W, dtype=dtype), np.ascontiguousarray(H, dtype=dtype),
             self._steps, bounds, *results,
         )  # fmt: skip

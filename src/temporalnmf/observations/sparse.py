@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from scipy import sparse
@@ -41,7 +41,9 @@ class SparseObservations(Observations):
         self.likelihood = likelihood
         self.shape = (F, N)
         base, correction = _split(weights, (N, F))
-        complete = not correction.nnz and bool(np.all(base == 1.0)) and bool(np.all(exposure == 1.0))
+        complete = (
+            not correction.nnz and bool(np.all(base == 1.0)) and bool(np.all(exposure == 1.0))
+        )
         if complete:
             totals = by_step.sum(axis=0)
             self.saturated = likelihood.saturated(by_step.data, 1.0, 1.0)
@@ -99,11 +101,11 @@ class SparseObservations(Observations):
         bounds[0], bounds[-1] = 0, rows.shape[0]
         return bounds
 
-    def _run(self, kernel: object, rows: sparse.csr_array, X: Array, Y: Array, out: Array) -> None:
+    def _run(self, kernel: Any, rows: sparse.csr_array, X: Array, Y: Array, out: Array) -> None:
         bounds = self._bounds(rows)
         self.workers.run(
             kernel, len(bounds) - 1, rows.indptr, rows.indices, rows.data, X, Y, bounds, out
-        )  # type: ignore[arg-type]
+        )
 
 
 def _split(

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..kernels.floor import FLOOR
-from ..kernels.quasi_newton import differences, direction, move, weight_slopes, weights
+from ..kernels.quasi_newton import differences, direction, dot, move, weight_slopes, weights
 from ..likelihoods.base import Array
 from ..objective import Problem
 from .mm import FitResult, iterate
@@ -151,7 +151,7 @@ class _Path:
         length = 1.0
         while True:
             there = self._look(self._moved(here.x, length))
-            end = float(there.slope @ self.way)
+            end = dot(there.slope, self.way)
             if end <= -_PASSED * slope:
                 break
             # The secant's guess of where the slope is zero.
@@ -179,16 +179,16 @@ class _Path:
         n_roots = x.size if self.roots else self.n_weights
         # Zero is a barrier for smoothed weights, and a place to pass through for others.
         shrink = _SHRINK if self.problem.smoothing else 0.0
-        move(
-            x, length, self.way, self.n_weights, shrink, n_roots, np.log(FLOOR), _LONGEST, out
-        )
+        move(x, length, self.way, self.n_weights, shrink, n_roots, np.log(FLOOR), _LONGEST, out)
         return out
 
     def _weights_of(self, vector: Array) -> Array:
         """The part of a vector that belongs to W, (F, K) in its order."""
         F, K = self.W.shape
         part = vector[: self.n_weights]
-        return part.reshape(K, F).T if self.problem.observations.order == "F" else part.reshape(F, K)
+        return (
+            part.reshape(K, F).T if self.problem.observations.order == "F" else part.reshape(F, K)
+        )
 
     def _decode(self, x: Array) -> Array:
         """Set W and H; returns Σ_f y²."""
@@ -209,8 +209,7 @@ class _Path:
         if not self.fixed_W:
             weight_slopes(
                 self._weights_of(x), self.W, *sums[0], float(problem.smoothing),
-                observations.likelihood.power, totals,
-                self._weights_of(slope), self._weights_of(curvature),
+                totals, self._weights_of(slope), self._weights_of(curvature),
             )  # fmt: skip
         A, B = sums[-1]
         bound = observations.likelihood.majorizer(A.copy(), B, H)

@@ -125,7 +125,7 @@ class Monitor:
             longest = min(longest, self.verbose - self.iteration % self.verbose)
         if not math.isfinite(decrease):
             return 1
-        if 0.0 < self.tol and decrease < longest * self.tol:
+        if self.tol > 0.0 and decrease < longest * self.tol:
             return max(int(decrease / self.tol), 1)
         return longest
 
