@@ -17,12 +17,25 @@ def _run(monitor, values):
 
 
 def test_converges_on_the_relative_decrease():
-    monitor = _run(Monitor(100, 1e-3), [-100.0, -110.0, -110.2, -110.21, -999.0])
-    assert monitor.history == [-100.0, -110.0, -110.2, -110.21]
+    # Decreases per iteration: 3.5 tol, then 2.7 tol over the next three, then 0.2 tol over two.
+    monitor = _run(Monitor(100, 1e-3), [-100.0, -100.35, -101.17, -101.21, -999.0])
+    assert monitor.history == [-100.0, -100.35, -101.17, -101.21]
+    assert monitor.iterations == [1, 2, 5, 7]
     assert monitor.converged
     assert monitor.reason == (
-        "converged: relative decrease 9.1e-05 below tol=0.001 after 4 iterations"
+        "converged: relative decrease 2.0e-04 below tol=0.001 after 7 iterations"
     )
+
+
+def test_looks_once_in_ten_iterations_and_at_the_last():
+    monitor = _run(Monitor(25, 1e-9), [5.0, 4.0, 3.0, 2.0, 1.0])
+    assert monitor.iterations == [1, 2, 12, 22, 25]
+    assert monitor.reason == "max_iter=25 reached, relative decrease still 3.3e-01"
+
+
+def test_looks_every_time_for_a_callback():
+    monitor = _run(Monitor(4, 0.0, callback=lambda progress: None), [5.0, 4.0, 3.0, 2.0])
+    assert monitor.iterations == [1, 2, 3, 4]
 
 
 def test_max_iter_is_not_convergence():

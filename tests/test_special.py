@@ -3,6 +3,8 @@ import numpy as np
 import pytest
 
 from temporalnmf.kernels import special
+from temporalnmf.kernels.floor import FLOOR
+from temporalnmf.kernels.logarithm import log
 from temporalnmf.kernels.special import bessel_ratio, digamma, log_bessel_scaled, trigamma
 
 DIGITS = 40
@@ -208,3 +210,18 @@ def test_finite_over_the_whole_range():
     for values in (digamma(x), trigamma(x), bessel_ratio(x[:, None], x)):
         assert np.isfinite(values).all()
     assert np.isfinite(log_bessel_scaled(np.logspace(-12, 8, 21)[:, None], x)).all()
+
+
+def test_log_of_the_kernels():
+    """Within one unit in the last place, from the floor's square to huge counts, and next to 1."""
+    rng = np.random.default_rng(0)
+    x = np.concatenate([
+        np.exp(rng.uniform(-300.0, 300.0, 3000)),
+        rng.uniform(0.5, 2.0, 3000),
+        1.0 + rng.uniform(-1e-6, 1e-6, 1000),
+        [1.0, FLOOR, np.sqrt(0.5), np.nextafter(np.sqrt(0.5), 0.0), np.sqrt(2.0), 2.3e-308],
+    ])  # fmt: skip
+    with mpmath.workdps(40):
+        for number in x:
+            exact = mpmath.log(mpmath.mpf(float(number)))
+            assert abs(mpmath.mpf(log(number)) - exact) <= 2.3e-16 * abs(exact)

@@ -11,22 +11,26 @@ from temporalnmf.likelihoods import Majorizer
 from temporalnmf.observations import observe
 
 
-def _data(likelihood, mask, seed, n_features=7):
+def _data(likelihood, mask, seed, n_features=7, n_components=3):
     rng = np.random.default_rng(seed)
     X = random_data(rng, likelihood, 9, n_features)
     weights = random_weights(rng, mask, X.shape)
     exposure = rng.uniform(0.5, 2.0, size=len(X))
-    W = rng.dirichlet(np.ones(n_features), size=3).T
-    H = rng.gamma(1.0, 10.0, size=(3, len(X)))
+    W = rng.dirichlet(np.ones(n_features), size=n_components).T
+    H = rng.gamma(1.0, 10.0, size=(n_components, len(X)))
     return X, weights, exposure, W, H
 
 
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("likelihood", likelihoods(), ids=lambda x: x.name)
-@pytest.mark.parametrize("n_features", [7, dense.BLOCK + 3])
-def test_statistics_are_the_sums_they_stand_for(likelihood, mask, n_features):
+@pytest.mark.parametrize(
+    ("n_features", "n_components"),
+    [(7, 3), (dense.BLOCK + 3, 3), (7, 1), (7, 2), (7, 4), (7, 8), (7, 9), (2 * dense.BLOCK, 13)],
+)
+def test_statistics_are_the_sums_they_stand_for(likelihood, mask, n_features, n_components):
+    """Kernels written out for few components, and the one for many; blocks of features."""
     for seed in range(5):
-        X, weights, exposure, W, H = _data(likelihood, mask, seed, n_features)
+        X, weights, exposure, W, H = _data(likelihood, mask, seed, n_features, n_components)
         observations = observe(X, weights, exposure, likelihood)
         expected_h, expected_w = statistics(likelihood.name, X, weights, exposure, W, H)
         for ours, theirs in zip(observations.h_statistics(W, H), expected_h, strict=True):
@@ -35,6 +39,56 @@ def test_statistics_are_the_sums_they_stand_for(likelihood, mask, n_features):
             np.testing.assert_allclose(np.broadcast_to(ours, theirs.shape), theirs, rtol=1e-12)
         value = likelihood_value(likelihood.name, X, weights, exposure, W, H)
         np.testing.assert_allclose(observations.value(W, H), value, rtol=1e-12)
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("likelihood", likelihoods(), ids=lambda x: x.name)
+def test_one_pass_for_both_gives_the_sums_of_two(likelihood, mask, storage):
+    if storage is not np.asarray and not likelihood.takes_zeros:
+        return
+    for n_components in (2, 5, 9):
+        X, weights, exposure, W, H = _data(likelihood, mask, 0, 40, n_components)
+        observations = observe(storage(X), weights, exposure, likelihood)
+        (for_w,) = observations.sums(W, H, "w")
+        for_w = [x.copy() for x in for_w]
+        (for_h,) = observations.sums(W, H, "h")
+        both = observations.sums(W, H, "wh")
+        for ours, theirs in zip((*both[0], *both[1]), (*for_w, *for_h), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-13)
+
+
+def test_the_sums_are_the_gradient_of_the_value():
+    for case in {(c.likelihood, c.mask): c for c in all_cases() if c.storage == "dense"}.values():
+        X, weights, exposure, W, H = _data(case.likelihood, case.mask, seed=4)
+        observations = observe(X, weights, exposure, case.likelihood)
+        for_w, for_h = observations.sums(W, H, "wh")
+        slope_w = np.broadcast_to(for_w.B - for_w.A, W.shape).copy()
+        rng = np.random.default_rng(0)
+        for _ in range(5):
+            way_w, way_h = W * rng.standard_normal(W.shape), H * rng.standard_normal(H.shape)
+
+            def moved(t, way_w=way_w, way_h=way_h, observations=observations, W=W, H=H):
+                return observations.value(W + t * way_w, H + t * way_h)
+
+            t = 1e-3
+            found = 8.0 * (moved(t) - moved(-t)) - (moved(2 * t) - moved(-2 * t))
+            expected = np.sum(slope_w * way_w) + np.sum((for_h.B - for_h.A) * way_h)
+            np.testing.assert_allclose(found / (12.0 * t), expected, rtol=1e-7, atol=1e-7)
+
+
+def test_single_precision_data_give_nearly_the_same_sums_and_the_same_value():
+    likelihood = next(x for x in likelihoods() if x.takes_zeros)
+    for mask in MASKS:
+        for n_components in (3, 9):
+            X, weights, _, W, H = _data(likelihood, mask, 1, 3 * dense.BLOCK, n_components)
+            double = observe(X, weights, np.ones(len(X)), likelihood)
+            single = observe(X.astype(np.float32), weights, np.ones(len(X)), likelihood)
+            for a, b in zip(single.sums(W, H, "wh"), double.sums(W, H, "wh"), strict=True):
+                np.testing.assert_allclose(a.A, b.A, rtol=3e-6, atol=1e-6 * np.abs(b.A).max())
+                assert a.A.dtype == np.float64
+            rtol = 1e-12 if mask != "weights" else 1e-6  # m·v is rounded to single precision
+            np.testing.assert_allclose(single.value(W, H), double.value(W, H), rtol=rtol)
 
 
 @pytest.mark.parametrize("make", [sparse.csr_array, sparse.csc_matrix])

@@ -113,7 +113,8 @@ class _Team:
             while not wait(self.flags, self.posted):
                 os.sched_yield()
         if self.error is not None:
-            raise self.error
+            error, self.error = self.error, None
+            raise error
 
     def _post(self, job: Callable[[int], None]) -> None:
         self.job = job

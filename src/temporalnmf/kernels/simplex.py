@@ -28,10 +28,10 @@ def proportional(p, smoothing, W):
                 W[f, k] = p[f, k] + smoothing if W[f, k] > 0.0 else 0.0
                 totals[k] += W[f, k]
         for k in range(K):
-            totals[k] = 1.0 / totals[k] if totals[k] > 0.0 else 0.0
+            totals[k] = totals[k] if totals[k] > 0.0 else 1.0
         for f in range(F):
             for k in range(K):
-                w = W[f, k] * totals[k]
+                w = W[f, k] / totals[k]
                 W[f, k] = w if w > FLOOR or W[f, k] == 0.0 else FLOOR
     else:
         for k in range(K):
@@ -40,9 +40,9 @@ def proportional(p, smoothing, W):
             for f in range(F):
                 w[f] = add[f] + smoothing if w[f] > 0.0 else 0.0
                 total += w[f]
-            scale = 1.0 / total if total > 0.0 else 0.0
+            total = total if total > 0.0 else 1.0
             for f in range(F):
-                x = w[f] * scale
+                x = w[f] / total
                 w[f] = x if x > FLOOR or w[f] == 0.0 else FLOOR
 
 

@@ -106,7 +106,7 @@ class _Path:
 
     def __init__(self, problem: Problem, W: Array, H: Array, fixed_W: bool, held: int) -> None:
         self.problem = problem
-        self.held = held
+        self.held = H[:, :held].copy()
         self.fixed_W = fixed_W
         self.W, self.H = W.copy(order="K"), H.copy()
         self.roots = not problem.chain.dynamic
@@ -194,6 +194,7 @@ class _Path:
         """Set W and H; returns Σ_f y²."""
         tail = x[self.n_weights :].reshape(self.H.shape)
         np.maximum(np.square(tail) if self.roots else np.exp(tail), FLOOR, out=self.H)
+        self.H[:, : self.held.shape[1]] = self.held
         if self.fixed_W:
             return np.empty(0)
         return weights(self._weights_of(x), self.W)
@@ -224,7 +225,7 @@ class _Path:
         else:
             # What stands at the floor and wants to go lower is out of the game.
             stuck = (H <= 2.0 * FLOOR) & (in_log > 0.0)
-            stuck[:, : self.held] = True
+            stuck[:, : self.held.shape[1]] = True
             in_log = np.where(stuck, 0.0, in_log)
             off = np.where(stuck[:, 1:] | stuck[:, :-1], 0.0, off)
         slope[self.n_weights :] = in_log.ravel()

@@ -54,10 +54,10 @@ class Monitor:
     >>> objective = 4.0
     >>> while monitor.running:
     ...     for _ in range(monitor.interval):
-    ...         objective = 1.0 + 0.9 * objective
+    ...         objective = 1.0 + 0.7 * (objective - 1.0)
     ...     monitor.record(objective, np.ones((2, 1)), np.ones((1, 3)))
     >>> monitor.iterations, monitor.reason
-    ([1, 6, 7], 'converged: relative decrease 7.8e-03 below tol=0.1 after 7 iterations')
+    ([1, 2, 4, 6, 7], 'converged: relative decrease 8.5e-02 below tol=0.1 after 7 iterations')
     """
 
     def __init__(

@@ -1,0 +1,184 @@
+"""Threads change the time a fit takes and nothing else."""
+
+import multiprocessing
+import os
+import threading
+
+import numpy as np
+import pytest
+from joblib import Parallel, delayed, parallel_config
+from scipy import sparse
+
+from temporalnmf import TemporalNMF
+from temporalnmf.kernels.handoff import begin, end
+from temporalnmf.likelihoods import Exponential, Poisson
+from temporalnmf.observations import observe
+from temporalnmf.parallel import Workers
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def _data():
+    """Large enough for several shards, dense and sparse."""
+    rng = np.random.default_rng(0)
+    level = np.exp(0.1 * rng.standard_normal((60, 4)).cumsum(axis=0))
+    return rng.poisson(30.0 * level @ rng.dirichlet(np.full(3000, 0.3), size=4) * 10).astype(float)
+
+
+DATA = _data()
+
+
+def _fit(n_jobs=None, *, store=np.asarray, **params):
+    settings = {"solver": "accelerated", "max_iter": 45, "random_state": 0, **params}
+    return TemporalNMF(4, n_jobs=n_jobs, **settings).fit(store(DATA))
+
+
+def _bits(model):
+    return model.components_.tobytes() + model.activations_.tobytes() + model.history_.tobytes()
+
+
+@pytest.mark.parametrize("solver", ["mm", "accelerated"])
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array, np.float32])
+def test_same_bits_for_any_number_of_threads_and_again(solver, store):
+    one = _bits(_fit(1, store=store, solver=solver))
+    for n_jobs in (1, 2, 3, None):
+        assert _bits(_fit(n_jobs, store=store, solver=solver)) == one
+
+
+@pytest.mark.parametrize("n_components", [3, 11])
+@pytest.mark.parametrize("likelihood", [Poisson(), Exponential()])
+def test_same_bits_with_weights_per_entry(likelihood, n_components):
+    rng = np.random.default_rng(1)
+    weights = rng.uniform(0.0, 2.0, DATA.shape)
+    W, H = rng.dirichlet(np.ones(3000), n_components).T, rng.gamma(2.0, 9.0, (n_components, 60))
+    results = []
+    for n_threads in (1, 2, 3, 7):
+        with Workers(n_threads) as workers:
+            data = observe(DATA + 0.5, weights, np.ones(60), likelihood, workers)
+            sums = [x.tobytes() for pair in data.sums(W, H, "wh") for x in pair]
+            results.append((*sums, data.value(W, H)))
+    assert len(set(results)) == 1
+
+
+def test_all_threads_take_part():
+    seen = {}
+
+    def kernel(flags, thread, first, last):
+        begin(flags, thread)
+        seen[thread] = (threading.get_ident(), range(first, last))
+        end(flags, thread)
+
+    with Workers(3) as workers:
+        for _ in range(20):
+            seen.clear()
+            workers.run(kernel, 10)
+            assert sorted(seen) == [0, 1, 2]
+            assert len({ident for ident, _ in seen.values()}) == 3
+            assert sorted(n for _, part in seen.values() for n in part) == list(range(10))
+    assert not [t for t in threading.enumerate() if not t.is_alive()]
+
+
+def test_helpers_go_home():
+    before = threading.active_count()
+    _fit(3)
+    assert threading.active_count() == before
+
+
+def test_helpers_that_fell_asleep_wake_up():
+    """Between two passes a helper watches for about a millisecond, then sleeps."""
+    counts = np.zeros(2)
+
+    def kernel(flags, thread, first, last):
+        begin(flags, thread)
+        counts[thread] += 1
+        end(flags, thread)
+
+    with Workers(2) as workers:
+        workers.run(kernel, 2)
+        team = workers._team
+        for _ in range(10_000_000):  # until the helper sleeps
+            if team.asleep[1]:
+                break
+            os.sched_yield()
+        assert team.asleep[1]
+        workers.run(kernel, 2)
+    assert counts.tolist() == [2.0, 2.0]
+
+
+def test_an_error_in_a_helper_reaches_the_caller_and_the_team_goes_on():
+    def kernel(flags, thread, first, last, fail):
+        begin(flags, thread)
+        if fail and thread == 1:
+            raise RuntimeError("in the helper")
+        end(flags, thread)
+
+    with Workers(2) as workers:
+        with pytest.raises(RuntimeError, match="in the helper"):
+            workers.run(kernel, 2, True)
+        workers.run(kernel, 2, False)
+
+
+def test_two_fits_in_two_threads():
+    alone = [_bits(_fit(2, random_state=seed)) for seed in (0, 1)]
+    together = [None, None]
+
+    def work(seed):
+        together[seed] = _bits(_fit(2, random_state=seed))
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert together == alone
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_fits_inside_joblib(backend, n_jobs):
+    alone = [_bits(_fit(random_state=seed)) for seed in (0, 1)]
+    with parallel_config(backend, n_jobs=2):
+        together = Parallel()(delayed(_fit)(n_jobs, random_state=seed) for seed in (0, 1))
+    assert [_bits(model) for model in together] == alone
+
+
+def test_parallel_config_sets_the_number_of_threads():
+    with parallel_config("threading", n_jobs=3):
+        assert Workers(None).n_threads == 3
+    assert Workers(None).n_threads == 1
+
+
+def _fit_in_child(queue):
+    queue.put(_bits(_fit(2)))
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork.*:DeprecationWarning")
+def test_a_fit_after_fork():
+    here = _bits(_fit(2))
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=_fit_in_child, args=(queue,))
+    child.start()
+    there = queue.get(timeout=120)
+    child.join()
+    assert there == here
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork.*:DeprecationWarning")
+def test_a_fork_in_the_middle_of_a_fit():
+    """The child has the parent's fit on its hands but none of its threads."""
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    parent = os.getpid()
+
+    def fork_once(progress):
+        if progress.iteration == 3 and os.getpid() == parent:
+            child.start()
+
+    def go_on():
+        queue.put(_bits(_fit(2, callback=lambda progress: None)))
+
+    child = context.Process(target=go_on)
+    expected = _bits(_fit(2, callback=fork_once))
+    assert queue.get(timeout=120) == expected
+    child.join()
