@@ -37,8 +37,13 @@ class Series:
         return np.any(self.weights > 0.0, axis=1)
 
     def take(self, steps: Array) -> Series:
-        """The given steps (N′,) only."""
-        return Series(self.X[steps], self.weights[steps], self.exposure[steps])
+        """The given steps (N′,), in order, only; nothing is copied where none is left out."""
+        if len(steps) == self.n_steps:
+            return self
+        chosen: Any = steps
+        if len(steps) and not sparse.issparse(self.X) and len(steps) == steps[-1] - steps[0] + 1:
+            chosen = slice(steps[0], steps[-1] + 1)
+        return Series(self.X[chosen], self.weights[chosen], self.exposure[steps])
 
     def anchored(self) -> Series:
         """With one unobserved step in front."""
@@ -88,7 +93,8 @@ def check_series(
     _check_time_index(X)
     try:
         checked = validate_data(
-            estimator, X, reset=reset, accept_sparse=("csr", "csc"), dtype=np.float64,
+            estimator, X, reset=reset, accept_sparse=("csr", "csc"),
+            dtype=(np.float64, np.float32),
             ensure_all_finite=False,
         )  # fmt: skip
     except (TypeError, ValueError) as error:

@@ -12,51 +12,63 @@ from .base import Observations, Sums, cut
 
 # Entries that make a shard worth handing to a thread.
 _SHARD = 2**15
+# Entries that are prepared at a time.
+_CHUNK = 2**17
 
 
 class DenseObservations(Observations):
-    """Dense X (N, F), whose transpose is V in the order the kernels want: no copy if complete.
+    """Dense X (N, F), whose transpose is V in the order the kernels want.
 
-    Single-precision data stay so (and so does the arithmetic of the sums, but not of the value)
-    where the likelihood allows it.
+    V is X itself, not a copy, where all that is missing are whole steps. Single-precision data
+    stay so (and so does the arithmetic of the sums, but not of the value) if the likelihood is
+    Poisson.
     """
 
     order = "F"
 
     def __init__(self, X: Array, weights: Array, exposure: Array, likelihood: Likelihood) -> None:
         super().__init__()
-        dtype = X.dtype if likelihood.power == 1 and X.dtype == np.float32 else np.float64
-        complete = bool(np.all(weights == 1.0)) and bool(np.all(exposure == 1.0))
-        if not complete:
-            X = np.where(weights > 0.0, X, 0.0)
+        N, F = X.shape
         self.likelihood = likelihood
-        self.shape = (X.shape[1], X.shape[0])
-        exposed = (weights * exposure[:, None]).sum(axis=0)
-        self._describe(
-            (X if complete else weights * X).sum(axis=0, dtype=float),
-            np.broadcast_to(exposed, X.shape[1]),
-        )
-        self.saturated = likelihood.saturated(X, weights, exposure[:, None])
-        values, totals = (
-            likelihood.weigh(X, weights, exposure[:, None]) if not complete else (X, weights * 1.0)
-        )
-        self._V = np.asfortranarray(values.T, dtype=dtype)
-        self._M = np.asfortranarray(totals.T, dtype=dtype)
-        self._entries = len(self._M) > 1
+        self.shape = (F, N)
+        single = likelihood.power == 1 and X.dtype == np.float32
+        dtype = np.float32 if single else np.float64
+        self._entries = weights.shape[1] > 1
+        plain = not self._entries and bool(np.all((weights == 0.0) | (weights == 1.0)))
+        if likelihood.power == 0:
+            plain = plain and bool(np.all(exposure == 1.0))
+        values = np.ascontiguousarray(X, dtype=dtype) if plain else np.empty((N, F), dtype=dtype)
+        exposures = np.empty((N, weights.shape[1]), dtype=dtype)
+        totals, exposed, self.saturated = np.zeros(F), np.zeros(F), 0.0
+        # A few steps at a time: nothing else of the size of X is made.
+        size = max(_CHUNK // F, 1)
+        for start in range(0, N, size):
+            rows = slice(start, start + size)
+            weight, size_of = np.asarray(weights[rows], dtype=float), exposure[rows, None]
+            x = np.where(weight > 0.0, X[rows], 0.0).astype(float)
+            totals += (weight * x).sum(axis=0)
+            exposed += (weight * size_of).sum(axis=0)
+            self.saturated += likelihood.saturated(x, weight, size_of)
+            weighed, exposures[rows] = likelihood.weigh(x, weight, size_of)
+            if not plain:
+                values[rows] = weighed
+        self._describe(totals, exposed)
+        self._V, self._M = values.T, exposures.T
         self._steps = np.flatnonzero(self._M.any(axis=0))
 
     def sums(self, W: Array, H: Array, wants: Literal["w", "h", "wh"]) -> tuple[Sums, ...]:
         (F, N), K = self.shape, len(H)
         n_shards = len(self._bounds(K)) - 1
-        WA, WB = self._keep("WA", (K, F)).T, self._keep("WB", (K, F)).T
-        HA, HB = self._keep("HA", (n_shards, K, N)), self._keep("HB", (n_shards, K, N))
         # Poisson with weights per step: B needs no pass.
         shared = self.likelihood.power == 1 and not self._entries
+        WA, HA = self._keep("WA", (K, F)).T, self._keep("HA", (n_shards, K, N))
+        WB, HB = WA, HA
+        if not shared:
+            WB, HB = self._keep("WB", (K, F)).T, self._keep("HB", (n_shards, K, N))
         for name, arrays in (("w", (WA, WB)), ("h", (HA, HB))):
             if name in wants:
-                arrays[0].fill(0.0)
-                if not shared:
-                    arrays[1].fill(0.0)
+                for array in arrays:
+                    array.fill(0.0)
         self._run(wants, W, H, self._V.dtype, WA, WB, HA, HB, np.empty(0))
         result = []
         if "w" in wants:
