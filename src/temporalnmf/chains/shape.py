@@ -71,7 +71,7 @@ def _expand(
         for n in range(h.size):
             p, q, r = _terms(h, z, n, row)
             if n < h.size - 1:
-                slope[k, n], diagonal[k, n] = _shape_equation(h[n], p, q, r, row[0])
+                slope[k, n], diagonal[k, n], _ = _shape_equation(h[n], p, q, r, row[0])
                 off[k, n] = -row[0] * h[n]
             else:
                 slope[k, n], diagonal[k, n] = q * h[n] - p, q * h[n]

@@ -17,37 +17,43 @@ from .elementwise import elementwise
 
 # ψ(y)  ~ log y − 1/(2y) − Σ_k B_2k / (2k y^2k)
 # ψ′(y) ~ 1/y + 1/(2y²) + Σ_k B_2k / y^(2k+1)
+# ψ″(y) ~ −1/y² − 1/y³ − Σ_k (2k+1) B_2k / y^(2k+2)
 #
-# At y ≥ 10 the terms from k = 9 on are below rounding, at y ≥ 100 those from k = 4 on. Smaller
+# At y ≥ 10 the terms from k = 9 on are below rounding, at y ≥ 30 those from k = 5 on. Smaller
 # arguments get there by ψ(x) = ψ(x+1) − 1/x; the reciprocals are added from the smallest to the
 # largest.
 
 _SHIFT = 10.0
-_FAR = 100.0
+_FAR = 30.0
+_TERMS_FAR_GAMMA = 4
 _TRIGAMMA = np.array([1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510])
 _DIGAMMA = _TRIGAMMA / (2.0 * np.arange(1.0, 9.0))
+_TETRAGAMMA = _TRIGAMMA * (2.0 * np.arange(1.0, 9.0) + 1.0)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _polygamma(x: float) -> tuple[float, float]:
-    """ψ(x) and ψ′(x), which share most of the work."""
+def _polygamma(x: float) -> tuple[float, float, float]:
+    """ψ(x), ψ′(x) and ψ″(x), which share most of the work."""
     if x < 0.0:
-        return math.nan, math.nan
+        return math.nan, math.nan, math.nan
     steps = math.ceil(max(0.0, _SHIFT - x))
     y = x + steps
     inv = 1.0 / y
     inv2 = inv * inv
-    first, second = 0.0, 0.0
-    for k in range(_TRIGAMMA.size if y < _FAR else 3, 0, -1):
+    first, second, third = 0.0, 0.0, 0.0
+    for k in range(_TRIGAMMA.size if y < _FAR else _TERMS_FAR_GAMMA, 0, -1):
         first = (first + _DIGAMMA[k - 1]) * inv2
         second = (second + _TRIGAMMA[k - 1]) * inv2
+        third = (third + _TETRAGAMMA[k - 1]) * inv2
     second = inv + (0.5 * inv + second) * inv
+    third = -(1.0 + inv + third) * inv2
     shifted = 0.0
     for j in range(steps - 1, -1, -1):
         part = 1.0 / (x + j)
         shifted += part
         second += part * part
-    return math.log(y) - (0.5 * inv + first + shifted), second
+        third -= 2.0 * part * part * part
+    return math.log(y) - (0.5 * inv + first + shifted), second, third
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
