@@ -20,7 +20,7 @@ from .special import _polygamma
 # The equations are sums of positive terms that change by a factor when the unknown does, so near
 # the root they are smooth on the scale of one in its logarithm: after one of Halley's steps of this
 # size the error is about its cube, and a step so small cannot occur far from the root.
-_LAST_STEP = 1e-5
+LAST_STEP = 1e-5
 _MAX_STEPS = 300
 _SMALLEST, _LARGEST = 1e-304, 1e304
 _ROUNDING = 2.3e-16
@@ -28,14 +28,14 @@ _ROUNDING = 2.3e-16
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _grown(x, step):
-    """x e^step, for small steps by a quotient with an error of step³/12: no worse than Halley's."""
+    """x e^step, for small steps with an error of step³/6: no worse than Halley's."""
     if abs(step) <= 1.0:
-        return x * ((2.0 + step) / (2.0 - step))
+        return x + x * step * (1.0 + 0.5 * step)
     return x * math.exp(step)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _advance(x, value, slope, bend, low, high, previous):
+def _advance(x, value, slope, bend, low, high, previous, last_step):
     """From x towards the root of an equation, given its value, slope and bend in log x.
 
     Returns the new x, the bracket, the step in log x, and whether it was the last one needed.
@@ -44,13 +44,15 @@ def _advance(x, value, slope, bend, low, high, previous):
         high = x
     else:
         low = x
-    if slope > 0.0:
-        newton = -value / slope
-        halley = newton / max(1.0 + 0.5 * newton * bend / slope, 0.5)
+    if value == 0.0:
+        halley = 0.0
+    elif slope > 0.0:
+        square = slope * slope
+        halley = -value * slope / max(square - 0.5 * value * bend, 0.5 * square)
     else:
         halley = math.copysign(1e3, -value)
-    if abs(halley) <= _LAST_STEP or value == 0.0:
-        return _grown(x, halley) if value != 0.0 else x, low, high, halley, True
+    if abs(halley) <= last_step:
+        return _grown(x, halley), low, high, halley, True
     if low > 0.0 and high < np.inf:
         moved = _grown(x, halley)
         if low < moved < high and abs(halley) <= 0.5 * abs(previous):
@@ -102,7 +104,7 @@ def _shape_root(p, q, r, alpha, current):
     h, low, high, step = current, 0.0, np.inf, 0.5
     for _ in range(_MAX_STEPS):
         value, slope, bend = _shape_equation(h, p, q, r, alpha)
-        h, low, high, step, last = _advance(h, value, slope, bend, low, high, step)
+        h, low, high, step, last = _advance(h, value, slope, bend, low, high, step, LAST_STEP)
         if last:
             break
     return h
@@ -159,7 +161,9 @@ def _barrier_root(p, q, r, lower, width, g_lower, g_upper, current):
         odds = t / (width - t) if width < np.inf else t
     for _ in range(_MAX_STEPS):
         value, slope, bend = _barrier_equation(odds, p, q, r, lower, width, g_lower, g_upper)
-        odds, low, high, step, last = _advance(odds, value, slope, bend, low, high, step)
+        odds, low, high, step, last = _advance(
+            odds, value, slope, bend, low, high, step, LAST_STEP
+        )
         if last:
             break
     # Rounding can put a root that is close to an end on it, where the density is zero. The upper
@@ -193,7 +197,7 @@ def _retained_equation(odds, rate, gap, kappa, lam):
     rest = 1.0 / (1.0 + odds)
     share = odds * rest
     factor = share * rest
-    far = factor / (rest + gap)
+    far = share / (1.0 + gap * (1.0 + odds))  # factor / (rest + gap)
     first = lam * (share + far) - kappa * rest - factor * rate
     second = lam * (share**2 + far**2) + kappa * rest**2
     third = 2.0 * (lam * (share**3 + far**3) - kappa * rest**3)
@@ -201,12 +205,14 @@ def _retained_equation(odds, rate, gap, kappa, lam):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _retained_odds(rate, gap, kappa, lam, odds):
+def _retained_odds(rate, gap, kappa, lam, odds, last_step):
     """(B4): odds a/(w−a) of the retained part, searched from the given ones."""
     low, high, step = 0.0, np.inf, 0.5
     for _ in range(_MAX_STEPS):
         value, slope, bend = _retained_equation(odds, rate, gap, kappa, lam)
-        odds, low, high, step, last = _advance(odds, value, slope, bend, low, high, step)
+        odds, low, high, step, last = _advance(
+            odds, value, slope, bend, low, high, step, last_step
+        )
         if last:
             break
     return odds
