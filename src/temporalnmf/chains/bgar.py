@@ -12,7 +12,7 @@ from scipy.special import betaln, gammaln
 from ..kernels.floor import FLOOR
 from ..kernels.roots import LAST_STEP, _barrier_root, _retained_guess, _retained_odds
 from ..likelihoods.base import Array
-from .base import Chain, Kernels, Parameter, Scale, dominate, lost_power, rows_of, scalar_or_array
+from .base import Chain, Kernels, Parameter, Row, Scale, dominate, lost_power, rows_of, scalar_or_array
 
 # Numbers of a component: β, κ = η − s, λ = γ − s, the powers α − s of h_1 and α − 2s = κ + λ of
 # every h_{n−1}, and the constants of h_1 and of a transition; s = 1 on the linear scale.
@@ -27,6 +27,8 @@ _TRIALS = 30
 _SMALL = 0.1
 # Where h is only tried, odds need not be better than the cube of this: T is flat in a.
 _TRIAL_STEP = 1e-3
+# Odds up to here follow from b to nine digits.
+_CLEAR = 1e6
 # What rounding may add to a difference of the objective, relative to its terms.
 _NOISE = 2e-15
 _ROUNDING = 2.3e-16
@@ -48,7 +50,7 @@ def _b(before: float, after: float, odds: float) -> float:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _odds(before: float, after: float, start: float, row: Array, last_step: float) -> float:
+def _odds(before: float, after: float, start: float, row: Row, last_step: float) -> float:
     """(B4): odds of the optimal a; `start` where the search begins, if positive and finite."""
     width = min(before, after)
     rate, gap = row[0] * width, abs(before - after) / width
@@ -60,19 +62,20 @@ def _odds(before: float, after: float, start: float, row: Array, last_step: floa
 @njit(cache=True, nogil=True, error_model="numpy")
 def _auxiliary(H: Array, Z: Array, rows: Array) -> None:
     for k in range(H.shape[0]):
+        row = to_fixed_tuple(rows[k], 7)
         for n in range(1, H.shape[1]):
             before, after = H[k, n - 1], H[k, n]
-            Z[k, n - 1] = _b(before, after, _odds(before, after, 0.0, rows[k], LAST_STEP))
+            Z[k, n - 1] = _b(before, after, _odds(before, after, 0.0, row, LAST_STEP))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _first(h: float, row: Array) -> float:
+def _first(h: float, row: Row) -> float:
     """−log p(h_1)."""
     return row[5] + row[0] * h - row[3] * math.log(h)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _cost(before: float, a: float, to_before: float, to_after: float, row: Array) -> float:
+def _cost(before: float, a: float, to_before: float, to_after: float, row: Row) -> float:
     """−log p(b, h_n | h_{n−1}), from a and its distances to both."""
     beta, kappa, lam = row[0], row[1], row[2]
     kept = kappa * math.log(a / before) + lam * math.log(to_before / before)
@@ -83,16 +86,17 @@ def _cost(before: float, a: float, to_before: float, to_after: float, row: Array
 def _value(H: Array, Z: Array, rows: Array) -> float:
     total = 0.0
     for k in range(H.shape[0]):
-        total += _first(H[k, 0], rows[k])
+        row = to_fixed_tuple(rows[k], 7)
+        total += _first(H[k, 0], row)
         for n in range(1, H.shape[1]):
             before, after, b = H[k, n - 1], H[k, n], Z[k, n - 1]
             a = b * before
-            total += _cost(before, a, (1.0 - b) * before, after - a, rows[k])
+            total += _cost(before, a, (1.0 - b) * before, after - a, row)
     return total
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _terms(h: Array, b: Array, n: int, row: Array) -> tuple[float, float, float]:
+def _terms(h: Array, b: Array, n: int, row: Row) -> tuple[float, float, float]:
     """The linear terms of (B1)–(B3); `_minimiser` adds the logarithms."""
     if n < h.size - 1:
         return 0.0, row[0] * (1.0 - b[n]), 0.0  # not β − βb: b is often close to one
@@ -100,7 +104,7 @@ def _terms(h: Array, b: Array, n: int, row: Array) -> tuple[float, float, float]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _minimiser(h: Array, b: Array, n: int, p: float, q: float, r: float, row: Array) -> float:
+def _minimiser(h: Array, b: Array, n: int, p: float, q: float, r: float, row: Row) -> float:
     """(B1)–(B3): b held, h_n between c_n and d_n."""
     lower = b[n - 1] * h[n - 1] if n > 0 else 0.0
     upper = h[n + 1] / b[n] if n < h.size - 1 else np.inf
@@ -115,7 +119,7 @@ def _minimiser(h: Array, b: Array, n: int, p: float, q: float, r: float, row: Ar
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _end(h: float, other: float, odds: float, row: Array) -> tuple[float, float, float, float]:
+def _end(h: float, other: float, odds: float, row: Row) -> tuple[float, float, float, float]:
     """∂T/∂u + βh where h is the nearer end and ∂T/∂u where not, and whether it is (1 or 0);
     ∂²T/∂u² − ∂T/∂u; da/dh.
 
@@ -139,7 +143,7 @@ def _end(h: float, other: float, odds: float, row: Array) -> tuple[float, float,
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _coupling(h: float, other: float, odds: float, row: Array) -> float:
+def _coupling(h: float, other: float, odds: float, row: Row) -> float:
     """∂²T/∂u∂u_o."""
     width = min(h, other)
     to_near, ratio = 1.0 + odds, 1.0 + abs(h - other) / width
@@ -148,9 +152,9 @@ def _coupling(h: float, other: float, odds: float, row: Array) -> float:
     return -ratio * bend_near * (bend_far / (bend_far + bend_near + row[1] * (to_near / odds) ** 2))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def _around(
-    h: Array, odds: Array, n: int, row: Array
+    h: Array, odds: Array, n: int, row: Row
 ) -> tuple[float, float, float, float]:
     """Slope and curvature in log h_n of the chain, all a optimal; da/dh_n on both sides."""
     power = row[3] if n == 0 else 0.0
@@ -170,7 +174,7 @@ def _around(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _moved_odds(
-    h: float, moved: float, other: float, odds: float, share: float, row: Array
+    h: float, moved: float, other: float, odds: float, share: float, row: Row
 ) -> float:
     """Odds of the optimal a where h has moved, searched from where da/dh leads."""
     near = min(h, other) / (1.0 + odds)
@@ -182,7 +186,7 @@ def _moved_odds(
 @njit(cache=True, nogil=True, error_model="numpy")
 def _change(
     before: float, after: float, odds: float, before_then: float, after_then: float,
-    odds_then: float, row: Array,
+    odds_then: float, row: Row,
 ) -> float:  # fmt: skip
     """What T(h_{n−1}, h_n) + βh_n gains by a move."""
     a, to_before, to_after = _parts(before, after, odds)
@@ -199,10 +203,10 @@ def _change(
     return row[1] * math.log(a / a_then) + row[2] * lost + row[0] * fresh
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def _attempt(
     h: Array, odds: Array, n: int, moved: float, step: float, share_before: float,
-    share_after: float, p: float, q: float, r: float, row: Array,
+    share_after: float, p: float, q: float, r: float, row: Row,
 ) -> bool:  # fmt: skip
     """Move h_n by a step in log h, and the a on both of its sides, if the objective falls."""
     here = h[n]
@@ -231,9 +235,9 @@ def _attempt(
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def _update(
-    h: Array, b: Array, odds: Array, n: int, p: float, q: float, r: float, row: Array
+    h: Array, b: Array, odds: Array, n: int, p: float, q: float, r: float, row: Row
 ) -> None:
     """Newton's steps on (B5), each made only if it lowers the objective.
 
@@ -277,8 +281,11 @@ def _sweep(
     for k in range(H.shape[0]):
         h, b, row = H[k], Z[k], to_fixed_tuple(rows[k], 7)
         for n in range(1, h.size):
+            # b is optimal; only where doubles do not hold its distance to the end, solve for it.
             a = b[n - 1] * h[n - 1]
-            odds[n - 1] = _odds(h[n - 1], h[n], a / (min(h[n - 1], h[n]) - a), row, LAST_STEP)
+            odds[n - 1] = a / (min(h[n - 1], h[n]) - a)
+            if not 0.0 < odds[n - 1] < _CLEAR:
+                odds[n - 1] = _odds(h[n - 1], h[n], 0.0, row, LAST_STEP)
         for turn in range(2 * rounds):  # neighbours are coupled: every other step takes its turn
             for n in range(held + turn % 2, h.size, 2):
                 _update(h, b, odds, n, P[k, n], Q[k, n], R[k, n], row)
@@ -292,7 +299,7 @@ def _expand(
 ) -> float:
     total = 0.0
     for k in range(H.shape[0]):
-        h, odds, row = H[k], Z[k], rows[k]
+        h, odds, row = H[k], Z[k], to_fixed_tuple(rows[k], 7)
         total += _first(h[0], row)
         for n in range(1, h.size):
             odds[n - 1] = _odds(h[n - 1], h[n], 0.0, row, LAST_STEP)

@@ -6,18 +6,19 @@ import math
 
 import numpy as np
 from numba import njit
+from numba.np.unsafe.ndarray import to_fixed_tuple
 from scipy.special import gammaln
 
 from ..kernels.floor import FLOOR
 from ..kernels.roots import _quadratic_root
 from ..likelihoods.base import Array
-from .base import Chain, Kernels, Parameter, Scale, lost_power, rows_of, scalar_or_array
+from .base import Chain, Kernels, Parameter, Row, Scale, lost_power, rows_of, scalar_or_array
 
 # Numbers of a component: α − s, β, and the constant of the density; s = 1 on the linear scale.
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _terms(h: Array, z: Array, n: int, row: Array) -> tuple[float, float, float]:
+def _terms(h: Array, z: Array, n: int, row: Row) -> tuple[float, float, float]:
     """(G)"""
     return row[0], row[1], 0.0
 
@@ -37,7 +38,7 @@ def _sweep(
     H: Array, Z: Array, P: Array, Q: Array, R: Array, rows: Array, held: int, rounds: int
 ) -> None:
     for k in range(H.shape[0]):
-        h, z, row = H[k], Z[k], rows[k]
+        h, z, row = H[k], Z[k], to_fixed_tuple(rows[k], 3)
         for n in range(held, h.size):
             p, q, r = _terms(h, z, n, row)
             h[n] = max(_quadratic_root(P[k, n] + p, Q[k, n] + q, R[k, n] + r, h[n]), FLOOR)
@@ -49,7 +50,7 @@ def _expand(
 ) -> float:
     off[:] = 0.0
     for k in range(H.shape[0]):
-        h, z, row = H[k], Z[k], rows[k]
+        h, z, row = H[k], Z[k], to_fixed_tuple(rows[k], 3)
         for n in range(h.size):
             p, q, _ = _terms(h, z, n, row)
             slope[k, n] = q * h[n] - p

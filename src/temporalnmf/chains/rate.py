@@ -6,17 +6,18 @@ import math
 
 import numpy as np
 from numba import njit
+from numba.np.unsafe.ndarray import to_fixed_tuple
 
 from ..kernels.floor import FLOOR
 from ..kernels.roots import _quadratic_root
 from ..likelihoods.base import Array
-from .base import Chain, Kernels, Parameter, Scale, lost_power, rows_of
+from .base import Chain, Kernels, Parameter, Row, Scale, lost_power, rows_of
 
 # Numbers of a component: α, β, and s, which is 1 on the linear scale and 0 on the log scale.
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _terms(h: Array, z: Array, n: int, row: Array) -> tuple[float, float, float]:
+def _terms(h: Array, z: Array, n: int, row: Row) -> tuple[float, float, float]:
     """(R1)–(R3)"""
     alpha, beta, lost = row
     p, q, r = 0.0, 0.0, 0.0
@@ -46,7 +47,7 @@ def _sweep(
     H: Array, Z: Array, P: Array, Q: Array, R: Array, rows: Array, held: int, rounds: int
 ) -> None:
     for k in range(H.shape[0]):
-        h, z, row = H[k], Z[k], rows[k]
+        h, z, row = H[k], Z[k], to_fixed_tuple(rows[k], 3)
         for turn in range(2 * rounds):  # neighbours are coupled: every other step takes its turn
             for n in range(held + turn % 2, h.size, 2):
                 p, q, r = _terms(h, z, n, row)
@@ -58,7 +59,7 @@ def _expand(
     H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off: Array
 ) -> float:
     for k in range(H.shape[0]):
-        h, z, row = H[k], Z[k], rows[k]
+        h, z, row = H[k], Z[k], to_fixed_tuple(rows[k], 3)
         for n in range(h.size):
             p, q, r = _terms(h, z, n, row)
             slope[k, n] = q * h[n] - p - r / h[n]

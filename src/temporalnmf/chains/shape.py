@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 
 from numba import njit
+from numba.np.unsafe.ndarray import to_fixed_tuple
 
 from ..kernels.floor import FLOOR
 from ..kernels.roots import _quadratic_root, _shape_equation, _shape_root
 from ..likelihoods.base import Array
-from .base import Chain, Kernels, Parameter, Scale, dominate, lost_power, rows_of
+from .base import Chain, Kernels, Parameter, Row, Scale, dominate, lost_power, rows_of
 
 # Numbers of a component: α, β, and s, which is 1 on the linear scale and 0 on the log scale.
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _terms(h: Array, z: Array, n: int, row: Array) -> tuple[float, float, float]:
+def _terms(h: Array, z: Array, n: int, row: Row) -> tuple[float, float, float]:
     """(S), (S3); a step that is left again has log Γ(1 + αh) besides."""
     alpha, beta, lost = row
     p, q = 0.0, 0.0
@@ -31,7 +32,7 @@ def _terms(h: Array, z: Array, n: int, row: Array) -> tuple[float, float, float]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _minimiser(h: Array, z: Array, n: int, p: float, q: float, r: float, row: Array) -> float:
+def _minimiser(h: Array, z: Array, n: int, p: float, q: float, r: float, row: Row) -> float:
     if n < h.size - 1:
         return _shape_root(p, q, r, row[0], h[n])
     return _quadratic_root(p, q, r, h[n])
@@ -54,7 +55,7 @@ def _sweep(
     H: Array, Z: Array, P: Array, Q: Array, R: Array, rows: Array, held: int, rounds: int
 ) -> None:
     for k in range(H.shape[0]):
-        h, z, row = H[k], Z[k], rows[k]
+        h, z, row = H[k], Z[k], to_fixed_tuple(rows[k], 3)
         for turn in range(2 * rounds):  # neighbours are coupled: every other step takes its turn
             for n in range(held + turn % 2, h.size, 2):
                 p, q, r = _terms(h, z, n, row)
@@ -67,7 +68,7 @@ def _expand(
     H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off: Array
 ) -> float:
     for k in range(H.shape[0]):
-        h, z, row = H[k], Z[k], rows[k]
+        h, z, row = H[k], Z[k], to_fixed_tuple(rows[k], 3)
         for n in range(h.size):
             p, q, r = _terms(h, z, n, row)
             if n < h.size - 1:

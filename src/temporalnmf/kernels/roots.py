@@ -34,7 +34,7 @@ def _grown(x, step):
     return x * math.exp(step)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def _advance(x, value, slope, bend, low, high, previous, last_step):
     """From x towards the root of an equation, given its value, slope and bend in log x.
 

@@ -24,8 +24,6 @@ from .elementwise import elementwise
 # largest.
 
 _SHIFT = 10.0
-_FAR = 30.0
-_TERMS_FAR_GAMMA = 4
 _TRIGAMMA = np.array([1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510])
 _DIGAMMA = _TRIGAMMA / (2.0 * np.arange(1.0, 9.0))
 _TETRAGAMMA = _TRIGAMMA * (2.0 * np.arange(1.0, 9.0) + 1.0)
@@ -41,7 +39,7 @@ def _polygamma(x: float) -> tuple[float, float, float]:
     inv = 1.0 / y
     inv2 = inv * inv
     first, second, third = 0.0, 0.0, 0.0
-    for k in range(_TRIGAMMA.size if y < _FAR else _TERMS_FAR_GAMMA, 0, -1):
+    for k in range(8 if y < 30.0 else 4, 0, -1):
         first = (first + _DIGAMMA[k - 1]) * inv2
         second = (second + _TRIGAMMA[k - 1]) * inv2
         third = (third + _TETRAGAMMA[k - 1]) * inv2
@@ -92,13 +90,11 @@ def trigamma(x):
 #
 # E_k is p^(k−1) times a polynomial in p², so D_k(p)/μ^k and p E_k(p)/μ^k are polynomials in p²
 # divided by r^k: not μ but r has to be large, and at large x any order will do. Term k is at most
-# of the size (k−1)!/(2r)^k: with r ≥ 40, the terms from k = 13 on are below rounding, with r ≥ 400
-# those from k = 6 on.
+# of the size (k−1)!/(2r)^k: with r ≥ 40, the terms from k = 13 on are below rounding, with r ≥ 100
+# those from k = 9 on, with r ≥ 400 those from k = 6 on.
 
 _R_MIN = 40.0
 _TERMS = 12
-_R_FAR = 400.0
-_TERMS_FAR = 5
 
 
 def _debye_tables(terms: int) -> tuple[np.ndarray, np.ndarray]:
@@ -125,7 +121,8 @@ def _debye_sum(table: np.ndarray, mu: float, r: float) -> float:
     inv = 1.0 / r
     t = (mu * inv) ** 2
     total = 0.0
-    for k in range(_TERMS if r < _R_FAR else _TERMS_FAR, 0, -1):
+    terms = _TERMS if r < 100.0 else 8 if r < 400.0 else 5
+    for k in range(terms, 0, -1):
         row = 0.0
         for i in range(k, -1, -1):
             row = row * t + table[k - 1, i]
