@@ -6,13 +6,23 @@ import math
 
 import numpy as np
 from numba import njit
-from numba.np.unsafe.ndarray import to_fixed_tuple
 from scipy.special import betaln, gammaln
 
 from ..kernels.floor import FLOOR
 from ..kernels.roots import LAST_STEP, _barrier_root, _retained_guess, _retained_odds
+from ..kernels.rows import seven
 from ..likelihoods.base import Array
-from .base import Chain, Kernels, Parameter, Row, Scale, dominate, lost_power, rows_of, scalar_or_array
+from .base import (
+    Chain,
+    Kernels,
+    Parameter,
+    Row,
+    Scale,
+    dominate,
+    lost_power,
+    rows_of,
+    scalar_or_array,
+)
 
 # Numbers of a component: β, κ = η − s, λ = γ − s, the powers α − s of h_1 and α − 2s = κ + λ of
 # every h_{n−1}, and the constants of h_1 and of a transition; s = 1 on the linear scale.
@@ -62,7 +72,7 @@ def _odds(before: float, after: float, start: float, row: Row, last_step: float)
 @njit(cache=True, nogil=True, error_model="numpy")
 def _auxiliary(H: Array, Z: Array, rows: Array) -> None:
     for k in range(H.shape[0]):
-        row = to_fixed_tuple(rows[k], 7)
+        row = seven(rows[k])
         for n in range(1, H.shape[1]):
             before, after = H[k, n - 1], H[k, n]
             Z[k, n - 1] = _b(before, after, _odds(before, after, 0.0, row, LAST_STEP))
@@ -86,7 +96,7 @@ def _cost(before: float, a: float, to_before: float, to_after: float, row: Row) 
 def _value(H: Array, Z: Array, rows: Array) -> float:
     total = 0.0
     for k in range(H.shape[0]):
-        row = to_fixed_tuple(rows[k], 7)
+        row = seven(rows[k])
         total += _first(H[k, 0], row)
         for n in range(1, H.shape[1]):
             before, after, b = H[k, n - 1], H[k, n], Z[k, n - 1]
@@ -153,9 +163,7 @@ def _coupling(h: float, other: float, odds: float, row: Row) -> float:
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def _around(
-    h: Array, odds: Array, n: int, row: Row
-) -> tuple[float, float, float, float]:
+def _around(h: Array, odds: Array, n: int, row: Row) -> tuple[float, float, float, float]:
     """Slope and curvature in log h_n of the chain, all a optimal; da/dh_n on both sides."""
     power = row[3] if n == 0 else 0.0
     linear, pull, bend, share_before, share_after = 1.0, 0.0, 0.0, 0.0, 0.0
@@ -173,9 +181,7 @@ def _around(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _moved_odds(
-    h: float, moved: float, other: float, odds: float, share: float, row: Row
-) -> float:
+def _moved_odds(h: float, moved: float, other: float, odds: float, share: float, row: Row) -> float:
     """Odds of the optimal a where h has moved, searched from where da/dh leads."""
     near = min(h, other) / (1.0 + odds)
     shift = share * (moved - h)
@@ -279,7 +285,7 @@ def _sweep(
 ) -> None:
     odds = np.empty(Z.shape[1])
     for k in range(H.shape[0]):
-        h, b, row = H[k], Z[k], to_fixed_tuple(rows[k], 7)
+        h, b, row = H[k], Z[k], seven(rows[k])
         for n in range(1, h.size):
             # b is optimal; only where doubles do not hold its distance to the end, solve for it.
             a = b[n - 1] * h[n - 1]
@@ -294,12 +300,10 @@ def _sweep(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _expand(
-    H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off: Array
-) -> float:
+def _expand(H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off: Array) -> float:
     total = 0.0
     for k in range(H.shape[0]):
-        h, odds, row = H[k], Z[k], to_fixed_tuple(rows[k], 7)
+        h, odds, row = H[k], Z[k], seven(rows[k])
         total += _first(h[0], row)
         for n in range(1, h.size):
             odds[n - 1] = _odds(h[n - 1], h[n], 0.0, row, LAST_STEP)

@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 from numba import njit
-from numba.np.unsafe.ndarray import to_fixed_tuple
 from scipy.special import gammaln
 
 from ..kernels.floor import FLOOR
 from ..kernels.roots import _quadratic_root
+from ..kernels.rows import three
 from ..likelihoods.base import Array
 from .base import Chain, Kernels, Parameter, Row, Scale, lost_power, rows_of, scalar_or_array
 
@@ -38,19 +38,17 @@ def _sweep(
     H: Array, Z: Array, P: Array, Q: Array, R: Array, rows: Array, held: int, rounds: int
 ) -> None:
     for k in range(H.shape[0]):
-        h, z, row = H[k], Z[k], to_fixed_tuple(rows[k], 3)
+        h, z, row = H[k], Z[k], three(rows[k])
         for n in range(held, h.size):
             p, q, r = _terms(h, z, n, row)
             h[n] = max(_quadratic_root(P[k, n] + p, Q[k, n] + q, R[k, n] + r, h[n]), FLOOR)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _expand(
-    H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off: Array
-) -> float:
+def _expand(H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off: Array) -> float:
     off[:] = 0.0
     for k in range(H.shape[0]):
-        h, z, row = H[k], Z[k], to_fixed_tuple(rows[k], 3)
+        h, z, row = H[k], Z[k], three(rows[k])
         for n in range(h.size):
             p, q, _ = _terms(h, z, n, row)
             slope[k, n] = q * h[n] - p

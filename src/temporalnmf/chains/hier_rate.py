@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 from numba import njit
-from numba.np.unsafe.ndarray import to_fixed_tuple
 from scipy.special import digamma
 
 from ..kernels.floor import FLOOR
 from ..kernels.roots import _quadratic_root
+from ..kernels.rows import seven
 from ..likelihoods.base import Array
 from .base import Chain, Kernels, Parameter, Point, Row, Scale, lost_power, rows_of, scalar_or_array
 
@@ -27,7 +27,7 @@ def _z(before: float, after: float, row: Row) -> float:
 @njit(cache=True, nogil=True, error_model="numpy")
 def _auxiliary(H: Array, Z: Array, rows: Array) -> None:
     for k in range(H.shape[0]):
-        row = to_fixed_tuple(rows[k], 7)
+        row = seven(rows[k])
         for n in range(1, H.shape[1]):
             Z[k, n - 1] = _z(H[k, n - 1], H[k, n], row)
 
@@ -70,7 +70,7 @@ def _sweep(
     H: Array, Z: Array, P: Array, Q: Array, R: Array, rows: Array, held: int, rounds: int
 ) -> None:
     for k in range(H.shape[0]):
-        h, z, row = H[k], Z[k], to_fixed_tuple(rows[k], 7)
+        h, z, row = H[k], Z[k], seven(rows[k])
         for _ in range(rounds):
             for n in range(held, h.size):
                 p, q, r = _terms(h, z, n, row)
@@ -80,13 +80,11 @@ def _sweep(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _expand(
-    H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off: Array
-) -> float:
+def _expand(H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off: Array) -> float:
     _auxiliary(H, Z, rows)
     diagonal[:] = 0.0
     for k in range(H.shape[0]):
-        h, z, row = H[k], Z[k], to_fixed_tuple(rows[k], 7)
+        h, z, row = H[k], Z[k], seven(rows[k])
         for n in range(h.size):
             p, q, _ = _terms(h, z, n, row)
             slope[k, n] = q * h[n] - p

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 from numba import njit
-from numba.np.unsafe.ndarray import to_fixed_tuple
 
 from ..kernels.floor import FLOOR
 from ..kernels.roots import _quadratic_root
+from ..kernels.rows import three
 from ..kernels.special import _bessel, _bessel_ratio, _log_bessel_scaled
 from ..likelihoods.base import Array
 from .base import Chain, Kernels, Parameter, Row, Scale, dominate, lost_power, rows_of
@@ -64,7 +64,7 @@ def _cost(before: float, after: float, log_bessel: float, row: Row) -> float:
 def _value(H: Array, Z: Array, rows: Array) -> float:
     total = 0.0
     for k in range(H.shape[0]):
-        row = to_fixed_tuple(rows[k], 3)
+        row = three(rows[k])
         for n in range(1, H.shape[1]):
             before, after = H[k, n - 1], H[k, n]
             log_bessel = _log_bessel_scaled(row[0] - 1.0, _argument(before, after, row[1]))
@@ -77,7 +77,7 @@ def _sweep(
     H: Array, Z: Array, P: Array, Q: Array, R: Array, rows: Array, held: int, rounds: int
 ) -> None:
     for k in range(H.shape[0]):
-        h, z, row = H[k], Z[k], to_fixed_tuple(rows[k], 3)
+        h, z, row = H[k], Z[k], three(rows[k])
         for n in range(held, h.size):
             p, q, r = _terms(h, z, n, row)
             h[n] = max(_quadratic_root(P[k, n] + p, Q[k, n] + q, R[k, n] + r, h[n]), FLOOR)
@@ -85,12 +85,10 @@ def _sweep(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _expand(
-    H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off: Array
-) -> float:
+def _expand(H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off: Array) -> float:
     total = 0.0
     for k in range(H.shape[0]):
-        h, z, row = H[k], Z[k], to_fixed_tuple(rows[k], 3)
+        h, z, row = H[k], Z[k], three(rows[k])
         nu = row[0] - 1.0
         for n in range(1, h.size):
             x = _argument(h[n - 1], h[n], row[1])

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 from numba import njit
-from numba.np.unsafe.ndarray import to_fixed_tuple
 
 from ..kernels.floor import FLOOR
 from ..kernels.roots import _quadratic_root
+from ..kernels.rows import three
 from ..likelihoods.base import Array
 from .base import Chain, Kernels, Parameter, Row, Scale, lost_power, rows_of
 
@@ -47,7 +47,7 @@ def _sweep(
     H: Array, Z: Array, P: Array, Q: Array, R: Array, rows: Array, held: int, rounds: int
 ) -> None:
     for k in range(H.shape[0]):
-        h, z, row = H[k], Z[k], to_fixed_tuple(rows[k], 3)
+        h, z, row = H[k], Z[k], three(rows[k])
         for turn in range(2 * rounds):  # neighbours are coupled: every other step takes its turn
             for n in range(held + turn % 2, h.size, 2):
                 p, q, r = _terms(h, z, n, row)
@@ -55,11 +55,9 @@ def _sweep(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _expand(
-    H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off: Array
-) -> float:
+def _expand(H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off: Array) -> float:
     for k in range(H.shape[0]):
-        h, z, row = H[k], Z[k], to_fixed_tuple(rows[k], 3)
+        h, z, row = H[k], Z[k], three(rows[k])
         for n in range(h.size):
             p, q, r = _terms(h, z, n, row)
             slope[k, n] = q * h[n] - p - r / h[n]

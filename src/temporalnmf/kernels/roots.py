@@ -161,9 +161,7 @@ def _barrier_root(p, q, r, lower, width, g_lower, g_upper, current):
         odds = t / (width - t) if width < np.inf else t
     for _ in range(_MAX_STEPS):
         value, slope, bend = _barrier_equation(odds, p, q, r, lower, width, g_lower, g_upper)
-        odds, low, high, step, last = _advance(
-            odds, value, slope, bend, low, high, step, LAST_STEP
-        )
+        odds, low, high, step, last = _advance(odds, value, slope, bend, low, high, step, LAST_STEP)
         if last:
             break
     # Rounding can put a root that is close to an end on it, where the density is zero. The upper
@@ -210,9 +208,7 @@ def _retained_odds(rate, gap, kappa, lam, odds, last_step):
     low, high, step = 0.0, np.inf, 0.5
     for _ in range(_MAX_STEPS):
         value, slope, bend = _retained_equation(odds, rate, gap, kappa, lam)
-        odds, low, high, step, last = _advance(
-            odds, value, slope, bend, low, high, step, last_step
-        )
+        odds, low, high, step, last = _advance(odds, value, slope, bend, low, high, step, last_step)
         if last:
             break
     return odds
