@@ -6,6 +6,14 @@ import pytest
 from cases import Case, all_cases, chains, likelihoods, random_problem
 from temporalnmf.solvers.mm import h_step, w_step
 
+STATIONARY = [
+    Case(likelihood, chain, scale, mask, "dense")
+    for likelihood in likelihoods()
+    for scale in ("log", "linear")
+    for chain in chains(scale)
+    for mask in ("none", "entries")
+]
+
 
 def _slack(problem, W, H, aux):
     return 1e-10 * sum(abs(part) for part in problem.parts(W, H, aux).values())
@@ -29,6 +37,22 @@ def test_no_step_increases_the_objective(case):
             current = after_h
 
 
+@pytest.mark.parametrize("case", STATIONARY, ids=str)
+def test_a_sweep_returns_the_auxiliary_variables_of_its_result(case):
+    problem, W, H = random_problem(case, seed=5)
+    aux = problem.chain.auxiliary(H, problem.scale)
+    first = H.copy()
+    for held in (0, 1):
+        given = aux.copy()
+        returned = h_step(problem, W, H, aux, held=held)
+        np.testing.assert_array_equal(aux, given)
+        # BGAR solves for b to nine digits while it moves.
+        expected = problem.chain.auxiliary(H, problem.scale)
+        np.testing.assert_allclose(returned, expected, rtol=1e-8)
+        np.testing.assert_array_equal(H[:, :held], first[:, :held])
+        aux, first = returned, H.copy()
+
+
 @pytest.mark.parametrize("case", all_cases(), ids=str)
 def test_components_stay_on_the_simplex_and_unseen_features_at_zero(case):
     for smoothing in (0.0, 0.3):
@@ -48,15 +72,6 @@ def _slope(function, x, step):
         8.0 * (function(x + step) - function(x - step))
         - (function(x + 2.0 * step) - function(x - 2.0 * step))
     ) / (12.0 * step)
-
-
-STATIONARY = [
-    Case(likelihood, chain, scale, mask, "dense")
-    for likelihood in likelihoods()
-    for scale in ("log", "linear")
-    for chain in chains(scale)
-    for mask in ("none", "entries")
-]
 
 
 @pytest.mark.parametrize("case", STATIONARY, ids=str)

@@ -432,7 +432,6 @@ def same_fit(X, reference, *, exact=True, **data):
 DENSE: dict[str, Callable[[np.ndarray], Any]] = {
     "integers": lambda X: X.astype(int),
     "small integers": lambda X: X.astype(np.uint8),
-    "float32": lambda X: X.astype(np.float32),
     "objects": lambda X: X.astype(object),
     "big-endian": lambda X: X.astype(">f8"),
     "Fortran order": np.asfortranarray,
@@ -450,6 +449,14 @@ DENSE: dict[str, Callable[[np.ndarray], Any]] = {
 @pytest.mark.parametrize("convert", DENSE.values(), ids=DENSE.keys())
 def test_dense_containers_give_the_same_bits(convert):
     same_fit(convert(COUNTS), COUNTS)
+
+
+@pytest.mark.parametrize("convert", [np.asarray, frame, lambda X: pl.DataFrame(X, schema=NAMES)])
+def test_single_precision_is_kept_and_agrees(convert):
+    fitted, plain = model().fit(convert(COUNTS.astype(np.float32))), model().fit(COUNTS)
+    assert fitted.activations_.dtype == np.float64
+    np.testing.assert_allclose(fitted.activations_, plain.activations_, rtol=1e-4)
+    assert not np.array_equal(fitted.activations_, plain.activations_)
 
 
 @pytest.mark.parametrize("X", [COUNTS > 4, frame(COUNTS > 4), frame(COUNTS > 4).astype("boolean")])

@@ -56,6 +56,13 @@ def test_trigamma():
     assert errors(trigamma(x), [mpmath.psi(1, v) for v in x]).max() < 1e-15
 
 
+def test_tetragamma():
+    x = gamma_arguments()
+    x = x[(x > 1e-100) & (x < 1e150)]  # the value is finite and not zero
+    values = [special._polygamma(v)[2] for v in x]
+    assert errors(values, [mpmath.psi(2, v) for v in x]).max() < 2e-15
+
+
 @np.errstate(all="ignore")
 def test_gamma_limits():
     np.testing.assert_array_equal(

@@ -16,6 +16,7 @@ from ..likelihoods.base import Array, Majorizer
 Scale = Literal["log", "linear"]
 Point = Literal["mean", "mode"]
 Parameter = float | Array | str
+Row = tuple[float, ...]
 
 
 def lost_power(scale: Scale) -> float:
@@ -48,7 +49,7 @@ class Expansion(NamedTuple):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def quadratic_minimiser(
-    h: Array, z: Array, n: int, p: float, q: float, r: float, row: Array
+    h: Array, z: Array, n: int, p: float, q: float, r: float, row: Row
 ) -> float:
     """Minimiser over h_n where likelihood and chain together have the form (M)."""
     return _quadratic_root(p, q, r, h[n])
@@ -70,7 +71,7 @@ class Kernels(NamedTuple):
     """The compiled code of a chain.
 
     `rows` (K, P) holds the numbers of the chain, a row per component, and Z (K, N−1) its auxiliary
-    variables, (K, 0) where there are none; h, z, row belong to one component.
+    variables, (K, 0) where there are none; h, z and row, a tuple, belong to one component.
     """
 
     terms: Callable[..., tuple[float, float, float]]  # (h, z, n, row): added to (p, q, r) of step n
@@ -217,7 +218,7 @@ class Chain(BaseEstimator):
         """
         chains = zip(H, aux, self._rows(len(H), scale), strict=True)
         at = self._kernels.terms
-        added = [[at(h, z, n, row) for n in range(len(h))] for h, z, row in chains]
+        added = [[at(h, z, n, tuple(row)) for n in range(len(h))] for h, z, row in chains]
         return Majorizer(*np.moveaxis(np.array(added), 2, 0))
 
     def minimise(self, H: Array, aux: Array, total: Majorizer, steps: slice, scale: Scale) -> Array:
@@ -225,9 +226,11 @@ class Chain(BaseEstimator):
         chains = zip(H, aux, *total, self._rows(len(H), scale), strict=True)
         columns = range(H.shape[1])[steps]
         at = self._kernels.minimiser
-        return np.array(
-            [[at(h, z, n, p[n], q[n], r[n], row) for n in columns] for h, z, p, q, r, row in chains]
-        )
+        found = [
+            [at(h, z, n, p[n], q[n], r[n], tuple(row)) for n in columns]
+            for h, z, p, q, r, row in chains
+        ]
+        return np.array(found)
 
     @property
     def learns(self) -> bool:

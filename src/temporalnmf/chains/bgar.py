@@ -9,9 +9,20 @@ from numba import njit
 from scipy.special import betaln, gammaln
 
 from ..kernels.floor import FLOOR
-from ..kernels.roots import _barrier_root, _retained_guess, _retained_odds
+from ..kernels.roots import LAST_STEP, _barrier_root, _retained_guess, _retained_odds
+from ..kernels.rows import seven
 from ..likelihoods.base import Array
-from .base import Chain, Kernels, Parameter, Scale, dominate, lost_power, rows_of, scalar_or_array
+from .base import (
+    Chain,
+    Kernels,
+    Parameter,
+    Row,
+    Scale,
+    dominate,
+    lost_power,
+    rows_of,
+    scalar_or_array,
+)
 
 # Numbers of a component: β, κ = η − s, λ = γ − s, the powers α − s of h_1 and α − 2s = κ + λ of
 # every h_{n−1}, and the constants of h_1 and of a transition; s = 1 on the linear scale.
@@ -24,6 +35,10 @@ from .base import Chain, Kernels, Parameter, Scale, dominate, lost_power, rows_o
 # which the next one can wait for the next round.
 _TRIALS = 30
 _SMALL = 0.1
+# Where h is only tried, odds need not be better than the cube of this: T is flat in a.
+_TRIAL_STEP = 1e-3
+# Odds up to here follow from b to nine digits.
+_CLEAR = 1e6
 # What rounding may add to a difference of the objective, relative to its terms.
 _NOISE = 2e-15
 _ROUNDING = 2.3e-16
@@ -45,31 +60,32 @@ def _b(before: float, after: float, odds: float) -> float:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _odds(before: float, after: float, start: float, row: Array) -> float:
+def _odds(before: float, after: float, start: float, row: Row, last_step: float) -> float:
     """(B4): odds of the optimal a; `start` where the search begins, if positive and finite."""
     width = min(before, after)
     rate, gap = row[0] * width, abs(before - after) / width
     if not 0.0 < start < np.inf:
         start = _retained_guess(rate, gap, row[1], row[2])
-    return _retained_odds(rate, gap, row[1], row[2], start)
+    return _retained_odds(rate, gap, row[1], row[2], start, last_step)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _auxiliary(H: Array, Z: Array, rows: Array) -> None:
     for k in range(H.shape[0]):
+        row = seven(rows[k])
         for n in range(1, H.shape[1]):
             before, after = H[k, n - 1], H[k, n]
-            Z[k, n - 1] = _b(before, after, _odds(before, after, 0.0, rows[k]))
+            Z[k, n - 1] = _b(before, after, _odds(before, after, 0.0, row, LAST_STEP))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _first(h: float, row: Array) -> float:
+def _first(h: float, row: Row) -> float:
     """−log p(h_1)."""
     return row[5] + row[0] * h - row[3] * math.log(h)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _cost(before: float, a: float, to_before: float, to_after: float, row: Array) -> float:
+def _cost(before: float, a: float, to_before: float, to_after: float, row: Row) -> float:
     """−log p(b, h_n | h_{n−1}), from a and its distances to both."""
     beta, kappa, lam = row[0], row[1], row[2]
     kept = kappa * math.log(a / before) + lam * math.log(to_before / before)
@@ -80,16 +96,17 @@ def _cost(before: float, a: float, to_before: float, to_after: float, row: Array
 def _value(H: Array, Z: Array, rows: Array) -> float:
     total = 0.0
     for k in range(H.shape[0]):
-        total += _first(H[k, 0], rows[k])
+        row = seven(rows[k])
+        total += _first(H[k, 0], row)
         for n in range(1, H.shape[1]):
             before, after, b = H[k, n - 1], H[k, n], Z[k, n - 1]
             a = b * before
-            total += _cost(before, a, (1.0 - b) * before, after - a, rows[k])
+            total += _cost(before, a, (1.0 - b) * before, after - a, row)
     return total
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _terms(h: Array, b: Array, n: int, row: Array) -> tuple[float, float, float]:
+def _terms(h: Array, b: Array, n: int, row: Row) -> tuple[float, float, float]:
     """The linear terms of (B1)–(B3); `_minimiser` adds the logarithms."""
     if n < h.size - 1:
         return 0.0, row[0] * (1.0 - b[n]), 0.0  # not β − βb: b is often close to one
@@ -97,7 +114,7 @@ def _terms(h: Array, b: Array, n: int, row: Array) -> tuple[float, float, float]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _minimiser(h: Array, b: Array, n: int, p: float, q: float, r: float, row: Array) -> float:
+def _minimiser(h: Array, b: Array, n: int, p: float, q: float, r: float, row: Row) -> float:
     """(B1)–(B3): b held, h_n between c_n and d_n."""
     lower = b[n - 1] * h[n - 1] if n > 0 else 0.0
     upper = h[n + 1] / b[n] if n < h.size - 1 else np.inf
@@ -112,7 +129,7 @@ def _minimiser(h: Array, b: Array, n: int, p: float, q: float, r: float, row: Ar
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _end(h: float, other: float, odds: float, row: Array) -> tuple[float, float, float, float]:
+def _end(h: float, other: float, odds: float, row: Row) -> tuple[float, float, float, float]:
     """∂T/∂u + βh where h is the nearer end and ∂T/∂u where not, and whether it is (1 or 0);
     ∂²T/∂u² − ∂T/∂u; da/dh.
 
@@ -127,15 +144,16 @@ def _end(h: float, other: float, odds: float, row: Array) -> tuple[float, float,
     to_far = to_near / (1.0 + gap * to_near)
     nearer = h <= other
     ratio = 1.0 if nearer else 1.0 + gap
-    pull = lam * to_far - kappa * to_zero if nearer else -lam * ratio * to_far
+    pull_near, pull_far = lam * to_far - kappa * to_zero, -lam * ratio * to_far
     bend_far, bend_near, bend_zero = lam * to_far**2, lam * to_near**2, kappa * to_zero**2
     bend, bend_other = (bend_near, bend_far) if nearer else (bend_far, bend_near)
     share = bend / (bend_far + bend_near + bend_zero)
+    pull = pull_near if nearer else pull_far
     return pull, 1.0 if nearer else 0.0, ratio * ratio * share * (bend_zero + bend_other), share
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _coupling(h: float, other: float, odds: float, row: Array) -> float:
+def _coupling(h: float, other: float, odds: float, row: Row) -> float:
     """∂²T/∂u∂u_o."""
     width = min(h, other)
     to_near, ratio = 1.0 + odds, 1.0 + abs(h - other) / width
@@ -144,8 +162,8 @@ def _coupling(h: float, other: float, odds: float, row: Array) -> float:
     return -ratio * bend_near * (bend_far / (bend_far + bend_near + row[1] * (to_near / odds) ** 2))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _around(h: Array, odds: Array, n: int, row: Array) -> tuple[float, float, float, float]:
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def _around(h: Array, odds: Array, n: int, row: Row) -> tuple[float, float, float, float]:
     """Slope and curvature in log h_n of the chain, all a optimal; da/dh_n on both sides."""
     power = row[3] if n == 0 else 0.0
     linear, pull, bend, share_before, share_after = 1.0, 0.0, 0.0, 0.0, 0.0
@@ -163,20 +181,18 @@ def _around(h: Array, odds: Array, n: int, row: Array) -> tuple[float, float, fl
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _moved_odds(
-    h: float, moved: float, other: float, odds: float, share: float, row: Array
-) -> float:
+def _moved_odds(h: float, moved: float, other: float, odds: float, share: float, row: Row) -> float:
     """Odds of the optimal a where h has moved, searched from where da/dh leads."""
     near = min(h, other) / (1.0 + odds)
     shift = share * (moved - h)
     near_then = near + (min(moved, other) - min(h, other)) - shift
-    return _odds(other, moved, (odds * near + shift) / near_then, row)
+    return _odds(other, moved, (odds * near + shift) / near_then, row, _TRIAL_STEP)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _change(
     before: float, after: float, odds: float, before_then: float, after_then: float,
-    odds_then: float, row: Array,
+    odds_then: float, row: Row,
 ) -> float:  # fmt: skip
     """What T(h_{n−1}, h_n) + βh_n gains by a move."""
     a, to_before, to_after = _parts(before, after, odds)
@@ -184,25 +200,22 @@ def _change(
     lost = math.log(to_before * to_after / (to_before_then * to_after_then))
     # The gain of h_n − a, from the smaller of a and w − a: nothing large is left to cancel.
     gain_before, gain_after = before_then - before, after_then - after
+    beyond = max(after_then - before_then, 0.0) - max(after - before, 0.0)
+    if before < after and before_then < after_then:
+        beyond = gain_after - gain_before
+    fresh = beyond + (min(to_before_then, to_after_then) - min(to_before, to_after))
     if odds < 1.0:
         fresh = gain_after - (a_then - a)
-    else:
-        fresh = min(to_before_then, to_after_then) - min(to_before, to_after)
-        if before < after and before_then < after_then:
-            fresh += gain_after - gain_before
-        else:
-            fresh += max(after_then - before_then, 0.0) - max(after - before, 0.0)
     return row[1] * math.log(a / a_then) + row[2] * lost + row[0] * fresh
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def _attempt(
-    h: Array, odds: Array, n: int, moved: float, share_before: float, share_after: float,
-    p: float, q: float, r: float, row: Array,
+    h: Array, odds: Array, n: int, moved: float, step: float, share_before: float,
+    share_after: float, p: float, q: float, r: float, row: Row,
 ) -> bool:  # fmt: skip
-    """Move h_n, and the a on both of its sides with it, if that lowers the objective."""
+    """Move h_n by a step in log h, and the a on both of its sides, if the objective falls."""
     here = h[n]
-    moved = max(moved, FLOOR)
     odds_before, odds_after, power = 0.0, 0.0, p
     gain = q * (moved - here) + r * (1.0 / moved - 1.0 / here)
     if n > 0:
@@ -217,7 +230,7 @@ def _attempt(
         after = h[n + 1]
         odds_after = _moved_odds(here, moved, after, odds[n], share_after, row)
         gain += _change(here, after, odds[n], moved, after, odds_after, row)
-    gain -= power * math.log(moved / here)
+    gain -= power * step
     if not gain <= _NOISE * (p + q * here + r / here + row[3]):
         return False
     h[n] = moved
@@ -228,16 +241,16 @@ def _attempt(
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def _update(
-    h: Array, b: Array, odds: Array, n: int, p: float, q: float, r: float, row: Array
+    h: Array, b: Array, odds: Array, n: int, p: float, q: float, r: float, row: Row
 ) -> None:
     """Newton's steps on (B5), each made only if it lowers the objective.
 
     The profile bends sharply where h_n passes a neighbour, more so the smaller λ. A step that is
     refused therefore bounds the next ones, which go half the way to it at most.
     """
-    low, high = 0.0, np.inf
+    low, high = FLOOR, np.inf
     for _ in range(_TRIALS):
         slope, curvature, share_before, share_after = _around(h, odds, n, row)
         slope += q * h[n] - p - r / h[n]
@@ -246,9 +259,10 @@ def _update(
         curvature += q * h[n] + r / h[n]
         here, step = h[n], -slope / max(curvature, abs(slope))
         moved = here * math.exp(step)
-        if moved <= low or moved >= high:
+        if not low < moved < high:
             moved = math.sqrt(here) * math.sqrt(high if step > 0.0 else low)
-        if _attempt(h, odds, n, moved, share_before, share_after, p, q, r, row):
+            step = math.log(moved / here)
+        if _attempt(h, odds, n, moved, step, share_before, share_after, p, q, r, row):
             if abs(step) <= _SMALL:
                 return
         elif step > 0.0:
@@ -261,8 +275,8 @@ def _update(
     if n < h.size - 1:
         b[n] = _b(h[n], h[n + 1], odds[n])
     p_chain, q_chain, r_chain = _terms(h, b, n, row)
-    moved = _minimiser(h, b, n, p + p_chain, q + q_chain, r + r_chain, row)
-    _attempt(h, odds, n, moved, 0.0, 0.0, p, q, r, row)
+    moved = max(_minimiser(h, b, n, p + p_chain, q + q_chain, r + r_chain, row), FLOOR)
+    _attempt(h, odds, n, moved, math.log(moved / h[n]), 0.0, 0.0, p, q, r, row)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -271,10 +285,13 @@ def _sweep(
 ) -> None:
     odds = np.empty(Z.shape[1])
     for k in range(H.shape[0]):
-        h, b, row = H[k], Z[k], rows[k]
+        h, b, row = H[k], Z[k], seven(rows[k])
         for n in range(1, h.size):
+            # b is optimal; only where doubles do not hold its distance to the end, solve for it.
             a = b[n - 1] * h[n - 1]
-            odds[n - 1] = _odds(h[n - 1], h[n], a / (min(h[n - 1], h[n]) - a), row)
+            odds[n - 1] = a / (min(h[n - 1], h[n]) - a)
+            if not 0.0 < odds[n - 1] < _CLEAR:
+                odds[n - 1] = _odds(h[n - 1], h[n], 0.0, row, LAST_STEP)
         for turn in range(2 * rounds):  # neighbours are coupled: every other step takes its turn
             for n in range(held + turn % 2, h.size, 2):
                 _update(h, b, odds, n, P[k, n], Q[k, n], R[k, n], row)
@@ -286,10 +303,10 @@ def _sweep(
 def _expand(H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off: Array) -> float:
     total = 0.0
     for k in range(H.shape[0]):
-        h, odds, row = H[k], Z[k], rows[k]
+        h, odds, row = H[k], Z[k], seven(rows[k])
         total += _first(h[0], row)
         for n in range(1, h.size):
-            odds[n - 1] = _odds(h[n - 1], h[n], 0.0, row)
+            odds[n - 1] = _odds(h[n - 1], h[n], 0.0, row, LAST_STEP)
             off[k, n - 1] = _coupling(h[n - 1], h[n], odds[n - 1], row)
             a, to_before, to_after = _parts(h[n - 1], h[n], odds[n - 1])
             total += _cost(h[n - 1], a, to_before, to_after, row)

@@ -10,14 +10,15 @@ from scipy.special import gammaln
 
 from ..kernels.floor import FLOOR
 from ..kernels.roots import _quadratic_root
+from ..kernels.rows import three
 from ..likelihoods.base import Array
-from .base import Chain, Kernels, Parameter, Scale, lost_power, rows_of, scalar_or_array
+from .base import Chain, Kernels, Parameter, Row, Scale, lost_power, rows_of, scalar_or_array
 
 # Numbers of a component: α − s, β, and the constant of the density; s = 1 on the linear scale.
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _terms(h: Array, z: Array, n: int, row: Array) -> tuple[float, float, float]:
+def _terms(h: Array, z: Array, n: int, row: Row) -> tuple[float, float, float]:
     """(G)"""
     return row[0], row[1], 0.0
 
@@ -37,7 +38,7 @@ def _sweep(
     H: Array, Z: Array, P: Array, Q: Array, R: Array, rows: Array, held: int, rounds: int
 ) -> None:
     for k in range(H.shape[0]):
-        h, z, row = H[k], Z[k], rows[k]
+        h, z, row = H[k], Z[k], three(rows[k])
         for n in range(held, h.size):
             p, q, r = _terms(h, z, n, row)
             h[n] = max(_quadratic_root(P[k, n] + p, Q[k, n] + q, R[k, n] + r, h[n]), FLOOR)
@@ -47,7 +48,7 @@ def _sweep(
 def _expand(H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off: Array) -> float:
     off[:] = 0.0
     for k in range(H.shape[0]):
-        h, z, row = H[k], Z[k], rows[k]
+        h, z, row = H[k], Z[k], three(rows[k])
         for n in range(h.size):
             p, q, _ = _terms(h, z, n, row)
             slope[k, n] = q * h[n] - p

@@ -10,15 +10,16 @@ from scipy.special import digamma
 
 from ..kernels.floor import FLOOR
 from ..kernels.roots import _quadratic_root
+from ..kernels.rows import seven
 from ..likelihoods.base import Array
-from .base import Chain, Kernels, Parameter, Point, Scale, lost_power, rows_of, scalar_or_array
+from .base import Chain, Kernels, Parameter, Point, Row, Scale, lost_power, rows_of, scalar_or_array
 
 # Numbers of a component: α_z, β_z, α_h, β_h, s (1 on the linear scale, 0 on the log scale), the
 # power A of z in (HR0), and whether z is integrated out.
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _z(before: float, after: float, row: Array) -> float:
+def _z(before: float, after: float, row: Row) -> float:
     """(HR0): the mode of z, or its mean, which on the log scale are the same."""
     return row[5] / (row[1] * before + row[3] * after)
 
@@ -26,12 +27,13 @@ def _z(before: float, after: float, row: Array) -> float:
 @njit(cache=True, nogil=True, error_model="numpy")
 def _auxiliary(H: Array, Z: Array, rows: Array) -> None:
     for k in range(H.shape[0]):
+        row = seven(rows[k])
         for n in range(1, H.shape[1]):
-            Z[k, n - 1] = _z(H[k, n - 1], H[k, n], rows[k])
+            Z[k, n - 1] = _z(H[k, n - 1], H[k, n], row)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _terms(h: Array, z: Array, n: int, row: Array) -> tuple[float, float, float]:
+def _terms(h: Array, z: Array, n: int, row: Row) -> tuple[float, float, float]:
     """(HR1)–(HR3)"""
     p, q = 0.0, 0.0
     if n > 0:  # arriving at n
@@ -68,7 +70,7 @@ def _sweep(
     H: Array, Z: Array, P: Array, Q: Array, R: Array, rows: Array, held: int, rounds: int
 ) -> None:
     for k in range(H.shape[0]):
-        h, z, row = H[k], Z[k], rows[k]
+        h, z, row = H[k], Z[k], seven(rows[k])
         for _ in range(rounds):
             for n in range(held, h.size):
                 p, q, r = _terms(h, z, n, row)
@@ -82,7 +84,7 @@ def _expand(H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off:
     _auxiliary(H, Z, rows)
     diagonal[:] = 0.0
     for k in range(H.shape[0]):
-        h, z, row = H[k], Z[k], rows[k]
+        h, z, row = H[k], Z[k], seven(rows[k])
         for n in range(h.size):
             p, q, _ = _terms(h, z, n, row)
             slope[k, n] = q * h[n] - p

@@ -9,9 +9,10 @@ from numba import njit
 
 from ..kernels.floor import FLOOR
 from ..kernels.roots import _quadratic_root
+from ..kernels.rows import three
 from ..kernels.special import _bessel, _bessel_ratio, _log_bessel_scaled
 from ..likelihoods.base import Array
-from .base import Chain, Kernels, Parameter, Scale, dominate, lost_power, rows_of
+from .base import Chain, Kernels, Parameter, Row, Scale, dominate, lost_power, rows_of
 
 # Numbers of a component: α, β, and s, which is 1 on the linear scale and 0 on the log scale.
 
@@ -33,7 +34,7 @@ def _auxiliary(H: Array, Z: Array, rows: Array) -> None:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _terms(h: Array, z: Array, n: int, row: Array) -> tuple[float, float, float]:
+def _terms(h: Array, z: Array, n: int, row: Row) -> tuple[float, float, float]:
     """(HS1)"""
     alpha, beta, lost = row
     p, q = 0.0, 0.0
@@ -47,7 +48,7 @@ def _terms(h: Array, z: Array, n: int, row: Array) -> tuple[float, float, float]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _cost(before: float, after: float, log_bessel: float, row: Array) -> float:
+def _cost(before: float, after: float, log_bessel: float, row: Row) -> float:
     """−log p(h_n | h_{n−1}), given log(I_{α−1}(x) e^−x)."""
     alpha, beta, lost = row
     return (
@@ -63,7 +64,7 @@ def _cost(before: float, after: float, log_bessel: float, row: Array) -> float:
 def _value(H: Array, Z: Array, rows: Array) -> float:
     total = 0.0
     for k in range(H.shape[0]):
-        row = rows[k]
+        row = three(rows[k])
         for n in range(1, H.shape[1]):
             before, after = H[k, n - 1], H[k, n]
             log_bessel = _log_bessel_scaled(row[0] - 1.0, _argument(before, after, row[1]))
@@ -76,7 +77,7 @@ def _sweep(
     H: Array, Z: Array, P: Array, Q: Array, R: Array, rows: Array, held: int, rounds: int
 ) -> None:
     for k in range(H.shape[0]):
-        h, z, row = H[k], Z[k], rows[k]
+        h, z, row = H[k], Z[k], three(rows[k])
         for n in range(held, h.size):
             p, q, r = _terms(h, z, n, row)
             h[n] = max(_quadratic_root(P[k, n] + p, Q[k, n] + q, R[k, n] + r, h[n]), FLOOR)
@@ -87,7 +88,7 @@ def _sweep(
 def _expand(H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off: Array) -> float:
     total = 0.0
     for k in range(H.shape[0]):
-        h, z, row = H[k], Z[k], rows[k]
+        h, z, row = H[k], Z[k], three(rows[k])
         nu = row[0] - 1.0
         for n in range(1, h.size):
             x = _argument(h[n - 1], h[n], row[1])

@@ -9,14 +9,15 @@ from numba import njit
 
 from ..kernels.floor import FLOOR
 from ..kernels.roots import _quadratic_root
+from ..kernels.rows import three
 from ..likelihoods.base import Array
-from .base import Chain, Kernels, Parameter, Scale, lost_power, rows_of
+from .base import Chain, Kernels, Parameter, Row, Scale, lost_power, rows_of
 
 # Numbers of a component: α, β, and s, which is 1 on the linear scale and 0 on the log scale.
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _terms(h: Array, z: Array, n: int, row: Array) -> tuple[float, float, float]:
+def _terms(h: Array, z: Array, n: int, row: Row) -> tuple[float, float, float]:
     """(R1)–(R3)"""
     alpha, beta, lost = row
     p, q, r = 0.0, 0.0, 0.0
@@ -46,7 +47,7 @@ def _sweep(
     H: Array, Z: Array, P: Array, Q: Array, R: Array, rows: Array, held: int, rounds: int
 ) -> None:
     for k in range(H.shape[0]):
-        h, z, row = H[k], Z[k], rows[k]
+        h, z, row = H[k], Z[k], three(rows[k])
         for turn in range(2 * rounds):  # neighbours are coupled: every other step takes its turn
             for n in range(held + turn % 2, h.size, 2):
                 p, q, r = _terms(h, z, n, row)
@@ -56,7 +57,7 @@ def _sweep(
 @njit(cache=True, nogil=True, error_model="numpy")
 def _expand(H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off: Array) -> float:
     for k in range(H.shape[0]):
-        h, z, row = H[k], Z[k], rows[k]
+        h, z, row = H[k], Z[k], three(rows[k])
         for n in range(h.size):
             p, q, r = _terms(h, z, n, row)
             slope[k, n] = q * h[n] - p - r / h[n]

@@ -8,14 +8,15 @@ from numba import njit
 
 from ..kernels.floor import FLOOR
 from ..kernels.roots import _quadratic_root, _shape_equation, _shape_root
+from ..kernels.rows import three
 from ..likelihoods.base import Array
-from .base import Chain, Kernels, Parameter, Scale, dominate, lost_power, rows_of
+from .base import Chain, Kernels, Parameter, Row, Scale, dominate, lost_power, rows_of
 
 # Numbers of a component: α, β, and s, which is 1 on the linear scale and 0 on the log scale.
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _terms(h: Array, z: Array, n: int, row: Array) -> tuple[float, float, float]:
+def _terms(h: Array, z: Array, n: int, row: Row) -> tuple[float, float, float]:
     """(S), (S3); a step that is left again has log Γ(1 + αh) besides."""
     alpha, beta, lost = row
     p, q = 0.0, 0.0
@@ -31,7 +32,7 @@ def _terms(h: Array, z: Array, n: int, row: Array) -> tuple[float, float, float]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _minimiser(h: Array, z: Array, n: int, p: float, q: float, r: float, row: Array) -> float:
+def _minimiser(h: Array, z: Array, n: int, p: float, q: float, r: float, row: Row) -> float:
     if n < h.size - 1:
         return _shape_root(p, q, r, row[0], h[n])
     return _quadratic_root(p, q, r, h[n])
@@ -54,7 +55,7 @@ def _sweep(
     H: Array, Z: Array, P: Array, Q: Array, R: Array, rows: Array, held: int, rounds: int
 ) -> None:
     for k in range(H.shape[0]):
-        h, z, row = H[k], Z[k], rows[k]
+        h, z, row = H[k], Z[k], three(rows[k])
         for turn in range(2 * rounds):  # neighbours are coupled: every other step takes its turn
             for n in range(held + turn % 2, h.size, 2):
                 p, q, r = _terms(h, z, n, row)
@@ -65,11 +66,11 @@ def _sweep(
 @njit(cache=True, nogil=True, error_model="numpy")
 def _expand(H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off: Array) -> float:
     for k in range(H.shape[0]):
-        h, z, row = H[k], Z[k], rows[k]
+        h, z, row = H[k], Z[k], three(rows[k])
         for n in range(h.size):
             p, q, r = _terms(h, z, n, row)
             if n < h.size - 1:
-                slope[k, n], diagonal[k, n] = _shape_equation(h[n], p, q, r, row[0])
+                slope[k, n], diagonal[k, n], _ = _shape_equation(h[n], p, q, r, row[0])
                 off[k, n] = -row[0] * h[n]
             else:
                 slope[k, n], diagonal[k, n] = q * h[n] - p, q * h[n]

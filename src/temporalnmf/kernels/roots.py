@@ -2,7 +2,7 @@
 
 Each solves f′(x) = 0 for a function with exactly one stationary point on its interval, so a
 bracket always exists. The unknown is positive (h itself, the distance to an end of the interval,
-or the odds of where in the interval it lies) and the search runs in its logarithm: Newton's step
+or the odds of where in the interval it lies) and the search runs in its logarithm: Halley's step
 where it stays inside the bracket and shrinks, a bisection elsewhere.
 
 `_name` is the compiled scalar formula for other compiled code, `name` the ufunc.
@@ -17,9 +17,9 @@ from .elementwise import elementwise
 from .special import _polygamma
 
 # The equations are sums of positive terms that change by a factor when the unknown does, so near
-# the root they are smooth on the scale of one in its logarithm: after a Newton step of this size
-# the error is about its square, and a step so small cannot occur far from the root.
-_LAST_STEP = 1e-7
+# the root they are smooth on the scale of one in its logarithm: after one of Halley's steps of this
+# size the error is about its cube, and a step so small cannot occur far from the root.
+LAST_STEP = 1e-5
 _MAX_STEPS = 300
 _SMALLEST, _LARGEST = 1e-304, 1e304
 _ROUNDING = 2.3e-16
@@ -27,15 +27,15 @@ _ROUNDING = 2.3e-16
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _grown(x, step):
-    """x e^step, for small steps by a quotient that agrees to second order: all Newton needs."""
+    """x e^step, for small steps with an error of step³/6: no worse than Halley's."""
     if abs(step) <= 1.0:
-        return x * ((2.0 + step) / (2.0 - step))
+        return x + x * step * (1.0 + 0.5 * step)
     return x * math.exp(step)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _advance(x, value, slope, low, high, previous):
-    """From x towards the root of an equation with this value, and slope in log x.
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def _advance(x, value, slope, bend, low, high, previous, last_step):
+    """From x towards the root of an equation, given its value, slope and bend in log x.
 
     Returns the new x, the bracket, the step in log x, and whether it was the last one needed.
     """
@@ -43,17 +43,23 @@ def _advance(x, value, slope, low, high, previous):
         high = x
     else:
         low = x
-    newton = -value / slope if slope > 0.0 else math.copysign(1e3, -value)
-    if abs(newton) <= _LAST_STEP or value == 0.0:
-        return x + x * newton * (1.0 + 0.5 * newton), low, high, newton, True
+    if value == 0.0:
+        halley = 0.0
+    elif slope > 0.0:
+        square = slope * slope
+        halley = -value * slope / max(square - 0.5 * value * bend, 0.5 * square)
+    else:
+        halley = math.copysign(1e3, -value)
+    if abs(halley) <= last_step:
+        return _grown(x, halley), low, high, halley, True
     if low > 0.0 and high < np.inf:
-        moved = _grown(x, newton)
-        if low < moved < high and abs(newton) <= 0.5 * abs(previous):
-            return moved, low, high, newton, False
+        moved = _grown(x, halley)
+        if low < moved < high and abs(halley) <= 0.5 * abs(previous):
+            return moved, low, high, halley, False
         moved = math.sqrt(low) * math.sqrt(high)
         return moved, low, high, math.log(moved / x), high - low <= 4.0 * _ROUNDING * low
-    # One end of the bracket is still open: go Newton's way, at most four times the last step.
-    step = min(max(newton, -4.0 * abs(previous)), 4.0 * abs(previous))
+    # One end of the bracket is still open: go Halley's way, at most four times the last step.
+    step = min(max(halley, -4.0 * abs(previous)), 4.0 * abs(previous))
     moved = min(max(_grown(x, step), _SMALLEST), _LARGEST)
     return moved, low, high, step, moved == x
 
@@ -76,12 +82,16 @@ def quadratic_root(p, q, r, current):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _shape_equation(h, p, q, r, alpha):
-    """h f′(h) of (S) and its derivative in log h."""
+    """h f′(h) of (S) and its first two derivatives in log h."""
     x = alpha * h
-    first, second = _polygamma(1.0 + x)
-    linear = h * (q + alpha * first)
-    inverse = r / h
-    return linear - p - inverse, linear + x * x * second + inverse
+    first, second, third = _polygamma(1.0 + x)
+    linear, inverse = h * (q + alpha * first), r / h
+    curved = x * x * second
+    return (
+        linear - p - inverse,
+        linear + curved + inverse,
+        linear + 3.0 * curved + x * x * x * third - inverse,
+    )
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -92,11 +102,25 @@ def _shape_root(p, q, r, alpha, current):
     """
     h, low, high, step = current, 0.0, np.inf, 0.5
     for _ in range(_MAX_STEPS):
-        value, slope = _shape_equation(h, p, q, r, alpha)
-        h, low, high, step, last = _advance(h, value, slope, low, high, step)
+        value, slope, bend = _shape_equation(h, p, q, r, alpha)
+        h, low, high, step, last = _advance(h, value, slope, bend, low, high, step, LAST_STEP)
         if last:
             break
     return h
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _in_log_odds(first, second, third, share, rest):
+    """F f′, F² f″, F³ f‴ to f′F and its first two derivatives in v = log odds.
+
+    F = dh/dv is the width times share · rest, and share is expit(v).
+    """
+    tilt = rest - share
+    return (
+        first,
+        second + first * tilt,
+        third + 3.0 * second * tilt + first * (tilt * tilt - 2.0 * share * rest),
+    )
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -111,17 +135,15 @@ def _place(odds, width):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _barrier_equation(odds, p, q, r, lower, width, g_lower, g_upper):
-    """f′(h) · dh/dv and its derivative in v = log odds, or log t on a half-line."""
+    """f′(h) · dh/dv and two derivatives in v = log odds, or log t on a half-line."""
     t, share, rest = _place(odds, width)
-    factor = t * rest
     h = lower + t
-    pull = q - p / h - r / (h * h)
-    bend = p / (h * h) + 2.0 * r / (h * h * h)
-    value = g_upper * share - g_lower * rest + factor * pull
-    slope = (
-        (g_lower + g_upper) * share * rest + factor * (rest - share) * pull + factor * factor * bend
-    )
-    return value, slope
+    factor = t * rest
+    f = factor / h
+    first = g_upper * share - g_lower * rest + factor * (q - p / h - r / (h * h))
+    second = g_upper * share**2 + g_lower * rest**2 + f * f * (p + 2.0 * r / h)
+    third = 2.0 * (g_upper * share**3 - g_lower * rest**3) - f * f * f * (2.0 * p + 6.0 * r / h)
+    return _in_log_odds(first, second, third, share, rest)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -137,8 +159,8 @@ def _barrier_root(p, q, r, lower, width, g_lower, g_upper, current):
     if 0.0 < t < width:
         odds = t / (width - t) if width < np.inf else t
     for _ in range(_MAX_STEPS):
-        value, slope = _barrier_equation(odds, p, q, r, lower, width, g_lower, g_upper)
-        odds, low, high, step, last = _advance(odds, value, slope, low, high, step)
+        value, slope, bend = _barrier_equation(odds, p, q, r, lower, width, g_lower, g_upper)
+        odds, low, high, step, last = _advance(odds, value, slope, bend, low, high, step, LAST_STEP)
         if last:
             break
     # Rounding can put a root that is close to an end on it, where the density is zero. The upper
@@ -167,19 +189,25 @@ def _retained_guess(rate, gap, kappa, lam):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _retained_odds(rate, gap, kappa, lam, odds):
+def _retained_equation(odds, rate, gap, kappa, lam):
+    """(B4) times da/dv and two derivatives in v = log odds."""
+    rest = 1.0 / (1.0 + odds)
+    share = odds * rest
+    factor = share * rest
+    far = share / (1.0 + gap * (1.0 + odds))  # factor / (rest + gap)
+    first = lam * (share + far) - kappa * rest - factor * rate
+    second = lam * (share**2 + far**2) + kappa * rest**2
+    third = 2.0 * (lam * (share**3 + far**3) - kappa * rest**3)
+    return _in_log_odds(first, second, third, share, rest)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _retained_odds(rate, gap, kappa, lam, odds, last_step):
     """(B4): odds a/(w−a) of the retained part, searched from the given ones."""
     low, high, step = 0.0, np.inf, 0.5
     for _ in range(_MAX_STEPS):
-        rest = 1.0 / (1.0 + odds)
-        share = odds * rest
-        far = 1.0 / (rest + gap)
-        pull = lam * far - rate
-        value = lam * share - kappa * rest + share * rest * pull
-        slope = (
-            share * rest * (kappa + lam + (rest - share) * pull + lam * share * rest * far * far)
-        )
-        odds, low, high, step, last = _advance(odds, value, slope, low, high, step)
+        value, slope, bend = _retained_equation(odds, rate, gap, kappa, lam)
+        odds, low, high, step, last = _advance(odds, value, slope, bend, low, high, step, last_step)
         if last:
             break
     return odds

@@ -17,37 +17,41 @@ from .elementwise import elementwise
 
 # ψ(y)  ~ log y − 1/(2y) − Σ_k B_2k / (2k y^2k)
 # ψ′(y) ~ 1/y + 1/(2y²) + Σ_k B_2k / y^(2k+1)
+# ψ″(y) ~ −1/y² − 1/y³ − Σ_k (2k+1) B_2k / y^(2k+2)
 #
-# At y ≥ 10 the terms from k = 9 on are below rounding, at y ≥ 100 those from k = 4 on. Smaller
+# At y ≥ 10 the terms from k = 9 on are below rounding, at y ≥ 30 those from k = 5 on. Smaller
 # arguments get there by ψ(x) = ψ(x+1) − 1/x; the reciprocals are added from the smallest to the
 # largest.
 
 _SHIFT = 10.0
-_FAR = 100.0
 _TRIGAMMA = np.array([1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510])
 _DIGAMMA = _TRIGAMMA / (2.0 * np.arange(1.0, 9.0))
+_TETRAGAMMA = _TRIGAMMA * (2.0 * np.arange(1.0, 9.0) + 1.0)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _polygamma(x: float) -> tuple[float, float]:
-    """ψ(x) and ψ′(x), which share most of the work."""
+def _polygamma(x: float) -> tuple[float, float, float]:
+    """ψ(x), ψ′(x) and ψ″(x), which share most of the work."""
     if x < 0.0:
-        return math.nan, math.nan
+        return math.nan, math.nan, math.nan
     steps = math.ceil(max(0.0, _SHIFT - x))
     y = x + steps
     inv = 1.0 / y
     inv2 = inv * inv
-    first, second = 0.0, 0.0
-    for k in range(_TRIGAMMA.size if y < _FAR else 3, 0, -1):
+    first, second, third = 0.0, 0.0, 0.0
+    for k in range(8 if y < 30.0 else 4, 0, -1):
         first = (first + _DIGAMMA[k - 1]) * inv2
         second = (second + _TRIGAMMA[k - 1]) * inv2
+        third = (third + _TETRAGAMMA[k - 1]) * inv2
     second = inv + (0.5 * inv + second) * inv
+    third = -(1.0 + inv + third) * inv2
     shifted = 0.0
     for j in range(steps - 1, -1, -1):
         part = 1.0 / (x + j)
         shifted += part
         second += part * part
-    return math.log(y) - (0.5 * inv + first + shifted), second
+        third -= 2.0 * part * part * part
+    return math.log(y) - (0.5 * inv + first + shifted), second, third
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -86,13 +90,11 @@ def trigamma(x):
 #
 # E_k is p^(k−1) times a polynomial in p², so D_k(p)/μ^k and p E_k(p)/μ^k are polynomials in p²
 # divided by r^k: not μ but r has to be large, and at large x any order will do. Term k is at most
-# of the size (k−1)!/(2r)^k: with r ≥ 40, the terms from k = 13 on are below rounding, with r ≥ 400
-# those from k = 6 on.
+# of the size (k−1)!/(2r)^k: with r ≥ 40, the terms from k = 13 on are below rounding, with r ≥ 100
+# those from k = 9 on, with r ≥ 400 those from k = 6 on.
 
 _R_MIN = 40.0
 _TERMS = 12
-_R_FAR = 400.0
-_TERMS_FAR = 5
 
 
 def _debye_tables(terms: int) -> tuple[np.ndarray, np.ndarray]:
@@ -119,7 +121,8 @@ def _debye_sum(table: np.ndarray, mu: float, r: float) -> float:
     inv = 1.0 / r
     t = (mu * inv) ** 2
     total = 0.0
-    for k in range(_TERMS if r < _R_FAR else _TERMS_FAR, 0, -1):
+    terms = _TERMS if r < 100.0 else 8 if r < 400.0 else 5
+    for k in range(terms, 0, -1):
         row = 0.0
         for i in range(k, -1, -1):
             row = row * t + table[k - 1, i]
