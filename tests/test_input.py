@@ -451,7 +451,7 @@ def test_dense_containers_give_the_same_bits(convert):
     same_fit(convert(COUNTS), COUNTS)
 
 
-@pytest.mark.parametrize("convert", [np.asarray, frame, lambda X: pl.DataFrame(X, schema=NAMES)])
+@pytest.mark.parametrize("convert", [np.asarray, frame])
 def test_single_precision_is_kept_and_agrees(convert):
     fitted, plain = model().fit(convert(COUNTS.astype(np.float32))), model().fit(COUNTS)
     assert fitted.activations_.dtype == np.float64
