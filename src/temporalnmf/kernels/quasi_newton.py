@@ -167,6 +167,17 @@ def move(x, step, way, n_weights, shrink, n_roots, lowest, longest, out):
 
 
 @compiled
+def slopes(slope, slope_then, x, x_then):
+    """Slopes along the way from one point to another, at its start and at its end."""
+    start, end = 0.0, 0.0
+    for i in range(x.size):
+        step = x_then[i] - x[i]
+        start += slope[i] * step
+        end += slope_then[i] * step
+    return start, end
+
+
+@compiled
 def differences(x, before, slope, slope_before, s, t):
     """s = x − before and t = the change of slope; returns s·t, s·s and t·t."""
     st, ss, tt = 0.0, 0.0, 0.0

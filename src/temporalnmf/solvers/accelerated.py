@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..kernels.floor import FLOOR
-from ..kernels.quasi_newton import differences, direction, dot, move, weight_slopes, weights
+from ..kernels.quasi_newton import differences, direction, move, slopes, weight_slopes, weights
 from ..likelihoods.base import Array
 from ..objective import Problem
 from .mm import FitResult, iterate
@@ -32,11 +32,11 @@ _SETBACK = 10
 _PASSED = 0.9
 _SHORTEST = 1e-6
 # Largest change of a log activation in one iteration.
-_LONGEST = 5.0
+_LONGEST = 1.0
 # Least share of the root of a smoothed weight that is left after one iteration.
 _SHRINK = 0.2
 # Keeps the metric of log h away from zero where neither data nor chain hold it.
-_LEAST_CURVATURE = 1e-3
+_LEAST_CURVATURE = 1.0
 
 
 class Accelerated:
@@ -151,7 +151,8 @@ class _Path:
         length = 1.0
         while True:
             there = self._look(self._moved(here.x, length))
-            end = dot(there.slope, self.way)
+            # The way that was really gone may have been cut short in places.
+            slope, end = slopes(here.slope, there.slope, here.x, there.x)
             if end <= -_PASSED * slope:
                 break
             # The secant's guess of where the slope is zero.
@@ -217,12 +218,13 @@ class _Path:
         _, chain_slope, chain_diagonal, chain_off = problem.chain.expansion(H, problem.scale)
         in_log = H * (B - A) + chain_slope
         # Curvature in log h of −p log h + q h + r/h.
-        diagonal = bound.q * H + bound.r / H + chain_diagonal + _LEAST_CURVATURE
+        diagonal = bound.q * H + bound.r / H + chain_diagonal
         off = chain_off
         if self.roots:
             root = x[self.n_weights :].reshape(H.shape)
-            in_log, diagonal = 2.0 * in_log / root, 4.0 * diagonal / H
+            in_log, diagonal = 2.0 * in_log * root / H, 4.0 * diagonal / H
         else:
+            diagonal += _LEAST_CURVATURE
             # What stands at the floor and wants to go lower is out of the game.
             stuck = (H <= 2.0 * FLOOR) & (in_log > 0.0)
             stuck[:, : self.held.shape[1]] = True
