@@ -2,9 +2,8 @@
 
     python benchmarks/sweeps.py
 
-State of the Union, K = 6 and N = 231 (a random model where it has another length), and a corner
-of it, K = 3 and N = 29, where what counts is the overhead of the call. One thread; the lowest
-decile of the repetitions.
+State of the Union, K = 6 and N = 231, and its beginning, K = 3 and N = 29, where what counts is the
+overhead of the call. One thread; the lowest decile of the repetitions.
 """
 
 from __future__ import annotations

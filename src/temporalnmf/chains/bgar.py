@@ -31,10 +31,10 @@ from .base import (
 # two, a transition is held by its odds a/(w−a): a and its distances to both ends follow without
 # cancellation.
 
-# Steps on the profile (B5) that one activation may try in a round, and the step in log h below
-# which the next one can wait for the next round.
+# Steps on the profile (B5) that one activation may try in a round, and the change of its logarithms
+# below which the next one can wait for the next round: the steps converge from there.
 _TRIALS = 30
-_SMALL = 0.1
+_SMALL = 0.3
 # Where h is only tried, odds need not be better than the cube of this: T is flat in a.
 _TRIAL_STEP = 1e-3
 # Odds up to here follow from b to nine digits.
@@ -193,8 +193,8 @@ def _moved_odds(h: float, moved: float, other: float, odds: float, share: float,
 def _change(
     before: float, after: float, odds: float, before_then: float, after_then: float,
     odds_then: float, row: Row,
-) -> float:  # fmt: skip
-    """What T(h_{n−1}, h_n) + βh_n gains by a move."""
+) -> tuple[float, float]:  # fmt: skip
+    """What T(h_{n−1}, h_n) + βh_n gains by a move; the change of log (h_{n−1}−a)(h_n−a)."""
     a, to_before, to_after = _parts(before, after, odds)
     a_then, to_before_then, to_after_then = _parts(before_then, after_then, odds_then)
     lost = math.log(to_before * to_after / (to_before_then * to_after_then))
@@ -206,22 +206,27 @@ def _change(
     fresh = beyond + (min(to_before_then, to_after_then) - min(to_before, to_after))
     if odds < 1.0:
         fresh = gain_after - (a_then - a)
-    return row[1] * math.log(a / a_then) + row[2] * lost + row[0] * fresh
+    return row[1] * math.log(a / a_then) + row[2] * lost + row[0] * fresh, lost
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def _attempt(
     h: Array, odds: Array, n: int, moved: float, step: float, share_before: float,
     share_after: float, p: float, q: float, r: float, row: Row,
-) -> bool:  # fmt: skip
-    """Move h_n by a step in log h, and the a on both of its sides, if the objective falls."""
+) -> float:  # fmt: skip
+    """Move h_n by a step in log h, and the a on both of its sides, if the objective falls.
+
+    Returns the largest change of a logarithm in (B5), or infinity if nothing was moved.
+    """
     here = h[n]
     odds_before, odds_after, power = 0.0, 0.0, p
+    lost_before, lost_after = 0.0, 0.0
     gain = q * (moved - here) + r * (1.0 / moved - 1.0 / here)
     if n > 0:
         before = h[n - 1]
         odds_before = _moved_odds(here, moved, before, odds[n - 1], share_before, row)
-        gain += _change(before, here, odds[n - 1], before, moved, odds_before, row)
+        more, lost_before = _change(before, here, odds[n - 1], before, moved, odds_before, row)
+        gain += more
     else:
         power += row[3]
         gain += row[0] * (moved - here)
@@ -229,16 +234,17 @@ def _attempt(
         power -= row[4]
         after = h[n + 1]
         odds_after = _moved_odds(here, moved, after, odds[n], share_after, row)
-        gain += _change(here, after, odds[n], moved, after, odds_after, row)
+        more, lost_after = _change(here, after, odds[n], moved, after, odds_after, row)
+        gain += more
     gain -= power * step
     if not gain <= _NOISE * (p + q * here + r / here + row[3]):
-        return False
+        return np.inf
     h[n] = moved
     if n > 0:
         odds[n - 1] = odds_before
     if n < h.size - 1:
         odds[n] = odds_after
-    return True
+    return max(abs(step), abs(lost_before), abs(lost_after))
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
@@ -262,12 +268,12 @@ def _update(
         if not low < moved < high:
             moved = math.sqrt(here) * math.sqrt(high if step > 0.0 else low)
             step = math.log(moved / here)
-        if _attempt(h, odds, n, moved, step, share_before, share_after, p, q, r, row):
-            if abs(step) <= _SMALL:
-                return
-        elif step > 0.0:
+        change = _attempt(h, odds, n, moved, step, share_before, share_after, p, q, r, row)
+        if change <= _SMALL:
+            return
+        if change == np.inf and step > 0.0:
             high = moved
-        else:
+        elif change == np.inf:
             low = moved
     # Rounding hides the way down: at least (B1)–(B3).
     if n > 0:
