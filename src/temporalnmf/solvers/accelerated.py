@@ -143,26 +143,20 @@ class _Path:
             here.slope, self.S, self.T, self.products, order,
             here.curvature, here.diagonal, here.off, self.way,
         )  # fmt: skip
-        if not slope < 0.0:
-            if not self.newest:
-                return False
-            self.newest = []
-            return self._step()
         length = 1.0
-        while True:
+        while slope < 0.0 and length > _SHORTEST:
             there = self._look(self._moved(here.x, length))
             # The way that was really gone may have been cut short in places.
             slope, end = slopes(here.slope, there.slope, here.x, there.x)
             if end <= -_PASSED * slope:
-                break
+                self._remember(there)
+                self.here = there
+                return True
             # The secant's guess of where the slope is zero.
             length *= min(max(slope / (slope - end), 0.1), 0.5) if np.isfinite(end) else 0.1
-            if length < _SHORTEST:
-                self.newest = []
-                return False
-        self._remember(there)
-        self.here = there
-        return True
+        # What was remembered may be what misleads.
+        had_memory, self.newest = bool(self.newest), []
+        return had_memory and self._step()
 
     def _remember(self, there: _Point) -> None:
         size = len(self.S)
