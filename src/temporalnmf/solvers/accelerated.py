@@ -148,6 +148,8 @@ class _Path:
             there = self._look(self._moved(here.x, length))
             # The way that was really gone may have been cut short in places.
             slope, end = slopes(here.slope, there.slope, here.x, there.x)
+            if not slope < 0.0:
+                break
             if end <= -_PASSED * slope:
                 self._remember(there)
                 self.here = there
