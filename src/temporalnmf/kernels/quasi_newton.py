@@ -122,7 +122,8 @@ def direction(slope, S, T, products, order, curvature, diagonal, off, out):
     their products, `order` their row numbers from new to old.
     """
     shares = np.empty(order.size)
-    out[:] = slope
+    for i in range(out.size):
+        out[i] = slope[i]
     scale = 1.0
     if order.size > 0:
         product = dot(out, S[order[0]])
@@ -130,7 +131,9 @@ def direction(slope, S, T, products, order, curvature, diagonal, off, out):
             shares[i] = product / products[order[i]]
             following = S[order[min(i + 1, order.size - 1)]]
             product = _subtract_and_dot(out, shares[i], T[order[i]], following)
-        change = T[order[0]].astype(np.float64)
+        change = np.empty(out.size)
+        for i in range(out.size):
+            change[i] = T[order[0], i]
         _divide(change, curvature, diagonal, off)
         scale = products[order[0]] / max(dot(change, T[order[0]]), 1e-300)
         scale = min(max(scale, 0.05), 20.0)
