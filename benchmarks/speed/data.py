@@ -88,4 +88,6 @@ def scattered(n_steps: int, n_features: int, nnz: int, n_components: int = 5) ->
     indptr = np.arange(n_steps + 1, dtype=np.int32) * np.int32(per_step)
     X = sparse.csr_array((values, indices, indptr), shape=(n_steps, n_features))
     X.has_canonical_format = True
-    return Dataset(f"sparse {n_features} × {n_steps}, {nnz:.0e} non-zeros", X, n_components)
+    return Dataset(
+        f"sparse {n_features} × {n_steps}, {nnz / 1e6:g} million non-zeros", X, n_components
+    )

@@ -14,9 +14,9 @@ from speed.timing import Model, Options, alternate
 def sizes(options: Options) -> Iterator[tuple[str, int, Dataset]]:
     """What grows, how large it is, and the data; made one at a time, since they are large."""
     short = options.quick
-    for nnz in (10**5, 10**6) if short else (10**5, 10**6, 10**7, 3 * 10**7, 10**8):
+    for nnz in (10**5, 5 * 10**5, 10**6) if short else (10**5, 10**6, 10**7, 3 * 10**7, 10**8):
         yield "nnz", nnz, scattered(1000, 10**5, nnz)
-    for n in (30, 1000) if short else (30, 100, 300, 1000, 3000, 10**4, 3 * 10**4, 10**5):
+    for n in (30, 300, 1000) if short else (30, 100, 300, 1000, 3000, 10**4, 3 * 10**4, 10**5):
         yield "N", n, dense(n, 100)
     for k in (2, 4, 8) if short else (2, 4, 8, 16, 32, 64):
         yield "K", k, dense(500, 2000, k)
