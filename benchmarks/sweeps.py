@@ -26,14 +26,10 @@ FEATURES = 400
 ITERATIONS = 60
 
 
-def converged(
-    X: np.ndarray, name: str, n_components: int
-) -> tuple[Problem, np.ndarray, np.ndarray]:
+def converged(X: np.ndarray, name: str, n_components: int) -> tuple[Problem, np.ndarray, np.ndarray]:
     """Problem, W and H after some iterations from a random start."""
     observations = observe(X, np.ones((len(X), 1)), np.ones(len(X)), Poisson())
-    chain = registry.create(registry.CHAINS, name, "chain").resolve(
-        observations.level, n_components
-    )
+    chain = registry.create(registry.CHAINS, name, "chain").resolve(observations.level, n_components)
     problem = Problem(observations, chain, "log", 0.1)
     rng = np.random.default_rng(0)
     W = rng.gamma(2.0, 0.5, size=(X.shape[1], n_components))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from speed import torch
 from speed.data import COMPONENTS, Dataset, load
-from speed.timing import CHAINS, WARM_UP, Model, Options, ScikitLearn, alternate, seconds_of
+from speed.timing import CHAINS, WARM_UP, Model, Options, ScikitLearn, alternate, child, seconds_of
 
 # An iteration of plain NumPy may take a tenth of a second: few are enough.
 NUMPY_ITERATIONS = 3
@@ -53,6 +55,13 @@ def run(options: Options) -> list[dict[str, Any]]:
                 }
                 for (who, chain), seconds in measured.items()
             ]  # fmt: skip
+        records.append(
+            {
+                **_about(dataset),
+                "who": "scikit-learn in a new process",
+                **_untouched(dataset, options),
+            }
+        )
         records += [
             {**_about(dataset), "who": "numpy", "chain": chain, "descends": before.descends}
             for chain, before in befores.items()
@@ -63,6 +72,21 @@ def run(options: Options) -> list[dict[str, Any]]:
 
 def _about(dataset: Dataset) -> dict[str, Any]:
     return {"dataset": dataset.name, "K": dataset.n_components}
+
+
+def _untouched(dataset: Dataset, options: Options) -> dict[str, Any]:
+    """scikit-learn on one thread in a process where nothing else was done."""
+    argument = {"name": dataset.name, "K": dataset.n_components, "quick": options.quick}
+    return child("speed.iteration", argument)
+
+
+def _measure_untouched(name: str, K: int, quick: bool) -> dict[str, Any]:
+    model = Model(load(name, K), "none", "linear")
+    theirs = ScikitLearn(model.dataset, model.W, model.H, settled=False)
+    options = Options(quick=quick)
+    with threadpool_limits(1):
+        measured = alternate({"seconds": theirs.iteration(options)}, 1 if quick else 3)
+    return {"chain": "none", "threads": 1, **measured}
 
 
 class _Before:
@@ -85,3 +109,7 @@ class _Before:
                 state = numpy_mm.iterate(self.problem, self.V, *state)
 
         return seconds_of(few) / NUMPY_ITERATIONS
+
+
+if __name__ == "__main__":
+    print(json.dumps(_measure_untouched(**json.loads(sys.argv[1]))))
