@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: run test test-long calibrate evidence lint types lock clean
+.PHONY: run test test-long calibrate evidence bench lint types lock clean
 
 run: $(INSTALLED)
 	$(BIN)/temporalnmf demo --out results/demo
@@ -21,6 +21,11 @@ calibrate: $(INSTALLED)
 # Held-out error behind the default hyper-parameters (docs/defaults.md).
 evidence: $(INSTALLED)
 	$(BIN)/python benchmarks/defaults.py --out docs/defaults.csv
+
+# Speed and memory (docs/benchmarks); wants TEMPORALNMF_DATA and half an hour of a quiet machine, and
+# TEMPORALNMF_TORCH_PYTHON, an interpreter that has torchnmf, if that is to be measured too.
+bench: $(INSTALLED)
+	$(BIN)/python benchmarks/bench.py
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
