@@ -78,8 +78,8 @@ def dense_pass(K: int, power: int, entries: bool, wants: str) -> Callable[..., N
     -------
     callable
         With arguments (flags, thread, first, last) for `Workers.run`, then (V, M, W, H, steps,
-        bounds, WA, WB, HA, HB, values). Shard s covers features bounds[s] to bounds[s+1]. It adds
-        to WA and WB (F, K), to HA[s] and HB[s] (K, N) and to values[s], for first ≤ s < last.
+        bounds, WA, WB, HA, HB, values). Shard s covers features bounds[s] to bounds[s+1]. It sets
+        its rows of WA and WB (F, K), HA[s] and HB[s] (K, N) and values[s], for first ≤ s < last.
     """
     if K > UNROLLED:
         return partial(blocks_pass, power, entries, "w" in wants, "h" in wants, "v" in wants)
@@ -104,6 +104,8 @@ def _source(name: str, K: int, power: int, entries: bool, wants: str) -> list[st
         " nothing = np.zeros((1, BLOCK), dtype=V.dtype).T",
         " for shard in range(first, last):",
         "  value = 0.0",
+        *(["  HA[shard] = 0.0"] if in_h else []),
+        *(["  HB[shard] = 0.0"] if in_h and sums_b else []),
         "  parts = (bounds[shard + 1] - bounds[shard] + BLOCK - 1) // BLOCK",
         "  for part in range(parts):",
         "   start = bounds[shard] + part * (bounds[shard + 1] - bounds[shard]) // parts",
@@ -111,6 +113,8 @@ def _source(name: str, K: int, power: int, entries: bool, wants: str) -> list[st
         *(f"   w{k} = W[start:stop, {k}]" for k in ks),
         *(f"   wa{k} = WA[start:stop, {k}]" for k in ks if in_w),
         *(f"   wb{k} = WB[start:stop, {k}]" for k in ks if in_w and sums_b),
+        *(f"   wa{k}[:] = 0.0" for k in ks if in_w),
+        *(f"   wb{k}[:] = 0.0" for k in ks if in_w and sums_b),
         f"   for group in range(0, steps.size, {len(js)}):",
     ]
     for j in js:
@@ -257,9 +261,17 @@ def blocks_pass(
     sums_b = power == 0 or entries
     buffers = np.empty((4, BLOCK))
     for shard in range(first, last):
+        if in_h:
+            HA[shard] = 0.0
+        if in_h and sums_b:
+            HB[shard] = 0.0
         for start in range(bounds[shard], bounds[shard + 1], BLOCK):
             stop = min(start + BLOCK, bounds[shard + 1])
             size = stop - start
+            if in_w:
+                WA[start:stop] = 0.0
+            if in_w and sums_b:
+                WB[start:stop] = 0.0
             lam, a, b, weights = (
                 buffers[0, :size], buffers[1, :size], buffers[2, :size], buffers[3, :size],
             )  # fmt: skip

@@ -14,18 +14,36 @@ _LAST_STEP = 1e-9
 
 
 @compiled
-def proportional(p, smoothing, W):
-    """(W1), (W3): w = p / Σp, with p the given one plus the smoothing where w > 0.
-
-    p and W are (F, K); the result overwrites W. Loops follow the memory: C order is features
-    first, Fortran order components first.
-    """
+def column_sums(W):
+    """Σ_f w per component."""
     F, K = W.shape
     totals = np.zeros(K)
     if W.strides[0] > W.strides[1]:
         for f in range(F):
             for k in range(K):
-                W[f, k] = p[f, k] + smoothing if W[f, k] > 0.0 else 0.0
+                totals[k] += W[f, k]
+    else:
+        for k in range(K):
+            column, total = W[:, k], 0.0
+            for f in range(F):
+                total += column[f]
+            totals[k] = total
+    return totals
+
+
+@compiled
+def proportional(A, smoothing, W):
+    """(W1), (W3): w = p / Σp, with p = w A plus the smoothing where w > 0.
+
+    A and W are (F, K); the result overwrites W. Loops follow the memory: C order is features
+    first, Fortran order components first.
+    """
+    F, K = W.shape
+    if W.strides[0] > W.strides[1]:
+        totals = np.zeros(K)
+        for f in range(F):
+            for k in range(K):
+                W[f, k] = W[f, k] * A[f, k] + (smoothing if W[f, k] > 0.0 else 0.0)
                 totals[k] += W[f, k]
         for k in range(K):
             totals[k] = totals[k] if totals[k] > 0.0 else 1.0
@@ -35,10 +53,10 @@ def proportional(p, smoothing, W):
                 W[f, k] = w if w > FLOOR or W[f, k] == 0.0 else FLOOR
     else:
         for k in range(K):
-            w, add = W[:, k], p[:, k]
+            w, a = W[:, k], A[:, k]
             total = 0.0
             for f in range(F):
-                w[f] = add[f] + smoothing if w[f] > 0.0 else 0.0
+                w[f] = w[f] * a[f] + (smoothing if w[f] > 0.0 else 0.0)
                 total += w[f]
             total = total if total > 0.0 else 1.0
             for f in range(F):

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ..kernels.dense import dense_pass
+from ..kernels.simplex import column_sums
 from ..likelihoods.base import Array, Likelihood
 from .base import Observations, Sums, cut
 
@@ -65,16 +66,12 @@ class DenseObservations(Observations):
         WB, HB = WA, HA
         if not shared:
             WB, HB = self._keep("WB", (K, F)).T, self._keep("HB", (n_shards, K, N))
-        for name, arrays in (("w", (WA, WB)), ("h", (HA, HB))):
-            if name in wants:
-                for array in arrays:
-                    array.fill(0.0)
         self._run(wants, W, H, self._V.dtype, WA, WB, HA, HB, np.empty(0))
         result = []
         if "w" in wants:
             result.append(Sums(WA, (H @ self._M[0])[None] if shared else WB))
         if "h" in wants:
-            B = np.multiply.outer(W.sum(axis=0), self._M[0]) if shared else HB.sum(axis=0)
+            B = np.multiply.outer(column_sums(W), self._M[0]) if shared else HB.sum(axis=0)
             result.append(Sums(HA.sum(axis=0), B))
         return tuple(result)
 

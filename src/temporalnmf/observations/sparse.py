@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from itertools import pairwise
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
+from ..kernels.simplex import column_sums
 from ..kernels.sparse import sparse_pass, sparse_value
 from ..likelihoods.base import Array, Likelihood
 from .base import Observations, Sums, cut
 
 # Non-zeros that make a shard worth handing to a thread.
 _SHARD = 2**12
+# Non-zeros that are prepared at a time, up to the end of a step.
+_CHUNK = 2**18
 
 
 class SparseObservations(Observations):
@@ -41,27 +45,29 @@ class SparseObservations(Observations):
         self.likelihood = likelihood
         self.shape = (F, N)
         base, correction = _split(weights, (N, F))
-        complete = (
-            not correction.nnz and bool(np.all(base == 1.0)) and bool(np.all(exposure == 1.0))
-        )
-        if complete:
-            totals = by_step.sum(axis=0)
-            self.saturated = likelihood.saturated(by_step.data, 1.0, 1.0)
-        else:
-            step = np.repeat(np.arange(N), np.diff(by_step.indptr))
-            weight = base[step] + np.asarray(correction[step, by_step.indices]).ravel()
-            counts = np.where(weight > 0.0, by_step.data, 0.0)
-            totals = np.bincount(by_step.indices, counts * weight, minlength=F)
-            self.saturated = likelihood.saturated(counts, weight, exposure[step])
-            values, _ = likelihood.weigh(counts, weight, exposure[step])
-            by_step = sparse.csr_array((values, by_step.indices, by_step.indptr), shape=(N, F))
+        plain = not correction.nnz and bool(np.all(base == 1.0))
+        values = by_step.data if plain else np.empty_like(by_step.data)
+        totals, self.saturated = np.zeros(F), 0.0
+        # A few steps at a time: nothing else of the size of X is made.
+        for first, last in pairwise(np.searchsorted(by_step.indptr, _chunks(by_step.nnz))):
+            part = slice(by_step.indptr[first], by_step.indptr[last])
+            step = np.repeat(np.arange(first, last), np.diff(by_step.indptr[first : last + 1]))
+            feature, weight = by_step.indices[part], base[step]
+            if correction.nnz:
+                weight = weight + np.asarray(correction[step, feature]).ravel()
+            counts = np.where(weight > 0.0, by_step.data[part], 0.0)
+            totals += np.bincount(feature, counts * weight, minlength=F)
+            self.saturated += likelihood.saturated(counts, weight, exposure[step])
+            if not plain:
+                values[part], _ = likelihood.weigh(counts, weight, exposure[step])
         exposed = base @ exposure + exposure @ correction
         # Where corrections cancel the whole base, rounding may leave a trace of it.
         self._describe(totals, np.where(exposed > 1e-12 * exposure.sum(), exposed, 0.0))
         _, self._base = likelihood.weigh(base, base, exposure)
         self._correction = sparse.csr_array(correction.multiply(exposure[:, None]))
-        self._by_step = by_step
-        self._by_feature = sparse.csr_array(by_step.tocsc().T)
+        by_step = sparse.csr_array((values, by_step.indices, by_step.indptr), shape=(N, F))
+        self._by_step = _Rows.of(by_step)
+        self._by_feature = _Rows.of(by_step.tocsc().T)
 
     def sums(self, W: Array, H: Array, wants: Literal["w", "h", "wh"]) -> tuple[Sums, ...]:
         W, HT = np.ascontiguousarray(W), np.ascontiguousarray(H.T)
@@ -76,7 +82,7 @@ class SparseObservations(Observations):
             self._run(sparse_pass(K), self._by_feature, W, HT, A)
             result.append(Sums(A, B))
         if "h" in wants:
-            B = np.multiply.outer(W.sum(axis=0), self._base)
+            B = np.multiply.outer(column_sums(W), self._base)
             if self._correction.nnz:
                 B = np.maximum(B + (self._correction @ W).T, 0.0)
             A = np.empty((N, K))
@@ -87,25 +93,41 @@ class SparseObservations(Observations):
     def value(self, W: Array, H: Array) -> float:
         W, HT = np.ascontiguousarray(W), np.ascontiguousarray(H.T)
         # Σ_f λ of a step is its row of H times the column sums of W.
-        expected = self._base @ HT @ W.sum(axis=0)
+        expected = self._base @ HT @ column_sums(W)
         if self._correction.nnz:
             expected += float(((self._correction @ W) * HT).sum())
-        values = np.zeros(len(self._bounds(self._by_feature)) - 1)
+        values = np.zeros(self._by_feature.n_shards)
         self._run(sparse_value, self._by_feature, W, HT, values)
         return float(expected + values.sum())
 
-    def _bounds(self, rows: sparse.csr_array) -> Array:
-        """Shards with about as many non-zeros each."""
-        targets = cut(int(rows.indptr[-1]), _SHARD)
-        bounds = np.searchsorted(rows.indptr, targets)
-        bounds[0], bounds[-1] = 0, rows.shape[0]
-        return bounds
-
-    def _run(self, kernel: Any, rows: sparse.csr_array, X: Array, Y: Array, out: Array) -> None:
-        bounds = self._bounds(rows)
+    def _run(self, kernel: Any, rows: _Rows, X: Array, Y: Array, out: Array) -> None:
         self.workers.run(
-            kernel, len(bounds) - 1, rows.indptr, rows.indices, rows.data, X, Y, bounds, out
+            kernel, rows.n_shards, rows.indptr, rows.indices, rows.counts, X, Y, rows.bounds, out
         )
+
+
+class _Rows(NamedTuple):
+    """Compressed rows, cut into shards with about as many non-zeros each."""
+
+    indptr: Array
+    indices: Array
+    counts: Array
+    bounds: Array
+
+    @classmethod
+    def of(cls, rows: sparse.csr_array) -> _Rows:
+        bounds = np.searchsorted(rows.indptr, cut(int(rows.nnz), _SHARD))
+        bounds[0], bounds[-1] = 0, rows.shape[0]
+        return cls(rows.indptr, rows.indices, rows.data, bounds)
+
+    @property
+    def n_shards(self) -> int:
+        return len(self.bounds) - 1
+
+
+def _chunks(nnz: int) -> Array:
+    """Ends of runs of non-zeros, the last one past them all."""
+    return np.append(np.arange(0, max(nnz, 1), _CHUNK), nnz)
 
 
 def _split(

@@ -25,11 +25,12 @@ class FitResult:
 
 def w_step(problem: Problem, W: Array, H: Array) -> Array:
     """Minimise the bound in W over the simplex, (W1)–(W3); W is overwritten."""
-    p, q, r = problem.observations.w_statistics(W, H)
-    if len(q) == len(r) == 1:
-        proportional(p, float(problem.smoothing), W)
+    observations, smoothing = problem.observations, float(problem.smoothing)
+    (sums,) = observations.sums(W, H, "w")
+    if len(sums.B) == 1:  # q is the same for all features, which only Poisson has
+        proportional(sums.A, smoothing, W)
     else:
-        simplex_minimiser(p, q, r, float(problem.smoothing), W)
+        simplex_minimiser(*observations.likelihood.majorizer(*sums, W), smoothing, W)
     return W
 
 
