@@ -568,7 +568,7 @@ def test_a_single_feature(n_components, smoothing):
     # The fits are tight to see that the one series is followed.
     params = {"chain": "none", "tol": 1e-9, "smoothing": smoothing}
     fitted = model(n_components=n_components, **params).fit(COUNTS[:, :1])
-    np.testing.assert_array_equal(fitted.components_, np.ones((n_components, 1)))
+    np.testing.assert_allclose(fitted.components_, np.ones((n_components, 1)), rtol=3e-16)
     np.testing.assert_allclose(fitted.activations_.sum(axis=1), COUNTS[:, 0])
 
 

@@ -18,7 +18,7 @@ and a few steps, and in double precision beyond.
 
 A pass cuts the features into shards, whose sums for H stay apart until the caller adds them up in
 order. Threads take ranges of shards, so the result does not depend on how many there are.
-Inside a shard, blocks of `BLOCK` features stay in the cache while the steps go by.
+Inside a shard, blocks of features stay in the cache while the steps go by.
 
 Up to `UNROLLED` components, passes are written out for their K, so that λ, the ratios and the
 sums live in registers: `_source` is the one place where this code is made. Above, `blocks_pass`
@@ -36,6 +36,9 @@ from .floor import FLOOR
 from .handoff import begin, end
 from .logarithm import log
 
+# Weights of W (numbers) that stay in the cache while the steps go by.
+CACHED = 8192
+# Features of a block where passes are not written out.
 BLOCK = 512
 UNROLLED = 8
 
@@ -54,7 +57,7 @@ def generated(name: str, lines: list[str], file: str, module: str) -> Any:
     It passes for part of the given file and module: that lets numba keep its machine code there.
     """
     namespace = {
-        "np": np, "log": log, "begin": begin, "end": end, "BLOCK": BLOCK, "FLOOR": FLOOR,
+        "np": np, "log": log, "begin": begin, "end": end, "FLOOR": FLOOR,
         "__name__": module,
     }  # fmt: skip
     exec(compile("\n".join(lines), file, "exec"), namespace)
@@ -93,7 +96,7 @@ def _source(name: str, K: int, power: int, entries: bool, wants: str) -> list[st
     Several steps (j = 0, 1, …) go together, so that each w is loaded, and each sum for W stored,
     once for all of them. Where the number of steps is no multiple, the rest are empty columns.
     """
-    ks, js = range(K), range(_together(K, wants))
+    ks, js, block = range(K), range(_together(K, wants)), CACHED // K
     sums_b = power == 0 or entries
     in_w, in_h, in_v = "w" in wants, "h" in wants, "v" in wants
     lines = [
@@ -101,12 +104,12 @@ def _source(name: str, K: int, power: int, entries: bool, wants: str) -> list[st
         "  V, M, W, H, steps, bounds, WA, WB, HA, HB, values):",
         " begin(flags, thread)",
         " floor, zero, one = W.dtype.type(FLOOR), W.dtype.type(0), W.dtype.type(1)",
-        " nothing = np.zeros((1, BLOCK), dtype=V.dtype).T",
+        f" nothing = np.zeros((1, {block}), dtype=V.dtype).T",
         " for shard in range(first, last):",
         "  value = 0.0",
         *(["  HA[shard] = 0.0"] if in_h else []),
         *(["  HB[shard] = 0.0"] if in_h and sums_b else []),
-        "  parts = (bounds[shard + 1] - bounds[shard] + BLOCK - 1) // BLOCK",
+        f"  parts = (bounds[shard + 1] - bounds[shard] + {block - 1}) // {block}",
         "  for part in range(parts):",
         "   start = bounds[shard] + part * (bounds[shard + 1] - bounds[shard]) // parts",
         "   stop = bounds[shard] + (part + 1) * (bounds[shard + 1] - bounds[shard]) // parts",

@@ -46,10 +46,10 @@ def proportional(A, smoothing, W):
                 W[f, k] = W[f, k] * A[f, k] + (smoothing if W[f, k] > 0.0 else 0.0)
                 totals[k] += W[f, k]
         for k in range(K):
-            totals[k] = totals[k] if totals[k] > 0.0 else 1.0
+            totals[k] = 1.0 / (totals[k] if totals[k] > 0.0 else 1.0)
         for f in range(F):
             for k in range(K):
-                w = W[f, k] / totals[k]
+                w = W[f, k] * totals[k]
                 W[f, k] = w if w > FLOOR or W[f, k] == 0.0 else FLOOR
     else:
         for k in range(K):
@@ -58,9 +58,9 @@ def proportional(A, smoothing, W):
             for f in range(F):
                 w[f] = w[f] * a[f] + (smoothing if w[f] > 0.0 else 0.0)
                 total += w[f]
-            total = total if total > 0.0 else 1.0
+            scale = 1.0 / (total if total > 0.0 else 1.0)
             for f in range(F):
-                x = w[f] / total
+                x = w[f] * scale
                 w[f] = x if x > FLOOR or w[f] == 0.0 else FLOOR
 
 
