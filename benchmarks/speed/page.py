@@ -99,9 +99,9 @@ Machine: {machine["cpu"]}, {machine["cores"]} cores, {machine["system"]}. Python
 
 All times are wall-clock, in float64. What is compared takes turns in one process, after a first
 round that does not count. Ratios compare best repetitions, ours and theirs alike; tables show the
-**best / median / worst** repetition. An *iteration* updates all weights and all activations once,
-and includes a tenth of a look at the objective, since a fit looks once in ten iterations.
-scikit-learn runs with `tol=0`, which spares it these looks."""
+**best / median / worst** repetition. An *iteration* updates all weights and all activations once.
+It has no look at the objective on either side (scikit-learn runs with `tol=0`); where whole fits
+are timed, ours look once in up to ten iterations."""
 
 
 def _must(results: Results) -> str:

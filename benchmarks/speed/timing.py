@@ -27,8 +27,6 @@ from temporalnmf.solvers.mm import iterate
 
 CHAINS = tuple(registry.CHAINS)
 SMOOTHING = {"log": 0.1, "linear": 0.0}  # our default, and the paper's
-# A fit looks at the objective once in ten iterations.
-LOOK = 10
 WARM_UP = 30
 
 
@@ -101,29 +99,26 @@ class Model:
         self.aux = resolved.auxiliary(self.H, scale)
 
     def advance(self, iterations: int) -> None:
-        """Some iterations of MM, with the looks at the objective that a fit takes."""
-        for i in range(1, iterations + 1):
+        """Some iterations of MM, without a look at the objective."""
+        for _ in range(iterations):
             _, self.aux = iterate(self.problem, self.W, self.H, self.aux, fixed_W=False, held=0)
-            if i % LOOK == 0:
-                self.problem.objective(self.W, self.H, self.aux)
 
     def iteration(self, options: Options, threads: int = 1) -> Callable[[], float]:
         """A run that measures the seconds of an iteration, each time from where it is now."""
         start = self.W.copy(order="K"), self.H.copy(), self.aux.copy()
-        looks = 1
+        n = 10
 
         def run() -> float:
-            nonlocal looks
+            nonlocal n
             with Workers(threads) as workers:
                 self.problem.observations.workers = workers
                 self.advance(1)  # wakes the threads
                 while True:
                     self.W[...], self.H[...], self.aux = start[0], start[1], start[2].copy()
-                    n = looks * LOOK
                     seconds = seconds_of(self.advance, n)
                     if seconds >= 0.7 * options.seconds:
                         return seconds / n
-                    looks = math.ceil(looks * options.seconds / seconds)
+                    n = math.ceil(n * options.seconds / seconds)
 
         return run
 

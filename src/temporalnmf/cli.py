@@ -39,13 +39,11 @@ def demo(
 
     console = Console()
     with console.status("loading") as status:
-        from .demo import TOLERANCE, component_summary, run_demo, write_results
+        from .demo import component_summary, run_demo, write_results
 
         results = run_demo(components, seed, lambda text: status.update(text))
     best = min(results, key=lambda result: result.held_out_error)
-    table = Table(
-        title=f"State of the Union, words by year: {components} components, tol={TOLERANCE:g}"
-    )
+    table = Table(title=f"State of the Union, words by year: {components} components")
     table.add_column("chain")
     for heading in ("objective", "iterations", "seconds", "held-out error"):
         table.add_column(heading, justify="right")

@@ -162,7 +162,7 @@ def _coupling(h: float, other: float, odds: float, row: Row) -> float:
     return -ratio * bend_near * (bend_far / (bend_far + bend_near + row[1] * (to_near / odds) ** 2))
 
 
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+@njit(cache=True, nogil=True, error_model="numpy")
 def _around(h: Array, odds: Array, n: int, row: Row) -> tuple[float, float, float, float]:
     """Slope and curvature in log h_n of the chain, all a optimal; da/dh_n on both sides."""
     power = row[3] if n == 0 else 0.0
@@ -209,7 +209,7 @@ def _change(
     return row[1] * math.log(a / a_then) + row[2] * lost + row[0] * fresh, lost
 
 
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+@njit(cache=True, nogil=True, error_model="numpy")
 def _attempt(
     h: Array, odds: Array, n: int, moved: float, step: float, share_before: float,
     share_after: float, p: float, q: float, r: float, row: Row,
@@ -247,7 +247,7 @@ def _attempt(
     return max(abs(step), abs(lost_before), abs(lost_after))
 
 
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+@njit(cache=True, nogil=True, error_model="numpy")
 def _update(
     h: Array, b: Array, odds: Array, n: int, p: float, q: float, r: float, row: Row
 ) -> None:
