@@ -19,6 +19,7 @@ from .likelihoods.base import Array
 from .metrics import kl_error
 from .registry import CHAINS
 
+
 @dataclass(frozen=True)
 class ChainResult:
     """One row of the table, and the fit behind it."""
