@@ -9,7 +9,7 @@ run: $(INSTALLED)
 	$(BIN)/temporalnmf demo --out results/demo
 
 test: lint types
-	$(BIN)/python -m pytest -q -n 2 -m "not long"
+	$(BIN)/python -m pytest -n 2 -m "not long"
 
 test-long: $(INSTALLED)
 	$(BIN)/python -m pytest -q -n 2

@@ -174,12 +174,16 @@ BAD_FITS = {
             ("tol", -1e-3), ("tol", np.nan), ("tol", None),
         ]
     },
+    **{
+        f"n_jobs={value!r}": bad("n_jobs", f"={re.escape(repr(value))}:", "-1", n_jobs=value)
+        for value in (0, 1.5, "two", True)
+    },
     "chain name": bad_choice("chain", "bgarr", "none", "rate", "bgar"),
     "chain in a list": bad_choice("chain", ["rate"], "none", "rate", "bgar"),
     "likelihood name": bad_choice("likelihood", "gaussian", "poisson", "exponential"),
     "map_scale name": bad_choice("map_scale", "cubic", "log", "linear"),
     "point name": bad_choice("point", "median", "mean", "mode"),
-    "solver name": bad_choice("solver", "sgd", "mm"),
+    "solver name": bad_choice("solver", "sgd", "accelerated", "mm"),
     "init name": bad_choice("init", "svd", "random", "nndsvda", "components, activations"),
     # Starting values.
     "init as one array": bad("init", r"array|\(2, 5\)", "components, activations", init=START[0]),

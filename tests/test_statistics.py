@@ -179,3 +179,26 @@ def _numerical_gradient(chain, H, scale):
         low2, low1, high1, high2 = values
         gradient[index] = (8.0 * (high1 - low1) - (high2 - low2)) / (12.0 * step)
     return gradient
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_dense_counts_are_not_copied_where_whole_steps_are_missing(dtype):
+    likelihood = next(x for x in likelihoods() if x.takes_zeros)
+    X = np.random.default_rng(0).poisson(3.0, (9, 7)).astype(dtype)
+    X[4] = np.nan  # never looked at
+    weights = np.ones((9, 1))
+    weights[4] = 0.0
+    observations = observe(X, weights, np.arange(1.0, 10.0), likelihood)
+    assert np.shares_memory(observations._V, X)
+    W, H = np.full((7, 2), 1 / 7), np.full((2, 9), 3.0)
+    seen = np.delete(np.arange(9), 4)
+    part = observe(X[seen], weights[seen], np.arange(1.0, 10.0)[seen], likelihood)
+    assert observations.value(W, H) == pytest.approx(part.value(W, H[:, seen]), rel=1e-12)
+    assert observations.saturated == pytest.approx(part.saturated, rel=1e-12)
+
+
+def test_sparse_counts_are_not_copied_where_nothing_is_missing():
+    likelihood = next(x for x in likelihoods() if x.takes_zeros)
+    X = sparse.csr_array(np.random.default_rng(0).poisson(0.5, (9, 7)).astype(float))
+    observations = observe(X, np.ones((9, 1)), np.ones(9), likelihood)
+    assert np.shares_memory(observations._by_step.counts, X.data)
