@@ -126,10 +126,13 @@ class _Team:
     def _help(self, thread: int) -> None:
         seen = 0
         while True:
+            # First the flag, then the look: whoever posts in between rings the bell. A bell that
+            # rang for nothing only means one more look.
+            self.asleep[thread] = True
             if self.posted == seen:
-                self.asleep[thread] = True
                 self.bells[thread].acquire()
-                self.asleep[thread] = False
+            self.asleep[thread] = False
+            if self.posted == seen:
                 continue
             seen = self.posted
             try:

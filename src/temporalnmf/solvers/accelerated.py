@@ -203,6 +203,7 @@ class _Path:
             return np.empty(0)
         return weights(self._weights_of(x), self.W)
 
+    @np.errstate(all="ignore")  # a step too far is seen by its slope
     def _look(self, x: Array) -> _Point:
         """Gradient and metric at x, from one pass over the data."""
         problem, observations = self.problem, self.problem.observations
