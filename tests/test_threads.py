@@ -13,7 +13,7 @@ from temporalnmf import TemporalNMF
 from temporalnmf.kernels.handoff import begin, end
 from temporalnmf.likelihoods import Exponential, Poisson
 from temporalnmf.observations import observe
-from temporalnmf.parallel import Workers
+from temporalnmf.parallel import Workers, _Team
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -182,3 +182,24 @@ def test_a_fork_in_the_middle_of_a_fit():
     expected = _bits(_fit(2, callback=fork_once))
     assert queue.get(timeout=120) == expected
     child.join()
+
+
+def test_a_job_posted_while_a_helper_falls_asleep_is_not_lost():
+    team = _Team(2)
+    done = threading.Event()
+
+    class Falling(list):
+        """Posts a job at the worst moment: just before the helper says that it is asleep."""
+
+        armed = True
+
+        def __setitem__(self, thread, value):
+            if value and self.armed:
+                self.armed = False
+                team._post(lambda thread: done.set())
+            super().__setitem__(thread, value)
+
+    team.asleep = Falling(team.asleep)
+    team._post(lambda thread: None)  # it wakes up, and goes to sleep again
+    assert done.wait(timeout=20)
+    team.dismiss()
