@@ -154,6 +154,8 @@ class ScikitLearn:
         started = time.perf_counter()
         activations = model.fit_transform(self.dataset.X, W=activations, H=components)
         seconds = time.perf_counter() - started
+        # The threads of its BLAS stay awake, on a core that the next one to be timed wants.
+        time.sleep(0.1)
         return seconds, model.components_.T, activations.T
 
     def iteration(self, options: Options) -> Callable[[], float]:
@@ -166,9 +168,6 @@ class ScikitLearn:
             if not extra:
                 once = max((self.fit(6)[0] - shortest) / 5, 1e-5)
                 extra = max(math.ceil(options.seconds / once), 5)
-            seconds = (self.fit(1 + extra)[0] - shortest) / extra
-            # The threads of its BLAS stay awake, on a core that the next one to be timed wants.
-            time.sleep(0.1)
-            return seconds
+            return (self.fit(1 + extra)[0] - shortest) / extra
 
         return run
