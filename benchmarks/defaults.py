@@ -48,11 +48,11 @@ def settings(level: float) -> Iterator[tuple[str, Any, float]]:
     yield "none", NoChain(), 0.1
     for a in (0.3, 1.0, 3.0, 10.0):
         yield f"gap {a:g}", GaP(a), 0.1
-    for a in (1.0, 3.0, 10.0, 30.0, 300.0):
+    for a in (1.0, 10.0, 30.0, 300.0, 1000.0, 3000.0):
         yield f"rate {a:g}", Rate(a), 0.1
-    for a in (2.0, 6.0, 20.0, 60.0, 200.0):
+    for a in (2.0, 20.0, 60.0, 200.0, 600.0, 2000.0):
         yield f"hier_rate {a:g}", HierRate(alpha_z=a, alpha_h=a), 0.1
-    for c in (1.0, 3.0, 10.0, 30.0, 100.0):
+    for c in (1.0, 10.0, 30.0, 100.0, 300.0, 1000.0):
         yield f"shape {c:g}/level", Shape(c / level), 0.1
     for c in (10.0, 50.0, 200.0, 1000.0):
         for a in (0.1, 1.0):
@@ -81,7 +81,7 @@ def held_out_error(X: np.ndarray, chain: Any, smoothing: float, seed: int) -> tu
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()
     rows = []

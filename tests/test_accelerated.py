@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cases import Case, all_cases, chains, likelihoods, random_problem
+from temporalnmf import TemporalNMF
 from temporalnmf.solvers import Accelerated, MajorizeMinimize, Monitor, accelerated
 
 CASES = [case for case in all_cases() if case.storage != "sparse mask"]
@@ -17,7 +18,7 @@ def _parts(problem, W, H):
 
 
 class Recorder:
-    """A callback: with one, every iteration is a stage that is accepted or undone."""
+    """A callback that keeps what it sees."""
 
     def __init__(self):
         self.objectives = []
@@ -31,6 +32,7 @@ class Recorder:
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_every_accepted_step_descends(case, monkeypatch):
     monkeypatch.setattr(accelerated, "_WARM_UP", 3)
+    monkeypatch.setattr(accelerated, "_STAGE", 1)  # every iteration is accepted or undone
     for seed in range(2):
         problem, W, H = random_problem(case, seed)
         recorder = Recorder()
@@ -78,7 +80,8 @@ def test_a_stage_that_fails_is_undone_and_mm_takes_over(monkeypatch):
 
     def wrong_way(self, n):
         uphill.append(n)
-        return np.roll(self.W, 1, axis=0), 3.0 * self.H
+        self.W[...], self.H[...] = np.roll(self.W, 1, axis=0), 3.0 * self.H
+        return True
 
     monkeypatch.setattr(accelerated._Path, "advance", wrong_way)
     plain = MajorizeMinimize().solve(problem, W, H, Monitor(200, 0.0))
@@ -90,7 +93,66 @@ def test_a_stage_that_fails_is_undone_and_mm_takes_over(monkeypatch):
     np.testing.assert_array_equal(fooled.H, plain.H)
 
 
-@pytest.mark.parametrize("chain", [c for c in chains("log") if c.dynamic], ids=str)
+def test_a_stage_that_does_not_move_leaves_the_rest_to_mm(monkeypatch):
+    problem, W, H = random_problem(CASES[0], seed=0)
+    monkeypatch.setattr(accelerated._Path, "_step", lambda self: False)
+    plain = MajorizeMinimize().solve(problem, W, H, Monitor(200, 0.0))
+    stuck = Accelerated().solve(problem, W, H, Monitor(200, 0.0))
+    np.testing.assert_array_equal(stuck.W, plain.W)
+    np.testing.assert_array_equal(stuck.H, plain.H)
+
+
+def test_a_step_that_only_shows_features_without_weight():
+    """Nothing holds its activations: 0/0 in the metric once stopped the whole path."""
+    rng = np.random.default_rng(0)
+    X = rng.poisson(rng.gamma(1.0, 1.0, (30, 3)) @ rng.gamma(1.0, 3.0, (3, 12))).astype(float)
+    X[:, 5] = 0.0
+    X[7] = np.nan
+    X[7, 5] = 0.0
+    params = {"chain": "none", "smoothing": 0.0, "tol": 1e-8, "random_state": 0}
+    slow = TemporalNMF(3, solver="mm", max_iter=20_000, **params).fit(X)
+    fast = TemporalNMF(3, **params).fit(X)
+    assert fast.objective_ <= slow.objective_ + 1e-6 * abs(slow.objective_)
+
+
+def test_memory_after_a_pair_was_refused():
+    """The oldest pair goes first, whatever was refused before."""
+    problem, W, H = random_problem(CASES[0], seed=0)
+    path = accelerated._Path(problem, W, H, False, 0)
+    size = len(path.S)
+    for i in range(1, 3 * size):
+        bent = -1.0 if i == size + 1 else 1.0  # a pair with negative curvature
+        there = replace(path.here, x=path.here.x + i, slope=path.here.slope + bent * i)
+        path._remember(there)
+        kept = [j for j in range(1, i + 1) if j != size + 1][-size:]
+        if i == size + 1:
+            kept = kept[1:]  # its place was that of the oldest
+        assert [path.S[row, 0] for row in path.newest] == kept[::-1]
+
+
+@pytest.mark.parametrize("chain", chains("log"), ids=str)
+def test_needs_a_third_of_the_passes_at_the_most(chain):
+    case = Case(likelihoods()[0], chain, "log", "none", "dense")
+    problem, W, H = random_problem(case, 1, n_steps=40, n_features=60, smoothing=0.3)
+    passes = []
+    sums = problem.observations.sums
+
+    def counted(*arguments):
+        passes.append(arguments[-1])
+        return sums(*arguments)
+
+    problem.observations.sums = counted
+    slow = MajorizeMinimize().solve(problem, W, H, Monitor(1000, 0.0))
+    there = len(passes)
+    target = slow.monitor.history[-1] + 1e-9 * abs(slow.monitor.history[-1])
+    passes.clear()
+    stop = Monitor(1000, 0.0, callback=lambda progress: progress.objective <= target)
+    fast = Accelerated().solve(problem, W, H, stop)
+    assert fast.monitor.history[-1] <= target
+    assert len(passes) <= there / 3
+
+
+@pytest.mark.parametrize("chain", chains("log"), ids=str)
 def test_held_steps_stay_and_components_given_are_kept(chain):
     problem, W, H = random_problem(Case(likelihoods()[0], chain, "log", "steps", "dense"), seed=5)
     result = Accelerated().solve(problem, W, H, Monitor(200, 1e-9), fixed_W=True, held=2)

@@ -12,7 +12,7 @@ def _run(monitor, values):
     for value in values:
         if not monitor.running:
             break
-        monitor.record(value, W, H)
+        monitor.record(value, W, H, monitor.interval)
     return monitor
 
 
@@ -33,9 +33,10 @@ def test_looks_once_in_ten_iterations_and_at_the_last():
     assert monitor.reason == "max_iter=25 reached, relative decrease still 3.3e-01"
 
 
-def test_looks_every_time_for_a_callback():
-    monitor = _run(Monitor(4, 0.0, callback=lambda progress: None), [5.0, 4.0, 3.0, 2.0])
-    assert monitor.iterations == [1, 2, 3, 4]
+def test_who_watches_does_not_change_when_it_looks():
+    values = [5.0, 4.0, 3.0, 2.0, 1.0]
+    for watch in ({"callback": lambda progress: None}, {"verbose": 1}, {"verbose": 7}):
+        assert _run(Monitor(25, 1e-9, **watch), values).iterations == [1, 2, 12, 22, 25]
 
 
 def test_max_iter_is_not_convergence():
@@ -49,21 +50,22 @@ def test_callback_sees_the_state_and_can_stop():
 
     def stop_at_two(progress):
         seen.append(progress)
-        return progress.iteration == 2
+        return progress.iteration == 12
 
     monitor = _run(Monitor(100, 0.0, callback=stop_at_two), [3.0, 2.0, 1.0])
-    assert monitor.reason == "stopped by the callback after 2 iterations"
+    assert monitor.reason == "stopped by the callback after 12 iterations"
     assert not monitor.converged
-    assert [p.objective for p in seen] == [3.0, 2.0]
+    assert [p.objective for p in seen] == [3.0, 2.0, 1.0]
     assert seen[0].components.shape == (2, 3)
     assert seen[0].activations.shape == (4, 2)
     with pytest.raises(ValueError, match="read-only"):
         seen[0].activations[0, 0] = 5.0
 
 
-def test_verbose_prints_every_nth_iteration_and_the_end(capsys):
-    _run(Monitor(5, 0.0, verbose=2, label="start 1/3  "), [5.0, 4.0, 3.0, 2.0, 1.0])
+def test_verbose_prints_the_first_look_from_every_nth_iteration_on_and_the_end(capsys):
+    _run(Monitor(35, 0.0, verbose=15, label="start 1/3  "), [6.0, 5.0, 4.0, 3.0, 2.0, 1.0])
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[3] for line in lines[:-1]] == ["2", "4", "5"]
+    # Looks are at 1, 2, 12, 22, 32 and 35.
+    assert [line.split()[3] for line in lines[:-1]] == ["22", "32", "35"]
     assert all(line.startswith("start 1/3") for line in lines)
-    assert "max_iter=5" in lines[-1]
+    assert "max_iter=35" in lines[-1]

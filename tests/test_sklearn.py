@@ -338,19 +338,29 @@ def test_plain_nmf_is_the_same_on_both_scales():
 def test_callback_sees_the_run_and_stops_it():
     seen = []
 
-    def stop_at_three(progress):
+    def stop_at_the_third_look(progress):
         seen.append(progress)
-        return progress.iteration == 3
+        return len(seen) == 3
 
-    fitted = model(callback=stop_at_three).fit(X)
-    assert [progress.iteration for progress in seen] == [1, 2, 3]
+    fitted = model(callback=stop_at_the_third_look).fit(X)
+    assert [progress.iteration for progress in seen] == fitted.history_iterations_.tolist()
     assert [progress.objective for progress in seen] == fitted.history_.tolist()
     assert seen[-1].components.shape == (2, 6)
     assert seen[-1].activations.shape == (24, 2)
     np.testing.assert_array_equal(seen[-1].components, fitted.components_)
-    assert fitted.n_iter_ == 3
-    assert fitted.stop_reason_ == "stopped by the callback after 3 iterations"
+    assert fitted.n_iter_ == seen[-1].iteration
+    assert fitted.stop_reason_ == f"stopped by the callback after {fitted.n_iter_} iterations"
     assert not fitted.converged_
+
+
+@pytest.mark.parametrize("solver", ["mm", "accelerated"])
+def test_watching_a_fit_does_not_change_it(solver, capsys):
+    alone = model(solver=solver, tol=1e-7).fit(HOLES)
+    for watch in ({"callback": lambda progress: None}, {"verbose": 1}, {"verbose": 7}):
+        watched = model(solver=solver, tol=1e-7, **watch).fit(HOLES)
+        np.testing.assert_array_equal(watched.components_, alone.components_)
+        np.testing.assert_array_equal(watched.history_, alone.history_)
+    assert "iteration" in capsys.readouterr().out
 
 
 def test_callback_cannot_change_the_fit():
@@ -365,8 +375,10 @@ def test_verbose_prints_progress(capsys):
     fitted = model(verbose=4).fit(X)
     *progress, last = capsys.readouterr().out.splitlines()
     printed = [int(re.match(r"iteration +(\d+)  objective \S+e", line)[1]) for line in progress]
-    multiples = range(4, fitted.n_iter_ + 1, 4)
-    assert printed == sorted({*multiples, fitted.n_iter_})
+    looks = fitted.history_iterations_
+    passed = [n for before, n in zip([0, *looks], looks, strict=False) if n // 4 > before // 4]
+    assert printed == sorted({*passed, fitted.n_iter_})
+    assert len(printed) > 2
     assert f"{fitted.history_[-1]:.8e}" in progress[-1]
     assert last == fitted.stop_reason_
 

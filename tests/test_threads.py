@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import signal
 import threading
 
 import numpy as np
@@ -75,7 +76,6 @@ def test_all_threads_take_part():
             assert sorted(seen) == [0, 1, 2]
             assert len({ident for ident, _ in seen.values()}) == 3
             assert sorted(n for _, part in seen.values() for n in part) == list(range(10))
-    assert not [t for t in threading.enumerate() if not t.is_alive()]
 
 
 def test_helpers_go_home():
@@ -166,22 +166,61 @@ def test_a_fit_after_fork():
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork.*:DeprecationWarning")
 def test_a_fork_in_the_middle_of_a_fit():
-    """The child has the parent's fit on its hands but none of its threads."""
-    context = multiprocessing.get_context("fork")
-    queue = context.Queue()
-    parent = os.getpid()
+    """The child has the parent's team on its hands but none of its threads."""
+    done = np.zeros(2)
 
-    def fork_once(progress):
-        if progress.iteration == 3 and os.getpid() == parent:
-            child.start()
+    def kernel(flags, thread, first, last):
+        begin(flags, thread)
+        done[thread] += 1
+        end(flags, thread)
 
-    def go_on():
-        queue.put(_bits(_fit(2, callback=lambda progress: None)))
+    with Workers(2) as workers:
+        workers.run(kernel, 2)
+        child = os.fork()
+        if child == 0:  # no pytest in here
+            workers.run(kernel, 2)
+            workers.__exit__(None, None, None)
+            os._exit(0 if done.tolist() == [2.0, 2.0] else 1)
+        for _ in range(2000):
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended:
+                break
+            threading.Event().wait(0.01)
+        else:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            pytest.fail("the child waits for threads that it does not have")
+        assert os.waitstatus_to_exitcode(status) == 0
+        workers.run(kernel, 2)
+    assert done.tolist() == [2.0, 2.0]
 
-    child = context.Process(target=go_on)
-    expected = _bits(_fit(2, callback=fork_once))
-    assert queue.get(timeout=120) == expected
-    child.join()
+
+def test_errors_of_both_threads_do_not_come_back():
+    def kernel(flags, thread, first, last, fail):
+        if fail:
+            raise RuntimeError(f"in thread {thread}")
+        begin(flags, thread)
+        end(flags, thread)
+
+    with Workers(2) as workers:
+        for _ in range(3):
+            with pytest.raises(RuntimeError, match="in thread"):
+                workers.run(kernel, 2, True)
+            workers.run(kernel, 2, False)
+            assert workers._team.flags[0] == workers._team.posted
+
+
+def test_fewer_shards_than_threads():
+    ranges = {}
+
+    def kernel(flags, thread, first, last):
+        begin(flags, thread)
+        ranges[thread] = (first, last)
+        end(flags, thread)
+
+    with Workers(4) as workers:
+        workers.run(kernel, 2)
+    assert ranges == {0: (0, 1), 1: (1, 2), 2: (2, 2), 3: (2, 2)}
 
 
 def test_a_job_posted_while_a_helper_falls_asleep_is_not_lost():

@@ -72,13 +72,14 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     warm_start : bool, default=False
         Start `fit` from the last solution.
     callback : callable or None, default=None
-        Called after each iteration with a `temporalnmf.solvers.Progress`; returning true stops.
+        Called with a `temporalnmf.solvers.Progress` at each look at the objective, see
+        `history_iterations_`; returning true stops the fit.
     n_jobs : int or None, default=None
         Threads for the passes over the data; None is 1 (or what a `joblib.parallel_config` says),
         −1 all cores. The result is the same to the bit for any number.
     random_state : int, RandomState instance or None, default=None
     verbose : int, default=0
-        Print every `verbose`-th iteration.
+        Print the first look at the objective from every `verbose`-th iteration on.
 
     Attributes
     ----------
@@ -91,8 +92,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     history_ : array
         Objective of the best start, after the iterations listed in `history_iterations_`.
     history_iterations_ : array
-        It is looked at in the first two iterations, then once in up to ten, and in each near the
-        end or with a `callback`.
+        It is looked at in the first two iterations, then once in up to ten.
     stop_reason_ : str
     converged_ : bool
     n_iter_ : int

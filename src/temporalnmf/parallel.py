@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
@@ -43,19 +44,22 @@ class Workers:
     """
 
     def __init__(self, n_jobs: int | None = None) -> None:
-        self.n_threads = int(effective_n_jobs(n_jobs))
+        # joblib answers for processes, of which there are none inside a daemon; threads are free.
+        if n_jobs is None or n_jobs < 0:
+            n_jobs = effective_n_jobs(n_jobs)
+        self.n_threads = int(n_jobs)
         self._team: _Team | None = None
 
     def run(self, kernel: Callable[..., Any], n_shards: int, *arguments: Any) -> None:
         """Call kernel(flags, thread, first, last, *arguments) on ranges that cover the shards.
 
-        The kernel says `begin` and `end`. Fewer shards than threads leave the others idle.
+        The kernel says `begin` and `end`. Threads without a shard have an empty range.
         """
         if self.n_threads == 1 or n_shards == 1:
             kernel(_ALONE, 0, 0, n_shards, *arguments)
             return
         if self._team is None or self._team.process != os.getpid():
-            self._team = _Team(self.n_threads)
+            self._team = _Team(min(self.n_threads, MOST_SHARDS))
         self._team.run(kernel, n_shards, arguments)
 
     def __enter__(self) -> Self:
@@ -71,6 +75,9 @@ class Workers:
             self._team.dismiss()
         self._team = None
 
+
+# More shards than this are never made, so more threads would have nothing to do.
+MOST_SHARDS = 32
 
 # The flags of a caller that has no helpers.
 _ALONE: Array = np.zeros(LINE, dtype=np.int64)
@@ -99,8 +106,8 @@ class _Team:
             helper.start()
 
     def run(self, kernel: Callable[..., Any], n_shards: int, arguments: tuple[Any, ...]) -> None:
-        n_threads = len(self.bells)
-        ends = [n_shards * i // n_threads for i in range(n_threads + 1)]
+        n_ranges = min(len(self.bells), n_shards)
+        ends = [n_shards * min(i, n_ranges) // n_ranges for i in range(len(self.bells) + 1)]
 
         def job(thread: int) -> None:
             kernel(self.flags, thread, ends[thread], ends[thread + 1], *arguments)
@@ -109,11 +116,12 @@ class _Team:
         try:
             job(0)
         finally:
-            # An interrupted pass has to end everywhere before anyone touches its arrays.
+            # A pass that failed here has to end everywhere before anyone touches its arrays.
+            self.flags[0] = self.posted
             while not wait(self.flags, self.posted):
-                os.sched_yield()
-        if self.error is not None:
+                time.sleep(0)
             error, self.error = self.error, None
+        if error is not None:
             raise error
 
     def _post(self, job: Callable[[int], None]) -> None:

@@ -209,7 +209,10 @@ def _check_dense(X: Array, weights: Any, likelihood: Likelihood, user_X: Any, na
         weights = weights.toarray()
     missing = np.isnan(X)
     if missing.any():
-        weights = np.where(missing, 0.0, weights)
+        whole = np.all(missing, axis=1, keepdims=True)
+        # Weights per entry only where single entries are missing.
+        only_whole = whole.sum() * X.shape[1] == missing.sum()
+        weights = np.where(whole if only_whole else missing, 0.0, weights)
     seen = np.broadcast_to(weights > 0, X.shape)
     # One pass each: NaN was taken out above, hidden entries may hold anything.
     _refuse(
@@ -264,7 +267,7 @@ def _check_sparse(X: sparse.csr_array, weights: Any, likelihood: Likelihood) -> 
 def _narrow(weights: Any) -> Any:
     """(N, 1) instead of (N, F) where the entries of every step share their weight."""
     if not sparse.issparse(weights) and np.all(weights == weights[:, :1]):
-        return weights[:, :1]
+        return weights[:, :1].copy()
     return weights
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from ..likelihoods.base import Array, Likelihood, Majorizer
-from ..parallel import Workers
+from ..parallel import MOST_SHARDS, Workers
 
 
 class Sums(NamedTuple):
@@ -121,6 +121,6 @@ def observe(
 
 @cache
 def cut(n: int, size: int) -> Array:
-    """Bounds of at most 32 equal shards of n rows, none smaller than `size` rows if it can be."""
-    n_shards = min(max(n // max(size, 1), 1), 32)
+    """Bounds of equal shards of n rows, none smaller than `size` rows if it can be."""
+    n_shards = min(max(n // max(size, 1), 1), MOST_SHARDS)
     return np.arange(n_shards + 1) * n // n_shards

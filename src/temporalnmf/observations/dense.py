@@ -39,7 +39,7 @@ class DenseObservations(Observations):
         if likelihood.power == 0:
             plain = plain and bool(np.all(exposure == 1.0))
         values = np.ascontiguousarray(X, dtype=dtype) if plain else np.empty((N, F), dtype=dtype)
-        exposures = np.empty((N, weights.shape[1]), dtype=dtype)
+        exposures = np.empty((N, weights.shape[1]), dtype=dtype if self._entries else np.float64)
         totals, exposed, self.saturated = np.zeros(F), np.zeros(F), 0.0
         # A few steps at a time: nothing else of the size of X is made.
         size = max(_CHUNK // F, 1)

@@ -28,6 +28,8 @@ from .monitor import Monitor
 
 # Iterations of MM before acceleration begins: they choose the basin.
 _WARM_UP = 30
+# Iterations of a stage. It does not depend on who watches: results are the same with a callback.
+_STAGE = 10
 # Iterations of MM after a stage that failed, doubled for each failure in a row.
 _SETBACK = 10
 # A direction is too long where the slope at its end is more than this share of that at its start.
@@ -44,7 +46,7 @@ _LEAST_CURVATURE = 1.0
 class Accelerated:
     """MM, then L-BFGS on (√W, log H); the objective falls from stage to stage.
 
-    It has the fixed points of MM, and needs a tenth of its passes or less.
+    It has the fixed points of MM.
     """
 
     name = "accelerated"
@@ -67,31 +69,33 @@ class Accelerated:
         path: _Path | None = None
         objective = np.inf
         while monitor.running:
-            n = monitor.interval
-            if simple <= 0:
-                if path is None:
-                    path = _Path(problem, W, H, fixed_W, held)
-                trial_W, trial_H = path.advance(n)
-                # Steps that the data do not hold, to where the chain wants them.
-                trial_aux = problem.chain.auxiliary(trial_H, problem.scale)
-                h_step(problem, trial_W, trial_H, trial_aux, held=held)
-                lower = problem.objective(trial_W, trial_H)
-                if lower <= objective:
-                    W[...], H[...], objective, setback = trial_W, trial_H, lower, _SETBACK
-                    if problem.chain.learns and not fixed_W:
-                        aux = problem.chain.auxiliary(H, problem.scale)
-                        problem = replace(problem, chain=problem.chain.learn(H, aux))
-                        objective = problem.objective(W, H)
-                    path.reconsider(problem)
-                else:
-                    simple, setback, path = setback, 2 * setback, None
-                    aux = problem.chain.auxiliary(H, problem.scale)
             if simple > 0:
+                n = min(monitor.interval, simple)
                 for _ in range(n):
                     problem, aux = iterate(problem, W, H, aux, fixed_W=fixed_W, held=held)
                 objective = problem.objective(W, H, aux)
                 simple -= n
-            monitor.record(objective, W, H)
+                monitor.record(objective, W, H, n)
+                continue
+            if path is None:
+                path = _Path(problem, W, H, fixed_W, held)
+            n = min(_STAGE, monitor.remaining)
+            moved = path.advance(n)
+            # Steps that the data do not hold, to where the chain wants them.
+            trial_aux = problem.chain.auxiliary(path.H, problem.scale)
+            trial_aux = h_step(problem, path.W, path.H, trial_aux, held=held)
+            lower = problem.objective(path.W, path.H, trial_aux)
+            if not (moved and lower <= objective):
+                simple, setback, path = setback, 2 * setback, None
+                continue
+            W[...], H[...], aux = path.W, path.H, trial_aux
+            objective, setback = lower, _SETBACK
+            if problem.chain.learns and not fixed_W:
+                problem = replace(problem, chain=problem.chain.learn(H, aux))
+                aux = problem.chain.auxiliary(H, problem.scale)
+                objective = problem.objective(W, H, aux)
+            path.reconsider(problem)
+            monitor.record(objective, W, H, n)
         return FitResult(W, H, problem.chain, monitor)
 
 
@@ -127,20 +131,22 @@ class _Path:
         self.newest: list[int] = []  # rows of S and T, from new to old
         self.way = np.empty_like(x)
 
-    def advance(self, n: int) -> tuple[Array, Array]:
-        """W and H after n iterations, or as soon as nothing moves."""
-        for _ in range(n):
-            if not self._step():
-                break
+    def advance(self, n: int) -> bool:
+        """Set W and H to where n iterations lead; whether anything moved."""
+        steps = 0
+        while steps < n and self._step():
+            steps += 1
         self._decode(self.here.x)
-        return self.W, self.H
+        return steps > 0
 
     def reconsider(self, problem: Problem) -> None:
         """H or the chain has changed: look again."""
         self.problem = problem
-        x = self.here.x
-        x[self.n_weights :] = (np.sqrt(self.H) if self.roots else np.log(self.H)).ravel()
-        self.here = self._look(x)
+        tail = self.here.x[self.n_weights :]
+        # Roots keep their sign: the remembered changes of slope belong to it.
+        h = self.H.ravel()
+        tail[:] = np.copysign(np.sqrt(h), tail) if self.roots else np.log(h)
+        self.here = self._look(self.here.x)
 
     def _step(self) -> bool:
         """One iteration; whether the path moved."""
@@ -169,7 +175,8 @@ class _Path:
 
     def _remember(self, there: _Point) -> None:
         size = len(self.S)
-        row = self.newest[-1] if len(self.newest) == size else len(self.newest)
+        free = [i for i in range(size) if i not in self.newest]
+        row = free[0] if free else self.newest[-1]
         st, ss, tt = differences(
             there.x, self.here.x, there.slope, self.here.slope, self.S[row], self.T[row]
         )
@@ -226,13 +233,14 @@ class _Path:
         off = chain_off
         if self.roots:
             root = x[self.n_weights :].reshape(H.shape)
-            in_log, diagonal = 2.0 * in_log * root / H, 4.0 * diagonal / H
+            in_log = 2.0 * in_log * root / H
+            diagonal = np.maximum(4.0 * diagonal / H, FLOOR)  # zero where nothing is observed
         else:
             diagonal += _LEAST_CURVATURE
-            # What stands at the floor and wants to go lower is out of the game.
-            stuck = (H <= 2.0 * FLOOR) & (in_log > 0.0)
-            stuck[:, : self.held.shape[1]] = True
-            in_log = np.where(stuck, 0.0, in_log)
-            off = np.where(stuck[:, 1:] | stuck[:, :-1], 0.0, off)
+        # What stands at the floor and wants to go lower is out of the game.
+        stuck = (H <= 2.0 * FLOOR) & (in_log > 0.0) & (not self.roots)
+        stuck[:, : self.held.shape[1]] = True
+        in_log = np.where(stuck, 0.0, in_log)
+        off = np.where(stuck[:, 1:] | stuck[:, :-1], 0.0, off)
         slope[self.n_weights :] = in_log.ravel()
         return _Point(x, slope, curvature, diagonal, off)

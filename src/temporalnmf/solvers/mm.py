@@ -86,7 +86,8 @@ class MajorizeMinimize:
         H = np.array(H, order="C")
         aux = problem.chain.auxiliary(H, problem.scale)
         while monitor.running:
-            for _ in range(monitor.interval):
+            n = monitor.interval
+            for _ in range(n):
                 problem, aux = iterate(problem, W, H, aux, fixed_W=fixed_W, held=held)
-            monitor.record(problem.objective(W, H, aux), W, H)
+            monitor.record(problem.objective(W, H, aux), W, H, n)
         return FitResult(W, H, problem.chain, monitor)

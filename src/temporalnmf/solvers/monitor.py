@@ -11,7 +11,7 @@ from ..likelihoods.base import Array
 
 
 class Progress(NamedTuple):
-    """What a callback sees after each iteration; the arrays are read-only views."""
+    """What a callback sees at each look; the arrays are read-only views, and the fit goes on."""
 
     iteration: int
     objective: float
@@ -31,9 +31,9 @@ class Monitor:
     """Keeps the history of the objective and says in words why the fit stopped.
 
     The objective costs as much as an iteration, so it is looked at once in up to ten of them, and
-    the more often the nearer the end comes: while its decrease is d, tol cannot be far closer
-    than d/tol iterations. With a callback it is looked at every time. A solver does `interval`
-    iterations, then records.
+    the more often the nearer the end seems: after a decrease of d, in d/tol iterations. What is
+    printed or called back happens at these looks; it does not change them. A solver does up to
+    `interval` iterations, then records.
 
     Parameters
     ----------
@@ -41,9 +41,9 @@ class Monitor:
     tol : float
         Stop when the relative decrease of the objective per iteration falls below it.
     verbose : int
-        Print every `verbose`-th iteration; 0 is silent.
+        Print the first look from every `verbose`-th iteration on; 0 is silent.
     callback : callable or None
-        Called with a `Progress` after each iteration; a true return value stops the fit.
+        Called with a `Progress` at each look; a true return value stops the fit.
     label : str
         Printed in front of each line.
 
@@ -55,7 +55,7 @@ class Monitor:
     >>> while monitor.running:
     ...     for _ in range(monitor.interval):
     ...         objective = 1.0 + 0.7 * (objective - 1.0)
-    ...     monitor.record(objective, np.ones((2, 1)), np.ones((1, 3)))
+    ...     monitor.record(objective, np.ones((2, 1)), np.ones((1, 3)), monitor.interval)
     >>> monitor.iterations, monitor.reason
     ([1, 2, 4, 6, 7], 'converged: relative decrease 8.5e-02 below tol=0.1 after 7 iterations')
     """
@@ -82,9 +82,15 @@ class Monitor:
         self.reason = "not started"
         self._started = time.perf_counter()
 
-    def record(self, objective: float, W: Array, H: Array) -> None:
-        """Take note of the objective after `interval` more iterations and decide on others."""
-        self.iteration += self.interval
+    @property
+    def remaining(self) -> int:
+        """Iterations that are left."""
+        return self.max_iter - self.iteration
+
+    def record(self, objective: float, W: Array, H: Array, iterations: int) -> None:
+        """Take note of the objective after some more iterations and decide on others."""
+        printed = self.iteration // self.verbose if self.verbose else 0
+        self.iteration += iterations
         n = self.iteration
         decrease = math.inf
         if self.history and objective:
@@ -106,7 +112,7 @@ class Monitor:
             self._stop("stopped by the callback")
         elif n >= self.max_iter:
             self._stop(f"max_iter={self.max_iter} reached, relative decrease still {decrease:.1e}")
-        if self.verbose and (not self.running or n % self.verbose == 0):
+        if self.verbose and (not self.running or n // self.verbose > printed):
             seconds = time.perf_counter() - self._started
             print(
                 f"{self.label}iteration {n:5d}  objective {objective:.8e}  "
@@ -114,20 +120,15 @@ class Monitor:
             )
             if not self.running:
                 print(f"{self.label}{self.reason}")
-        self.interval = min(self._next_interval(decrease), max(self.max_iter - n, 1))
+        self.interval = min(self._next_interval(decrease), max(self.remaining, 1))
 
     def _next_interval(self, decrease: float) -> int:
         """How many iterations until the next look."""
-        if self.callback is not None:
-            return 1
-        longest = _LONGEST
-        if self.verbose:
-            longest = min(longest, self.verbose - self.iteration % self.verbose)
         if not math.isfinite(decrease):
             return 1
-        if self.tol > 0.0 and decrease < longest * self.tol:
+        if self.tol > 0.0 and decrease < _LONGEST * self.tol:
             return max(int(decrease / self.tol), 1)
-        return longest
+        return _LONGEST
 
     def _stop(self, why: str) -> None:
         self.running = False
