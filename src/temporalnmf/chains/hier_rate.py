@@ -108,7 +108,7 @@ class HierRate(Chain):
 
     Parameters
     ----------
-    alpha_z, alpha_h : float or array, default=200.0
+    alpha_z, alpha_h : float or array, default=600.0
         Shapes. Larger is smoother: the step-to-step spread is about √(1/α_z + 1/α_h).
     beta_z : float, array, "auto" or "learn", default="auto"
         "auto" preserves the mean, β_z/β_h = (α_z−1)/α_h (for α_z ≤ 1, where no mean exists, the
@@ -133,9 +133,9 @@ class HierRate(Chain):
 
     def __init__(
         self,
-        alpha_z: Parameter = 200.0,
+        alpha_z: Parameter = 600.0,
         beta_z: Parameter = "auto",
-        alpha_h: Parameter = 200.0,
+        alpha_h: Parameter = 600.0,
         beta_h: Parameter = "auto",
         marginal: bool = False,
     ) -> None:

@@ -78,7 +78,7 @@ class Rate(Chain):
 
     Parameters
     ----------
-    alpha : float or array, default=100.0
+    alpha : float or array, default=300.0
         Shape. Larger is smoother: the step-to-step spread is about 1/√α.
     beta : float, array, "auto" or "learn", default="auto"
         Rate. "auto" is β = α, which preserves the mean.
@@ -96,7 +96,7 @@ class Rate(Chain):
     _kernels = Kernels(_terms, _value, _sweep, _expand)
     _auto = _learn = ("beta",)
 
-    def __init__(self, alpha: Parameter = 100.0, beta: Parameter = "auto") -> None:
+    def __init__(self, alpha: Parameter = 300.0, beta: Parameter = "auto") -> None:
         self.alpha = alpha
         self.beta = beta
 
