@@ -30,8 +30,8 @@ class Watch(Monitor):
         self.seconds: list[float] = []
         self._began = time.perf_counter()
 
-    def record(self, objective: float, W: np.ndarray, H: np.ndarray) -> None:
-        super().record(objective, W, H)
+    def record(self, objective: float, W: np.ndarray, H: np.ndarray, iterations: int) -> None:
+        super().record(objective, W, H, iterations)
         self.seconds.append(time.perf_counter() - self._began)
         if objective <= self.target or (self.target > -math.inf and self._settled()):
             self.running = False
