@@ -80,11 +80,12 @@ class Accelerated:
             if path is None:
                 path = _Path(problem, W, H, fixed_W, held)
             n = min(_STAGE, monitor.remaining)
-            moved = path.advance(n)
-            # Steps that the data do not hold, to where the chain wants them.
-            trial_aux = problem.chain.auxiliary(path.H, problem.scale)
-            trial_aux = h_step(problem, path.W, path.H, trial_aux, held=held)
-            lower = problem.objective(path.W, path.H, trial_aux)
+            with np.errstate(all="ignore"):  # a stage that went too far is undone
+                moved = path.advance(n)
+                # Steps that the data do not hold, to where the chain wants them.
+                trial_aux = problem.chain.auxiliary(path.H, problem.scale)
+                trial_aux = h_step(problem, path.W, path.H, trial_aux, held=held)
+                lower = problem.objective(path.W, path.H, trial_aux)
             if not (moved and lower <= objective):
                 simple, setback, path = setback, 2 * setback, None
                 continue
@@ -210,7 +211,6 @@ class _Path:
             return np.empty(0)
         return weights(self._weights_of(x), self.W)
 
-    @np.errstate(all="ignore")  # a step too far is seen by its slope
     def _look(self, x: Array) -> _Point:
         """Gradient and metric at x, from one pass over the data."""
         problem, observations = self.problem, self.problem.observations
