@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -108,7 +109,9 @@ def _must(results: Results) -> str:
     rows = [row for make in MUST for row in make(results)]
     words = {True: "yes", False: "**no**", None: "not measured"}
     body = [(what, bar, measured, words[reached]) for what, bar, measured, reached in rows]
-    return "## What was to be reached\n\n" + table(("what", "bar", "measured", "reached"), body)
+    remarks = Path(__file__).with_name("remarks.md").read_text(encoding="utf-8").rstrip()
+    head = "## What was to be reached"
+    return f"{head}\n\n{table(('what', 'bar', 'measured', 'reached'), body)}\n\n{remarks}"
 
 
 def _least(what: str, bar: float, found: dict[str, float | None], show: int = 4) -> Row:
