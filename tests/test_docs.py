@@ -41,15 +41,15 @@ def test_defaults_page_quotes_its_table():
     means = table.groupby(level=0).mean().mean(axis=1)
     page = (ROOT / "docs" / "defaults.md").read_text(encoding="utf-8")
     quoted = {
-        "rate 100, smoothing 0": "1.125",
-        "rate 100, smoothing 0.1": "1.052",
-        "gap 1": "1.039",
-        "rate 300": "1.045",
-        "hier_rate 200": "1.055",
+        "rate 100, smoothing 0": "1.120",
+        "rate 100, smoothing 0.1": "1.070",
+        "gap 1": "1.040",
+        "rate 300": "1.055",
+        "hier_rate 600": "1.062",
         "shape 100/level": "1.039",
-        "hier_shape 1, beta 200/level": "1.039",
-        "bgar 1, rho 0.97": "1.045",
-        "none": "1.040",
+        "hier_shape 1, beta 200/level": "1.041",
+        "bgar 1, rho 0.97": "1.063",
+        "none": "1.042",
     }
     for setting, shown in quoted.items():
         assert f"{means[setting]:.3f}" == shown, setting
