@@ -139,9 +139,9 @@ REFUSED = [
 
 @pytest.mark.parametrize(("chain", "words"), REFUSED, ids=str)
 def test_the_linear_scale_refuses_what_has_no_mode(chain, words):
-    chain.check("log")
+    chain.check("map", "log")
     with pytest.raises(ValueError, match="linear") as error:
-        chain.check("linear")
+        chain.check("map", "linear")
     for word in words:
         assert word in str(error.value)
 

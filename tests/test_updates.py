@@ -132,7 +132,7 @@ def random_inputs(name, scale, seed, size=N_CHAINS):
     likelihood = likelihood_terms(rng, decades, H.shape)
     parameters = hyper_parameters(rng, kind, scale, size)
     chain = CHAINS[name](**parameters)
-    chain.check(scale)
+    chain.check("map", scale)
     aux = auxiliary_variables(rng, kind, decades, H)
     return Inputs(chain, law_of(kind, scale, parameters), H, aux, likelihood)
 
@@ -503,7 +503,7 @@ def moderate_bgar(seed, exponential):
     rng = np.random.default_rng(seed + 1)
     gamma, eta = 1.0 + spread_out(rng, 0.5, (2, len(case.H)))
     chain = BGAR(gamma + eta, case.beta, eta / (gamma + eta))
-    chain.check("linear")
+    chain.check("map", "linear")
     case = case._replace(alpha=gamma + eta)
     b = rng.uniform(0.1, 0.9, (len(case.H), N_STEPS - 1))
     return case, chain, gamma, eta, b * np.minimum(1.0, case.H[:, 1:] / case.H[:, :-1])

@@ -91,7 +91,7 @@ class Model:
         likelihood = registry.create(registry.LIKELIHOODS, dataset.likelihood, "likelihood")
         observations = observe(dataset.X, np.ones((N, 1)), np.ones(N), likelihood)
         resolved = chain_for(chain, scale).resolve(observations.level, K)
-        resolved.check(scale)
+        resolved.check("map", scale)
         self.dataset = dataset
         self.problem = Problem(observations, resolved, scale, SMOOTHING[scale])
         rng = np.random.default_rng(seed)

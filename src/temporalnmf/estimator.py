@@ -29,7 +29,7 @@ from .observations import observe
 from .parallel import Workers
 from .solvers.mm import FitResult
 from .solvers.monitor import Callback, Monitor
-from .validation import Series, check_exposure, check_series
+from .validation import Series, check_choice, check_count, check_exposure, check_series
 
 # Fewer steps say nothing about movement in time.
 _FEWEST_STEPS = 3
@@ -312,14 +312,13 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Forecast
         """
         check_is_fitted(self)
-        if not isinstance(steps, Integral) or isinstance(steps, bool) or steps < 1:
-            raise ValueError(f"steps={steps!r}: expected a whole number of at least 1.")
+        steps = check_count("steps", steps)
         point = self.point if point is None else point
-        _check_choice("point", point, ("mean", "mode"))
-        H = self.chain_.forecast(self.activations_[-1], int(steps), point, self.map_scale)
+        check_choice("point", point, ("mean", "mode"))
+        H = self.chain_.point_forecast(self.activations_[-1], steps, point, self.map_scale)
         if np.ndim(exposure) == 0 and exposure is not None:
             exposure = np.full(steps, exposure)
-        size = check_exposure(exposure, int(steps))
+        size = check_exposure(exposure, steps)
         return Forecast(
             values=size[:, None] * (H.T @ self.components_),
             activations=np.ascontiguousarray(H.T),
@@ -345,8 +344,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return registry.create(registry.LIKELIHOODS, self.likelihood, "likelihood")
 
     def _check_parameters(self) -> None:
-        _check_choice("map_scale", self.map_scale, ("log", "linear"))
-        _check_choice("point", self.point, ("mean", "mode"))
+        check_choice("map_scale", self.map_scale, ("log", "linear"))
+        check_choice("point", self.point, ("mean", "mode"))
         for name, kind, least in (
             ("n_components", Integral, 1), ("n_init", Integral, 1), ("max_iter", Integral, 1),
             ("tol", Real, 0), ("smoothing", Real, 0),
@@ -390,7 +389,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                     "least one positive value."
                 )
             chain = chain.resolve(observations.level, self.n_components)
-            chain.check(self.map_scale)
+            chain.check("map", self.map_scale)
             problem = Problem(observations, chain, self.map_scale, float(self.smoothing))
             best = self._best_start(problem, series, kept)
             # The last word on H is what `transform` does with the same data, to the bit.
@@ -462,7 +461,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                     "X has no observed entry: there is nothing to infer from. If its rows follow "
                     "the fitted ones, continue_chain=True forecasts them."
                 )
-            return chain.forecast(self.activations_[-1], series.n_steps, self.point, self.map_scale)
+            last = self.activations_[-1]
+            return chain.point_forecast(last, series.n_steps, self.point, self.map_scale)
         kept = fitted_steps(series.observed, chain, self.point)
         if last is not None:
             kept = np.arange(kept[-1] + 1)  # the anchor stands before the first step
@@ -508,8 +508,3 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
 # Share of `tol` to which activations are solved at fixed components.
 _INFERENCE_TOL = 1e-1
-
-
-def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{name}={value!r} is not known. Choose one of {', '.join(choices)}.")

@@ -36,5 +36,5 @@ def fill_gaps(
     filled[:, inside] = H if chain.dynamic else [np.interp(inside, kept, row) for row in H]
     filled[:, :first] = chain.backcast(filled[:, first], first)
     ahead = n_steps - 1 - last
-    filled[:, last + 1 :] = chain.forecast(filled[:, last], ahead, point, scale)
+    filled[:, last + 1 :] = chain.point_forecast(filled[:, last], ahead, point, scale)
     return filled

@@ -19,6 +19,10 @@ CHAINS = {
     "bgar": "temporalnmf.chains.bgar:BGAR",
 }
 
+# What can be simulated: every chain with a law of motion, and some that no solver fits.
+PROCESSES = {name: path for name, path in CHAINS.items() if name != "none"}
+PROCESSES["gar"] = "temporalnmf.chains.gar:GAR"
+
 LIKELIHOODS = {
     "poisson": "temporalnmf.likelihoods.poisson:Poisson",
     "exponential": "temporalnmf.likelihoods.exponential:Exponential",

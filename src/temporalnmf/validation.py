@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -316,3 +317,36 @@ def check_start(
             )
         checked.append(array)
     return checked[0], checked[1]
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    """Refuse a word that is not among the choices."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name}={value!r} is not known. Choose one of {', '.join(choices)}.")
+
+
+def check_count(name: str, value: Any) -> int:
+    """A whole number of at least 1."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name}={value!r}: expected a whole number of at least 1.")
+    return int(value)
+
+
+def check_steps(name: str, value: Any, least: int = 1) -> Array:
+    """Whole numbers of at least `least`, as an array."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "iu" or array.size == 0 or np.any(array < least):
+        raise ValueError(f"{name}={value!r}: expected whole numbers of at least {least}.")
+    return array.astype(np.int64)
+
+
+def check_positive(name: str, value: Any) -> Array:
+    """Positive finite numbers as an array."""
+    try:
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name}={value!r}: expected positive numbers.") from error
+    wrong = ~(np.isfinite(array) & (array > 0.0))
+    if np.any(wrong):
+        raise ValueError(f"{name}={array[wrong].flat[0]}: expected positive, finite numbers.")
+    return array

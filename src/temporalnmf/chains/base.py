@@ -1,22 +1,24 @@
-"""What every chain offers: its value, its part of an update, its point forecast."""
+"""A chain as a prior on H: its value, its part of an update, its point forecast."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numba import njit
-from sklearn.base import BaseEstimator
 
 from ..kernels.roots import _quadratic_root
 from ..likelihoods.base import Array, Majorizer
+from .process import Parameter, Point, Process, Scale, scalar_or_array
 
-Scale = Literal["log", "linear"]
-Point = Literal["mean", "mode"]
-Parameter = float | Array | str
 Row = tuple[float, ...]
+
+__all__ = [
+    "Chain", "Expansion", "Kernels", "Parameter", "Point", "Row", "Scale", "dominate",
+    "lost_power", "quadratic_minimiser", "rows_of", "scalar_or_array",
+]  # fmt: skip
 
 
 def lost_power(scale: Scale) -> float:
@@ -82,18 +84,17 @@ class Kernels(NamedTuple):
     minimiser: Callable[..., float] = quadratic_minimiser
 
 
-class Chain(BaseEstimator):
+class Chain(Process):
     """Prior on the rows of H: K independent chains over N steps.
 
-    A chain is written down by what one transition h_{n−1} → h_n contributes: to the objective
+    What the chain is as a law of motion stands in `Process`. For a fit it is written down by
+    what one transition h_{n−1} → h_n contributes: to the objective
     (`value`), and to the majorizer (M) at both of its ends (`terms`). Its `Kernels` do both in
-    compiled code. Hyper-parameters are scalars or arrays with one value per component; some take
-    the words "auto" and "learn", which `resolve` turns into numbers.
+    compiled code. Some hyper-parameters take the words "auto" and "learn", which `resolve`
+    turns into numbers.
 
     Attributes
     ----------
-    name : str
-        Its name in the registry.
     dynamic : bool
         Whether the steps depend on each other. If not, missing steps are left out of the fit
         and interpolated, as in the paper.
@@ -101,15 +102,11 @@ class Chain(BaseEstimator):
         How many rounds over H one pass over the data is worth.
     """
 
-    name: ClassVar[str]
     dynamic: ClassVar[bool] = True
     sweeps: ClassVar[int] = 1
     _kernels: ClassVar[Kernels]
 
-    # Names of the hyper-parameters that take the words "auto" and "learn", and of those that
-    # `resolve` was asked to learn.
-    _auto: ClassVar[tuple[str, ...]] = ()
-    _learn: ClassVar[tuple[str, ...]] = ()
+    # Names of the hyper-parameters that `resolve` was asked to learn.
     _learned: tuple[str, ...] = ()
 
     def _columns(self, *names: str) -> list[Array]:
@@ -130,48 +127,14 @@ class Chain(BaseEstimator):
         n_components : int
             K; arrays of hyper-parameters must have this length.
         """
+        self._check_values("map", n_components)
         chain = copy.deepcopy(self)
         for name, value in self.get_params().items():
-            self._check_parameter(name, value, n_components)
             if _is_word(value, "learn"):
                 chain._learned = (*chain._learned, name)
                 setattr(chain, name, "auto")
         chain._fill_auto(level / n_components)
         return chain
-
-    def _check_parameter(self, name: str, value: Any, n_components: int) -> None:
-        """Refuse anything but a word it takes, or positive numbers of the right shape."""
-        shown = f"{type(self).__name__}({name}={value!r})"
-        if name == "marginal":
-            if not isinstance(value, bool | np.bool_):
-                raise ValueError(f"{shown}: expected True or False.")
-            return
-        if isinstance(value, str):
-            words = [w for w in ("auto", "learn") if name in getattr(self, f"_{w}")]
-            if value not in words:
-                taken = f", or {' or '.join(map(repr, words))}" if words else ""
-                raise ValueError(
-                    f"{shown}: give a number, or one number per component{taken}. "
-                    f"Only {' or '.join(self._learn)} can be learned."
-                )
-            return
-        try:
-            array = np.asarray(value, dtype=float)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{shown}: expected a number, or one per component.") from error
-        if array.ndim > 1 or (array.ndim == 1 and array.size != n_components):
-            raise ValueError(
-                f"{type(self).__name__}({name}=...) has shape {array.shape}: expected a scalar or "
-                f"{n_components} values, one per component."
-            )
-        if not (np.all(np.isfinite(array)) and np.all(array > 0.0)):
-            raise ValueError(f"{shown}: hyper-parameters must be positive and finite.")
-
-    def _fill_auto(self, level: float) -> None:
-        """Replace "auto" by numbers, given the mean activation of one component."""
-
-    def check(self, scale: Scale) -> None:
-        """Raise where the posterior mode on this scale does not exist, with the values."""
 
     def bottomless(self) -> bool:
         """Whether, on the linear scale, the objective can fall without end as h goes to zero."""
@@ -248,10 +211,6 @@ class Chain(BaseEstimator):
         """Closed-form estimate (K,) of one hyper-parameter."""
         raise NotImplementedError
 
-    def conditional_mean(self, h: Array) -> Array:
-        """E[h_n | h_{n−1} = h], per component."""
-        raise NotImplementedError
-
     def conditional_mode(self, h: Array, scale: Scale) -> Array:
         """Where a single further step settles in the objective: the paper's forecast."""
         H = np.column_stack([h, h])
@@ -264,7 +223,9 @@ class Chain(BaseEstimator):
                 break
         return H[:, 1]
 
-    def forecast(self, h_last: Array, steps: int, point: Point, scale: Scale) -> Array:
+    def point_forecast(
+        self, h_last: Array, steps: int, point: Point = "mean", scale: Scale = "log"
+    ) -> Array:
         """Point forecast (K, steps) from the last activations (K,).
 
         Conditional means (or modes) are chained step by step; for means this is exact, since each
@@ -282,13 +243,16 @@ class Chain(BaseEstimator):
             )
         return np.reshape(path[1:], (steps, len(path[0]))).T
 
+    def _point(self, last: Array, steps: int, point: Point, scale: Scale) -> Array:
+        ahead = self.point_forecast(np.atleast_1d(last), steps, point, scale)
+        return ahead.T.reshape(steps, *last.shape)
+
     def backcast(self, h_first: Array, steps: int) -> Array:
         """Values (K, steps) for missing steps before the first observed one."""
         return np.repeat(h_first[:, None], steps, axis=1)
 
     def point_name(self, point: Point) -> str:
-        """What the forecast is, in words."""
-        return f"conditional {point}" if self.dynamic else "last value"
+        return super().point_name(point) if self.dynamic else "last value"
 
 
 def rows_of(n_components: int, *columns: Any) -> Array:
@@ -301,9 +265,3 @@ def rows_of(n_components: int, *columns: Any) -> Array:
 
 def _is_word(value: Any, word: str) -> bool:
     return isinstance(value, str) and value == word
-
-
-def scalar_or_array(values: Any) -> float | Array:
-    """A plain float where there is one value for all components."""
-    array = np.asarray(values, dtype=float)
-    return float(array) if array.ndim == 0 else array

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numba import njit
+from scipy import stats
 from scipy.special import betaln, gammaln
 
 from ..kernels.floor import FLOOR
 from ..kernels.roots import LAST_STEP, _barrier_root, _retained_guess, _retained_odds
 from ..kernels.rows import seven
+from ..kernels.transition import bgar_log_density
 from ..likelihoods.base import Array
 from .base import (
     Chain,
@@ -23,6 +26,8 @@ from .base import (
     rows_of,
     scalar_or_array,
 )
+from .process import Moments
+from .regime import Paths
 
 # Numbers of a component: β, κ = η − s, λ = γ − s, the powers α − s of h_1 and α − 2s = κ + λ of
 # every h_{n−1}, and the constants of h_1 and of a transition; s = 1 on the linear scale.
@@ -327,7 +332,8 @@ class BGAR(Chain):
 
     Density: h_1 ~ Gamma(α, β); h_n = b_n h_{n−1} + ε_n with b_n ~ Beta(αρ, α(1−ρ)) and
     ε_n ~ Gamma(α(1−ρ), β). Every h_n ~ Gamma(α, β), corr(h_n, h_{n+r}) = ρ^r. Domain: α, β > 0,
-    0 < ρ < 1; ``map_scale="linear"`` needs α(1−ρ) > 1 and αρ > 1.
+    0 < ρ < 1 (ρ = 0, independent steps, for simulation only); ``map_scale="linear"`` needs
+    α(1−ρ) > 1 and αρ > 1.
 
     Terms (B1)–(B4), with η = αρ and γ = α(1−ρ). Constants dropped: none.
 
@@ -342,15 +348,17 @@ class BGAR(Chain):
 
     Examples
     --------
-    >>> import numpy as np
     >>> chain = BGAR(alpha=2.0, beta=1.0, rho=0.5)
-    >>> chain.forecast(np.array([4.0]), steps=3, point="mean", scale="log")
-    array([[3.  , 2.5 , 2.25]])
+    >>> chain.forecast(4.0, steps=3).mean
+    array([3.  , 2.5 , 2.25])
+    >>> print(chain.regime().paths.value)
+    every path keeps returning to the same law
     """
 
     name = "bgar"
     _kernels = Kernels(_terms, _value, _sweep, _expand, _minimiser)
     _auto = _learn = ("beta",)
+    _zero = _fraction = ("rho",)
 
     def __init__(
         self, alpha: Parameter = 1.0, beta: Parameter = "auto", rho: Parameter = 0.97
@@ -363,12 +371,10 @@ class BGAR(Chain):
         if isinstance(self.beta, str):
             self.beta = scalar_or_array(np.divide(self.alpha, level))
 
-    def check(self, scale: Scale) -> None:
-        alpha, rho = np.asarray(self.alpha), np.asarray(self.rho)
-        if np.any(rho >= 1.0):
-            raise ValueError(f"BGAR(rho={self.rho}): rho must lie strictly between 0 and 1.")
-        gamma, eta = alpha * (1.0 - rho), alpha * rho
-        if scale == "linear" and (np.any(gamma <= 1.0) or np.any(eta <= 1.0)):
+    def _check_mode(self, scale: Scale) -> None:
+        if not np.all(map_region(self.alpha, self.rho, scale)):
+            alpha, rho = self._values("alpha", "rho")
+            gamma, eta = alpha * (1.0 - rho), alpha * rho
             raise ValueError(
                 f"BGAR(alpha={self.alpha}, rho={self.rho}) has no mode on the linear scale: it "
                 f"needs alpha*(1-rho) > 1 and alpha*rho > 1, and they are {np.round(gamma, 6)} "
@@ -396,10 +402,57 @@ class BGAR(Chain):
         power = alpha + fresh.shape[1] * alpha * (1.0 - rho)
         return power / (H[:, 0] + fresh.sum(axis=1))
 
-    def conditional_mean(self, h: Array) -> Array:
-        alpha, beta, rho = (column[:, 0] for column in self._columns("alpha", "beta", "rho"))
-        return rho * h + (1.0 - rho) * alpha / beta
+    def _moments(self) -> Moments:
+        alpha, beta, rho = self._values("alpha", "beta", "rho")
+        fresh = alpha * (1.0 - rho)
+        return Moments(
+            slope=rho,
+            offset=fresh / beta,
+            square=rho * (1.0 - rho) / (alpha + 1.0),
+            constant=fresh / beta**2,
+        )
+
+    def _stationary(self) -> Any:
+        alpha, beta = self._values("alpha", "beta")
+        return stats.gamma(alpha, scale=1.0 / beta)
+
+    def _transition(self, h: Array, steps: int) -> Any:
+        return self._stationary() if np.all(np.asarray(self.rho) == 0.0) else None
+
+    def _log_density(self, h: Array, before: Array) -> Array:
+        """By quadrature over b; infinite at h = before where γ ≤ 1/2."""
+        alpha, beta, rho = self._values("alpha", "beta", "rho")
+        gamma, eta = alpha * (1.0 - rho), alpha * rho
+        tied = np.where(eta > 0.0, eta, 1.0)
+        constant = gamma * np.log(beta) - betaln(tied, gamma) - gammaln(gamma)
+        density = bgar_log_density(h, before, tied, gamma, beta) + constant
+        return np.where(eta > 0.0, density, self._stationary().logpdf(h))
+
+    def _step(self, h: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+        alpha, beta, rho = self._values("alpha", "beta", "rho")
+        gamma, eta = alpha * (1.0 - rho), alpha * rho
+        tied = np.where(eta > 0.0, eta, 1.0)
+        b = np.where(eta > 0.0, rng.beta(tied, gamma, size=h.shape), 0.0)
+        return b * h + rng.standard_gamma(gamma, size=h.shape) / beta, b
+
+    def _paths(self) -> tuple[Paths, str]:
+        return Paths.STATIONARY, ""
 
     def backcast(self, h_first: Array, steps: int) -> Array:
         """The chain is reversible in its mean: E[h_{n−s} | h_n] = ρ^s h_n + (1−ρ^s) α/β."""
-        return self.forecast(h_first, steps, "mean", "log")[:, ::-1]
+        return self.point_forecast(h_first, steps)[:, ::-1]
+
+
+def map_region(alpha: Any, rho: Any, scale: Scale = "linear") -> Array:
+    """Whether BGAR has a posterior mode: α(1−ρ) > 1 and αρ > 1 on the linear scale.
+
+    On the log scale every α > 0 and 0 < ρ < 1 will do.
+
+    Examples
+    --------
+    >>> map_region(11.0, [0.05, 0.5, 0.9, 0.95])
+    array([False,  True,  True, False])
+    """
+    alpha, rho = np.asarray(alpha, dtype=float), np.asarray(rho, dtype=float)
+    inside = (alpha > 0.0) & (rho > 0.0) & (rho < 1.0)
+    return inside if scale == "log" else inside & (alpha * (1.0 - rho) > 1.0) & (alpha * rho > 1.0)

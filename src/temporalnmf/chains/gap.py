@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numba import njit
+from scipy import stats
 from scipy.special import gammaln
 
 from ..kernels.floor import FLOOR
@@ -13,6 +15,8 @@ from ..kernels.roots import _quadratic_root
 from ..kernels.rows import three
 from ..likelihoods.base import Array
 from .base import Chain, Kernels, Parameter, Row, Scale, lost_power, rows_of, scalar_or_array
+from .process import Moments
+from .regime import Paths
 
 # Numbers of a component: α − s, β, and the constant of the density; s = 1 on the linear scale.
 
@@ -102,6 +106,21 @@ class GaP(Chain):
         (alpha,) = self._columns("alpha")
         return alpha[:, 0] * H.shape[1] / H.sum(axis=1)
 
-    def conditional_mean(self, h: Array) -> Array:
-        alpha, beta = self._columns("alpha", "beta")
-        return np.broadcast_to((alpha / beta)[:, 0], h.shape)
+    def _moments(self) -> Moments:
+        alpha, beta = self._values("alpha", "beta")
+        return Moments(slope=np.zeros_like(beta), offset=alpha / beta, constant=alpha / beta**2)
+
+    def _stationary(self) -> Any:
+        alpha, beta = self._values("alpha", "beta")
+        return stats.gamma(alpha, scale=1.0 / beta)
+
+    def _transition(self, h: Array, steps: int) -> Any:
+        alpha, beta = self._values("alpha", "beta")
+        return stats.gamma(np.broadcast_to(alpha, h.shape), scale=1.0 / beta)
+
+    def _step(self, h: Array, rng: np.random.Generator) -> tuple[Array, None]:
+        alpha, beta = self._values("alpha", "beta")
+        return rng.standard_gamma(alpha, size=h.shape) / beta, None
+
+    def _paths(self) -> tuple[Paths, str]:
+        return Paths.STATIONARY, ""

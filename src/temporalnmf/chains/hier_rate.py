@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numba import njit
+from scipy import stats
 from scipy.special import digamma
 
 from ..kernels.floor import FLOOR
 from ..kernels.roots import _quadratic_root
 from ..kernels.rows import seven
 from ..likelihoods.base import Array
-from .base import Chain, Kernels, Parameter, Point, Row, Scale, lost_power, rows_of, scalar_or_array
+from .base import Kernels, Parameter, Point, Row, Scale, lost_power, rows_of, scalar_or_array
+from .multiplicative import Multiplicative, log_gamma_draws
 
 # Numbers of a component: α_z, β_z, α_h, β_h, s (1 on the linear scale, 0 on the log scale), the
 # power A of z in (HR0), and whether z is integrated out.
@@ -97,7 +100,7 @@ def _expand(H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off:
     return _value(H, Z, rows)
 
 
-class HierRate(Chain):
+class HierRate(Multiplicative):
     """Multiplicative noise with heavy tails: sudden jumps are cheaper than under `Rate`.
 
     Density: z_n | h_{n−1} ~ Gamma(α_z, β_z h_{n−1}), h_n | z_n ~ Gamma(α_h, β_h z_n); flat prior
@@ -162,7 +165,7 @@ class HierRate(Chain):
             )
             self.beta_z = scalar_or_array(steady)
 
-    def check(self, scale: Scale) -> None:
+    def _check_mode(self, scale: Scale) -> None:
         if scale == "linear" and np.any(np.asarray(self.alpha_h) < 1.0):
             raise ValueError(
                 f"HierRate(alpha_h={self.alpha_h}) has no mode on the linear scale, which needs "
@@ -187,28 +190,40 @@ class HierRate(Chain):
         ends = H[:, :-1] if name == "beta_z" else H[:, 1:]
         return alpha / np.mean(ends * aux, axis=1)
 
-    def conditional_mean(self, h: Array) -> Array:
-        alpha_z, beta_z, alpha_h, beta_h = self._columns("alpha_z", "beta_z", "alpha_h", "beta_h")
-        factor = np.where(alpha_z > 1.0, beta_z / beta_h * alpha_h / (alpha_z - 1.0), np.inf)
-        return factor[:, 0] * h
+    def _factor(self) -> tuple[Array, Array, Array]:
+        """φ ~ BetaPrime(α_h, α_z) · β_z/β_h: no mean for α_z ≤ 1, no variance for α_z ≤ 2."""
+        alpha_z, beta_z, alpha_h, beta_h = self._all()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mean = np.where(alpha_z > 1.0, beta_z / beta_h * alpha_h / (alpha_z - 1.0), np.inf)
+            relative = (alpha_h + alpha_z - 1.0) / (alpha_h * (alpha_z - 2.0))
+        relative = np.where(alpha_z > 2.0, relative, np.where(alpha_z > 1.0, np.inf, np.nan))
+        return mean, relative, digamma(alpha_h) - digamma(alpha_z) + np.log(beta_z / beta_h)
+
+    def _log_factors(
+        self, shape: tuple[int, ...], rng: np.random.Generator
+    ) -> tuple[Array, Array | None]:
+        """z_n h_{n−1} ~ Gamma(α_z, β_z), and h_n z_n ~ Gamma(α_h, β_h)."""
+        alpha_z, beta_z, alpha_h, beta_h = self._all()
+        log_zh = log_gamma_draws(alpha_z, shape, rng) - np.log(beta_z)
+        return log_gamma_draws(alpha_h, shape, rng) - np.log(beta_h) - log_zh, log_zh
+
+    def _all(self) -> list[Array]:
+        return self._values("alpha_z", "beta_z", "alpha_h", "beta_h")
+
+    def _transition(self, h: Array, steps: int) -> Any:
+        alpha_z, beta_z, alpha_h, beta_h = self._all()
+        return stats.betaprime(alpha_h, alpha_z, scale=beta_z / beta_h * h) if steps == 1 else None
 
     def _has_mean(self) -> bool:
         return bool(np.all(np.asarray(self.alpha_z) > 1.0))
 
-    def forecast(self, h_last: Array, steps: int, point: Point, scale: Scale) -> Array:
+    def point_forecast(
+        self, h_last: Array, steps: int, point: Point = "mean", scale: Scale = "log"
+    ) -> Array:
         if point == "mean" and not self._has_mean():
-            return self._median_forecast(h_last, steps)
-        return super().forecast(h_last, steps, point, scale)
-
-    def _median_forecast(self, h_last: Array, steps: int, n_paths: int = 20_001) -> Array:
-        """Medians of simulated paths: h_n = h_{n−1} (β_z/β_h) Gamma(α_h)/Gamma(α_z)."""
-        columns = self._columns("alpha_z", "beta_z", "alpha_h", "beta_h")
-        alpha_z, beta_z, alpha_h, beta_h = (c[:, :, None] for c in columns)
-        rng = np.random.default_rng(0)
-        shape = (len(h_last), steps, n_paths)
-        jumps = np.log(rng.gamma(alpha_h, size=shape)) - np.log(rng.gamma(alpha_z, size=shape))
-        paths = np.cumsum(jumps + np.log(beta_z / beta_h), axis=1)
-        return h_last[:, None] * np.exp(np.median(paths, axis=2))
+            paths = self.sample(20_001, steps + 1, 0, np.reshape(h_last, (1, -1)))
+            return np.median(paths[:, 1:], axis=0).T
+        return super().point_forecast(h_last, steps, point, scale)
 
     def point_name(self, point: Point) -> str:
         if point == "mean" and not self._has_mean():

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numba import njit
+from scipy import stats
 
 from ..kernels.floor import FLOOR
 from ..kernels.roots import _quadratic_root
 from ..kernels.rows import three
-from ..kernels.special import _bessel, _bessel_ratio, _log_bessel_scaled
+from ..kernels.special import _bessel, _bessel_ratio, _log_bessel_scaled, log_bessel_scaled
 from ..likelihoods.base import Array
 from .base import Chain, Kernels, Parameter, Row, Scale, dominate, lost_power, rows_of
+from .process import CEILING, Moments
+from .regime import Paths
 
 # Numbers of a component: α, β, and s, which is 1 on the linear scale and 0 on the log scale.
 
@@ -115,8 +119,10 @@ class HierShape(Chain):
     """A random walk with count-like noise and a slow upward drift.
 
     Density: z_n | h_{n−1} ~ Poisson(β h_{n−1}), h_n | z_n ~ Gamma(α + z_n, β); mean h_{n−1} + α/β,
-    variance (2/β) h_{n−1} + α/β²; flat prior on h_1. Domain: α, β > 0; with ``map_scale="linear"``
-    and α < 1 the density is unbounded at zero. The paper leaves this chain out of its
+    variance (2/β) h_{n−1} + α/β²; flat prior on h_1. Domain: α, β > 0 (α = 0, where the chain is
+    absorbed at zero, for simulation only); with ``map_scale="linear"`` and α < 1 the density is
+    unbounded at zero. After s steps the law is the same with β/s: h is a squared Bessel process of
+    dimension 2α, looked at once in every unit of time. The paper leaves this chain out of its
     algorithms; here the counts z are integrated out, and EM needs only their means, which are
     ratios of Bessel functions.
 
@@ -139,6 +145,7 @@ class HierShape(Chain):
     name = "hier_shape"
     _kernels = Kernels(_terms, _value, _sweep, _expand)
     _auto = _learn = ("beta",)
+    _zero = ("alpha",)
 
     def __init__(self, alpha: Parameter = 1.0, beta: Parameter = "auto") -> None:
         self.alpha = alpha
@@ -163,6 +170,61 @@ class HierShape(Chain):
         (alpha,) = self._columns("alpha")
         return (alpha + 2.0 * aux).sum(axis=1) / (H[:, :-1] + H[:, 1:]).sum(axis=1)
 
-    def conditional_mean(self, h: Array) -> Array:
-        alpha, beta = self._columns("alpha", "beta")
-        return h + (alpha / beta)[:, 0]
+    def _moments(self) -> Moments:
+        alpha, beta = self._values("alpha", "beta")
+        return Moments(
+            slope=np.ones_like(beta),
+            offset=alpha / beta,
+            linear=2.0 / beta,
+            constant=alpha / beta**2,
+        )
+
+    def _transition(self, h: Array, steps: int) -> Any:
+        """2β h_{n+s}/s is non-central χ² with 2α degrees of freedom, non-centrality 2β h_n/s."""
+        alpha, beta = self._values("alpha", "beta")
+        if np.any(alpha == 0.0):  # an atom at zero, which SciPy's law has not
+            return None
+        rate = beta / steps
+        return stats.ncx2(2.0 * alpha, 2.0 * rate * h, scale=0.5 / rate)
+
+    def _log_density(self, h: Array, before: Array) -> Array:
+        """For α = 0 the value at h = 0 is the logarithm of the probability exp(−βh) of dying."""
+        alpha, beta = self._values("alpha", "beta")
+        inside = np.where(h > 0.0, h, 1.0)
+        x = 2.0 * beta * np.sqrt(before * inside)
+        log_bessel = log_bessel_scaled(np.abs(alpha - 1.0), x)  # I_{−1} = I_1
+        log_bessel = np.where(alpha == 0.0, log_bessel, log_bessel_scaled(alpha - 1.0, x))
+        density = (
+            np.log(beta)
+            + 0.5 * (alpha - 1.0) * np.log(inside / before)
+            - beta * (np.sqrt(inside) - np.sqrt(before)) ** 2
+            + log_bessel
+        )
+        outside = np.where((h == 0.0) & (alpha == 0.0), -beta * before, -np.inf)
+        return np.where(h > 0.0, density, outside)
+
+    def _step(self, h: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+        alpha, beta = self._values("alpha", "beta")
+        z = _poisson(np.minimum(beta * h, CEILING), rng)
+        return rng.standard_gamma(alpha + z) / beta, z
+
+    def _paths(self) -> tuple[Paths, str]:
+        """A Bessel process returns to zero in up to two dimensions."""
+        (alpha,) = self._values("alpha")
+        if alpha == 0.0:
+            return Paths.ABSORBED, ""
+        return (Paths.EXPLODE if alpha > 1.0 else Paths.WANDER), ""
+
+
+# From here on a Poisson count is its mean and a normal deviation: the error of that law is of the
+# order 1/√rate, and NumPy draws no counts beyond 9e18.
+_LARGE_RATE = 1e15
+
+
+def _poisson(rate: Array, rng: np.random.Generator) -> Array:
+    """Poisson counts as floats, for any rate."""
+    z = rng.poisson(np.minimum(rate, _LARGE_RATE)).astype(float)
+    if np.any(rate > _LARGE_RATE):
+        normal = np.rint(rate + np.sqrt(rate) * rng.standard_normal(rate.shape))
+        z = np.where(rate > _LARGE_RATE, normal, z)
+    return z

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
 
 from ..likelihoods.base import Array
@@ -17,7 +19,7 @@ class NoChain(Chain):
     Examples
     --------
     >>> import numpy as np
-    >>> NoChain().forecast(np.array([2.0, 3.0]), steps=2, point="mean", scale="log")
+    >>> NoChain().point_forecast(np.array([2.0, 3.0]), steps=2)
     array([[2., 2.],
            [3., 3.]])
     """
@@ -25,6 +27,12 @@ class NoChain(Chain):
     name = "none"
     dynamic = False
     _kernels = GaP._kernels  # a power, a rate and a constant of zero
+
+    def _concrete(self) -> Self:
+        raise ValueError(
+            "NoChain is plain NMF: it has no law of motion to simulate or to ask for moments. Take "
+            "GaP for steps that are independent of each other, or another chain."
+        )
 
     def bottomless(self) -> bool:
         return False

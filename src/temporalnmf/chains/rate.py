@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numba import njit
+from scipy import stats
+from scipy.special import digamma
 
 from ..kernels.floor import FLOOR
 from ..kernels.roots import _quadratic_root
 from ..kernels.rows import three
 from ..likelihoods.base import Array
-from .base import Chain, Kernels, Parameter, Row, Scale, lost_power, rows_of
+from .base import Kernels, Parameter, Row, Scale, lost_power, rows_of
+from .multiplicative import Multiplicative, log_gamma_draws
 
 # Numbers of a component: α, β, and s, which is 1 on the linear scale and 0 on the log scale.
 
@@ -67,7 +71,7 @@ def _expand(H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off:
     return _value(H, Z, rows)
 
 
-class Rate(Chain):
+class Rate(Multiplicative):
     """Multiplicative noise: each step is the last one times a Gamma variable.
 
     Density: h_n | h_{n−1} ~ Gamma(α, β/h_{n−1}), mean (α/β) h_{n−1}, relative spread 1/√α; flat
@@ -85,10 +89,11 @@ class Rate(Chain):
 
     Examples
     --------
-    >>> import numpy as np
     >>> chain = Rate(alpha=4.0, beta=2.0)
-    >>> chain.forecast(np.array([3.0]), steps=2, point="mean", scale="log")
-    array([[ 6., 12.]])
+    >>> chain.forecast(3.0, steps=2).mean
+    array([ 6., 12.])
+    >>> print(chain.regime())
+    The mean grows without bound, and so does the variance; almost every path grows without bound.
     """
 
     name = "rate"
@@ -104,7 +109,7 @@ class Rate(Chain):
         if isinstance(self.beta, str):
             self.beta = self.alpha
 
-    def check(self, scale: Scale) -> None:
+    def _check_mode(self, scale: Scale) -> None:
         if scale == "linear" and np.any(np.asarray(self.alpha) < 1.0):
             raise ValueError(
                 f"Rate(alpha={self.alpha}) has no mode on the linear scale, which needs "
@@ -118,6 +123,17 @@ class Rate(Chain):
         (alpha,) = self._columns("alpha")
         return alpha[:, 0] / np.mean(H[:, 1:] / H[:, :-1], axis=1)
 
-    def conditional_mean(self, h: Array) -> Array:
-        alpha, beta = self._columns("alpha", "beta")
-        return (alpha / beta)[:, 0] * h
+    def _factor(self) -> tuple[Array, Array, Array]:
+        """φ ~ Gamma(α, β)"""
+        alpha, beta = self._values("alpha", "beta")
+        return alpha / beta, 1.0 / alpha, digamma(alpha) - np.log(beta)
+
+    def _log_factors(
+        self, shape: tuple[int, ...], rng: np.random.Generator
+    ) -> tuple[Array, Array | None]:
+        alpha, beta = self._values("alpha", "beta")
+        return log_gamma_draws(alpha, shape, rng) - np.log(beta), None
+
+    def _transition(self, h: Array, steps: int) -> Any:
+        alpha, beta = self._values("alpha", "beta")
+        return stats.gamma(alpha, scale=h / beta) if steps == 1 else None

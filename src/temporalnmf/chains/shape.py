@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
+import numpy as np
 from numba import njit
+from scipy import optimize, stats
 
 from ..kernels.floor import FLOOR
 from ..kernels.roots import _quadratic_root, _shape_equation, _shape_root
 from ..kernels.rows import three
 from ..likelihoods.base import Array
 from .base import Chain, Kernels, Parameter, Row, Scale, dominate, lost_power, rows_of
+from .process import CEILING, Moments
+from .regime import Paths
 
 # Numbers of a component: α, β, and s, which is 1 on the linear scale and 0 on the log scale.
 
@@ -124,6 +129,43 @@ class Shape(Chain):
         (alpha,) = self._columns("alpha")
         return alpha[:, 0] * H[:, :-1].sum(axis=1) / H[:, 1:].sum(axis=1)
 
-    def conditional_mean(self, h: Array) -> Array:
-        alpha, beta = self._columns("alpha", "beta")
-        return (alpha / beta)[:, 0] * h
+    def _moments(self) -> Moments:
+        alpha, beta = self._values("alpha", "beta")
+        return Moments(slope=alpha / beta, linear=alpha / beta**2)
+
+    def _transition(self, h: Array, steps: int) -> Any:
+        alpha, beta = self._values("alpha", "beta")
+        return stats.gamma(alpha * h, scale=1.0 / beta) if steps == 1 else None
+
+    def _step(self, h: Array, rng: np.random.Generator) -> tuple[Array, None]:
+        alpha, beta = self._values("alpha", "beta")
+        return rng.standard_gamma(np.minimum(alpha * h, CEILING)) / beta, None
+
+    def _paths(self) -> tuple[Paths, str]:
+        rate = self.extinction_rate()
+        if rate == 0.0:
+            return Paths.COLLAPSE, ""
+        odds = math.exp(-rate)
+        return Paths.SPLIT, f"From h_1 = 1 it dies out with probability {odds:.2g}."
+
+    def extinction_rate(self) -> float:
+        """u such that a path from h_1 dies out with probability exp(−u h_1).
+
+        E[exp(−u h_n) | h_{n−1}] = exp(−α log(1 + u/β) h_{n−1}), so exp(−u h_n) is a martingale for
+        the largest root of u = α log(1 + u/β): zero for α ≤ β, where every path dies out. Needs
+        hyper-parameters that are numbers.
+        """
+        chain = self._concrete()
+        alpha, beta = (float(value) for value in chain._values("alpha", "beta"))
+        if alpha <= beta:
+            return 0.0
+        # With x = u/β: x = (α/β) log(1 + x), whose root is above α/β − 1 and below (α/β)².
+        growth = alpha / beta
+        root = optimize.brentq(
+            lambda x: x - growth * np.log1p(x),
+            growth - 1.0,
+            growth**2,
+            xtol=1e-15 * growth,
+            rtol=1e-14,
+        )
+        return beta * root

@@ -1,0 +1,90 @@
+"""The first-order autoregressive Gamma process of Gaver and Lewis, for simulation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from ..likelihoods.base import Array
+from .process import Moments, Parameter, Process, Scale, scalar_or_array
+from .regime import Paths
+
+
+class GAR(Process):
+    """Another stationary chain with Gamma law, which falls by a fixed share between jumps.
+
+    h_1 ~ Gamma(α, β); h_n = ρ h_{n−1} + ε_n, where ε_n = Σ_{i ≤ M} ρ^{U_i} E_i with
+    M ~ Poisson(−α log ρ), U_i uniform on (0, 1) and E_i ~ Exponential(β). Every h_n ~ Gamma(α, β),
+    corr(h_n, h_{n+r}) = ρ^r, as with `BGAR`; but with probability ρ^α nothing is added and h_n is
+    exactly ρ h_{n−1}. The law of a step has no density, and there is no fit with this chain: the
+    paper names it and leaves it aside for that reason.
+
+    Domain: α, β > 0, 0 ≤ ρ < 1 (ρ = 0: independent steps).
+
+    Parameters
+    ----------
+    alpha : float or array, default=1.0
+        Shape of the stationary law.
+    beta : float, array or "auto", default="auto"
+        Its rate; "auto" is α, a mean of 1.
+    rho : float or array, default=0.9
+        Correlation of neighbouring steps.
+
+    Examples
+    --------
+    >>> paths = GAR(alpha=2.0, beta=1.0, rho=0.9).sample(n_paths=3, n_steps=5, rng=0)
+    >>> paths.shape
+    (3, 5)
+    """
+
+    name = "gar"
+    _auto = ("beta",)
+    _zero = _fraction = ("rho",)
+
+    def __init__(
+        self, alpha: Parameter = 1.0, beta: Parameter = "auto", rho: Parameter = 0.9
+    ) -> None:
+        self.alpha = alpha
+        self.beta = beta
+        self.rho = rho
+
+    def _fill_auto(self, level: float) -> None:
+        if isinstance(self.beta, str):
+            self.beta = scalar_or_array(np.divide(self.alpha, level))
+
+    def _check_mode(self, scale: Scale) -> None:
+        raise ValueError("GAR is for simulation only. BGAR has the same stationary law.")
+
+    def _moments(self) -> Moments:
+        alpha, beta, rho = self._values("alpha", "beta", "rho")
+        return Moments(
+            slope=rho,
+            offset=(1.0 - rho) * alpha / beta,
+            constant=(1.0 - rho) * (1.0 + rho) * alpha / beta**2,
+        )
+
+    def _stationary(self) -> Any:
+        alpha, beta = self._values("alpha", "beta")
+        return stats.gamma(alpha, scale=1.0 / beta)
+
+    def _log_density(self, h: Array, before: Array) -> Array:
+        raise ValueError(
+            "GAR has no transition density: with probability rho**alpha a step is exactly rho "
+            "times the one before. BGAR has one, and the same stationary law."
+        )
+
+    def _step(self, h: Array, rng: np.random.Generator) -> tuple[Array, None]:
+        alpha, beta, rho = self._values("alpha", "beta", "rho")
+        moving = np.where(rho > 0.0, rho, 0.5)
+        jumps = rng.poisson(-alpha * np.log(moving), size=h.shape).ravel()
+        # All jumps of all paths in a row; each is added to its own path.
+        owner = np.repeat(np.arange(h.size), jumps)
+        share = np.broadcast_to(moving, h.shape).ravel()[owner] ** rng.random(owner.size)
+        fresh = np.bincount(owner, share * rng.standard_exponential(owner.size), minlength=h.size)
+        renewed = rng.standard_gamma(alpha, size=h.shape)
+        return rho * h + np.where(rho > 0.0, fresh.reshape(h.shape), renewed) / beta, None
+
+    def _paths(self) -> tuple[Paths, str]:
+        return Paths.STATIONARY, ""

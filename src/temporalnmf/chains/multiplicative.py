@@ -1,0 +1,68 @@
+"""Chains that multiply by independent noise: h_n = h_{n−1} φ_n."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..likelihoods.base import Array
+from .base import Chain
+from .process import CEILING, Moments
+from .regime import Paths
+
+# What is left of a drift of zero after rounding.
+_ROUNDING = 1e-14
+
+
+class Multiplicative(Chain):
+    """h_n = h_{n−1} φ_n with independent φ_n of one law: log h is a random walk.
+
+    Subclasses give the law of φ: its mean, its variance relative to the squared mean, the mean
+    of log φ, and draws of log φ. Paths are simulated as sums of logarithms, so one that leaves
+    the range of doubles comes back exactly where it should.
+    """
+
+    def _factor(self) -> tuple[Array, Array, Array]:
+        """E φ, Var φ / (E φ)², E log φ."""
+        raise NotImplementedError
+
+    def _log_factors(
+        self, shape: tuple[int, ...], rng: np.random.Generator
+    ) -> tuple[Array, Array | None]:
+        """Draws of log φ, and of what an auxiliary variable is made of, on the log scale."""
+        raise NotImplementedError
+
+    def _moments(self) -> Moments:
+        mean, relative, _ = self._factor()
+        return Moments(slope=mean, square=mean**2 * relative)
+
+    def _paths(self) -> tuple[Paths, str]:
+        mean, _, drift = self._factor()
+        note = "" if np.isfinite(mean) else "The mean is infinite from the first step on."
+        if abs(drift) < _ROUNDING:
+            return Paths.WANDER, note
+        return (Paths.EXPLODE if drift > 0.0 else Paths.COLLAPSE), note
+
+    def _simulate(
+        self, first: Array, n_steps: int, rng: np.random.Generator
+    ) -> tuple[Array, Array]:
+        jumps, parts = self._log_factors((n_steps - 1, *first.shape), rng)
+        walk = np.concatenate([np.zeros((1, *first.shape)), np.cumsum(jumps, axis=0)])
+        logs = np.log(first) + walk
+        paths = _from_log(logs)
+        paths[0] = first
+        if parts is None:
+            return paths, np.empty((0, *first.shape))
+        return paths, _from_log(parts - logs[:-1])
+
+
+def _from_log(logs: Array) -> Array:
+    return np.exp(np.minimum(logs, np.log(CEILING)))
+
+
+def log_gamma_draws(alpha: Array, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+    """Logarithms of Gamma(α, 1) variables, for any α: they may lie far below the smallest double.
+
+    Gamma(α) is Gamma(α+1) times U^(1/α).
+    """
+    large = np.log(rng.standard_gamma(alpha + 1.0, size=shape))
+    return large - rng.standard_exponential(size=shape) / alpha

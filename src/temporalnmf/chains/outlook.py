@@ -1,0 +1,65 @@
+"""What a chain says of the steps ahead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..likelihoods.base import Array
+from .regime import Regime
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """A chain's forecast from a known value: moments, quantiles, simulated paths.
+
+    Arrays run over the steps ahead, then over the components where there are several.
+
+    Attributes
+    ----------
+    mean, var : array, (steps, …)
+        Exact, for every chain; infinite or NaN where the law has none.
+    point : array, (steps, …)
+        The point forecast, which `point_name` puts into words.
+    paths : array, (n_paths, steps, …)
+        Simulated.
+    laws : list
+        The law of each step, as a frozen SciPy distribution, or None where it has no closed form.
+    regime : Regime, or a list of them
+        What the chain does in the long run.
+
+    Examples
+    --------
+    >>> from temporalnmf.chains import BGAR
+    >>> ahead = BGAR(alpha=2.0, beta=1.0, rho=0.5).forecast(4.0, steps=3)
+    >>> ahead.mean
+    array([3.  , 2.5 , 2.25])
+    >>> ahead.quantile([0.05, 0.95]).shape
+    (2, 3)
+    """
+
+    mean: Array
+    var: Array
+    point: Array
+    point_name: str
+    paths: Array
+    laws: list[Any]
+    regime: Regime | list[Regime]
+
+    def quantile(self, levels: Any) -> Array:
+        """Quantiles at the levels, e.g. 0.9: (len(levels), steps, …), or (steps, …) for one.
+
+        Exact where the step has a law in closed form, otherwise those of the simulated paths.
+        """
+        wanted = np.asarray(levels, dtype=float)
+        if not np.all((wanted > 0.0) & (wanted < 1.0)):
+            raise ValueError(f"levels={levels!r}: expected numbers strictly between 0 and 1.")
+        found = np.empty((wanted.size, *self.paths.shape[1:]))
+        for s, law in enumerate(self.laws):
+            if law is None:
+                found[:, s] = np.quantile(self.paths[:, s], wanted.ravel(), axis=0)
+            else:
+                found[:, s] = [law.ppf(level) for level in wanted.ravel()]
+        return found.reshape(wanted.shape + found.shape[1:])

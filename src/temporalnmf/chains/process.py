@@ -1,0 +1,451 @@
+"""A chain as a law of motion: simulate it, know its moments, see where it leads."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, ClassVar, Literal, NamedTuple, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from ..likelihoods.base import Array
+from ..validation import check_choice, check_count, check_positive, check_steps
+from .outlook import Outlook
+from .regime import Paths, Regime, long_run_of_moments
+
+Scale = Literal["log", "linear"]
+Point = Literal["mean", "mode"]
+Purpose = Literal["map", "simulate"]
+Parameter = float | Array | str
+
+# Where simulated paths end that would become larger than any double; small enough that a
+# hyper-parameter times it does not overflow. Paths that fall below the smallest double are 0.
+CEILING = 1e300
+
+
+class Moments(NamedTuple):
+    """Mean and variance of one step; every chain's are polynomials in the value before.
+
+        E[h_n | h_{n−1} = h]   = slope·h + offset
+        Var[h_n | h_{n−1} = h] = square·h² + linear·h + constant
+
+    Each is a number, or an array with one per component, and none is negative.
+    """
+
+    slope: Any
+    offset: Any = 0.0
+    square: Any = 0.0
+    linear: Any = 0.0
+    constant: Any = 0.0
+
+
+class Process(BaseEstimator):
+    """A Markov chain on the positive numbers.
+
+    To write one down takes its `_moments`, how to draw a step (`_step`), what its paths do
+    (`_paths`) and, where there is one, its transition law. Everything else follows.
+
+    Hyper-parameters are numbers or arrays with one number per component; components move
+    independently. Where "auto" needs data to become a number, and there are none, the level of
+    the data is taken to be 1. A value h may be a number or an array whose last axis runs over
+    the components.
+
+    Attributes
+    ----------
+    name : str
+        Its name in the registry.
+    """
+
+    name: ClassVar[str]
+
+    # Names of the hyper-parameters that take the words "auto" and "learn", of those that may
+    # be zero where nothing is fitted, and of those that must be below one.
+    _auto: ClassVar[tuple[str, ...]] = ()
+    _learn: ClassVar[tuple[str, ...]] = ()
+    _zero: ClassVar[tuple[str, ...]] = ()
+    _fraction: ClassVar[tuple[str, ...]] = ()
+
+    # Hyper-parameters
+
+    def check(self, purpose: Purpose = "map", scale: Scale = "log") -> None:
+        """Raise, naming the values, where the hyper-parameters do not serve a purpose.
+
+        Parameters
+        ----------
+        purpose : {"map", "simulate"}
+            A fit, which needs a posterior mode, or simulation, which needs only the law.
+        scale : {"log", "linear"}
+            On which the mode is taken.
+        """
+        check_choice("purpose", purpose, ("map", "simulate"))
+        check_choice("scale", scale, ("log", "linear"))
+        self._check_values(purpose)
+        if purpose == "map":
+            self._check_mode(scale)
+
+    def _check_mode(self, scale: Scale) -> None:
+        """Raise where the posterior mode on this scale does not exist."""
+
+    def _check_values(self, purpose: Purpose, n_components: int | None = None) -> None:
+        """Refuse anything but a word it takes, or numbers of the right sign and shape."""
+        lengths: dict[int, str] = {}
+        for name, value in self.get_params().items():
+            self._check_value(name, value, purpose, n_components)
+            if np.ndim(value) == 1:
+                lengths.setdefault(len(value), name)
+        if len(lengths) > 1:
+            found = " and ".join(f"{size} of {name}" for size, name in lengths.items())
+            raise ValueError(
+                f"{type(self).__name__} has {found}: expected one value, or one per component."
+            )
+
+    def _check_value(
+        self, name: str, value: Any, purpose: Purpose, n_components: int | None
+    ) -> None:
+        shown = f"{type(self).__name__}({name}={value!r})"
+        if name == "marginal":
+            if not isinstance(value, bool | np.bool_):
+                raise ValueError(f"{shown}: expected True or False.")
+            return
+        if isinstance(value, str):
+            self._check_word(name, value, purpose, shown)
+            return
+        try:
+            array = np.asarray(value, dtype=float)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{shown}: expected a number, or one per component.") from error
+        if array.ndim > 1 or (array.ndim == 1 and array.size != (n_components or array.size)):
+            wanted = f"{n_components} values, one" if n_components else "one value"
+            raise ValueError(
+                f"{type(self).__name__}({name}=...) has shape {array.shape}: expected a scalar or "
+                f"{wanted} per component."
+            )
+        zero = purpose == "simulate" and name in self._zero
+        if name in self._fraction:
+            if not np.all((array >= 0.0 if zero else array > 0.0) & (array < 1.0)):
+                where = "in [0, 1)" if zero else "strictly between 0 and 1"
+                raise ValueError(f"{shown}: {name} must lie {where}.")
+        elif not np.all(np.isfinite(array) & (array >= 0.0 if zero else array > 0.0)):
+            sign = "zero or positive" if zero else "positive"
+            raise ValueError(f"{shown}: hyper-parameters must be {sign} and finite.")
+
+    def _check_word(self, name: str, value: str, purpose: Purpose, shown: str) -> None:
+        words = [w for w in ("auto", "learn") if name in getattr(self, f"_{w}")]
+        if value not in words:
+            taken = f", or {' or '.join(map(repr, words))}" if words else ""
+            learned = f" Only {' or '.join(self._learn)} can be learned." if self._learn else ""
+            raise ValueError(
+                f"{shown}: give a number, or one number per component{taken}.{learned}"
+            )
+        if value == "learn" and purpose == "simulate":
+            raise ValueError(f"{shown}: there are no data to learn from. Give a number.")
+
+    def _fill_auto(self, level: float) -> None:
+        """Replace "auto" by numbers, given the mean activation of one component."""
+
+    def _concrete(self) -> Self:
+        """With numbers only: itself, or a copy where "auto" is filled in for a level of 1."""
+        self.check("simulate")
+        if not any(isinstance(value, str) for value in self.get_params().values()):
+            return self
+        filled = copy.deepcopy(self)
+        filled._fill_auto(1.0)
+        return filled
+
+    def _values(self, *names: str) -> list[Array]:
+        """The named hyper-parameters as arrays, () or (K,)."""
+        return [np.asarray(getattr(self, name), dtype=float) for name in names]
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        """() where one number serves all components, else (K,)."""
+        values = self.get_params().values()
+        return np.broadcast_shapes(*(np.shape(v) for v in values if not isinstance(v, str | bool)))
+
+    # Moments
+
+    def _moments(self) -> Moments:
+        raise NotImplementedError
+
+    def conditional_mean(self, h: Any) -> Array:
+        """E[h_n | h_{n−1} = h]; infinite where the law has no mean."""
+        m = self._concrete()._moments()
+        return m.slope * np.asarray(h, dtype=float) + m.offset
+
+    def conditional_var(self, h: Any) -> Array:
+        """Var[h_n | h_{n−1} = h]; infinite where there is a mean only, NaN where there is none."""
+        m, h = self._concrete()._moments(), np.asarray(h, dtype=float)
+        with np.errstate(invalid="ignore", over="ignore"):
+            return m.square * h**2 + m.linear * h + m.constant
+
+    def mean(self, h1: Any = None, n: Any = 1) -> Array:
+        """E[h_n], n = 1 being the first step.
+
+        Parameters
+        ----------
+        h1 : float or array, default=None
+            First value; None starts as `sample` does.
+        n : int or array of int
+            Steps. An array puts its axes in front of those of h1.
+        """
+        return self._moments_at(h1, n)[0]
+
+    def var(self, h1: Any = None, n: Any = 1) -> Array:
+        """Var[h_n], n = 1 being the first step; infinite or NaN as in `conditional_var`.
+
+        Parameters are those of `mean`.
+        """
+        return self._moments_at(h1, n)[1]
+
+    def _moments_at(self, h1: Any, n: Any) -> tuple[Array, Array]:
+        """Mean and variance at the steps n; nothing is subtracted on the way to them."""
+        chain = self._concrete()
+        steps = check_steps("n", n)
+        slope, offset, square, linear, constant = m = chain._moments()
+        mean, var = chain._start_moments() if h1 is None else (check_positive("h1", h1), 0.0)
+        shape = np.broadcast_shapes(np.shape(mean), *map(np.shape, m))
+        mean, var = np.broadcast_to(mean, shape), np.broadcast_to(var, shape)
+        means, variances = np.empty((2, int(steps.max()), *shape))
+        heavy = np.broadcast_to(np.isinf(square), shape)
+        with np.errstate(all="ignore"):
+            for i in range(len(means)):
+                means[i], variances[i] = mean, var
+                added = square * mean**2 + linear * mean + constant
+                var = np.where(heavy, np.inf, (slope**2 + square) * var + added)
+                mean = slope * mean + offset
+        return means[steps - 1], variances[steps - 1]
+
+    def _start_moments(self) -> tuple[Any, Any]:
+        """Mean and variance of h_1 where none is given."""
+        law = self.stationary()
+        return (1.0, 0.0) if law is None else (law.mean(), law.var())
+
+    def autocorrelation(self, lag: Any, n: int | None = None, h1: Any = None) -> Array:
+        """corr(h_n, h_{n+lag}).
+
+        Parameters
+        ----------
+        lag : int or array of int
+            Zero or more.
+        n : int, default=None
+            First of the two steps; None is the limit of large n, which for a stationary chain is
+            the correlation at any step.
+        h1 : float or array, default=None
+            As in `mean`; without n it makes no difference.
+
+        Returns
+        -------
+        array
+            NaN where a variance is zero or infinite, for instance that of a given first value.
+        """
+        lags = check_steps("lag", lag, least=0)
+        slope, offset, square, linear, constant = self._concrete()._moments()
+        apart = lags.reshape(lags.shape + (1,) * np.ndim(slope))
+        with np.errstate(all="ignore"):
+            if n is None:
+                # The variance grows in the end by its largest root per step: that of its own
+                # recursion, of a noise fed by the mean, of a constant noise.
+                fed = np.where((constant > 0.0) | (offset > 0.0), 1.0, 0.0)
+                growth = np.maximum(np.where(linear > 0.0, slope, 0.0), slope**2 + square)
+                found = (slope / np.sqrt(np.maximum(growth, fed))) ** apart
+                return np.where(np.isfinite(square), found, np.nan)
+            (first,) = check_steps("n", [n])
+            _, var = self._moments_at(h1, np.concatenate([[first], first + np.ravel(lags)]))
+            later = var[1:].reshape(lags.shape + var.shape[1:])
+            found = slope**apart * np.sqrt(var[0] / later)
+            return np.where((var[0] > 0.0) & np.isfinite(later), found, np.nan)
+
+    # Laws
+
+    def transition(self, h: Any, steps: int = 1) -> Any:
+        """The law of h_{n+steps} given h_n = h, as a frozen SciPy distribution.
+
+        None where it has no closed form; `log_density` may still know its density.
+        """
+        (steps,) = check_steps("steps", [steps])
+        return self._concrete()._transition(check_positive("h", h), int(steps))
+
+    def _transition(self, h: Array, steps: int) -> Any:
+        return None
+
+    def log_density(self, h: Any, before: Any) -> Array:
+        """log p(h_n = h | h_{n−1} = before), −∞ where h is not positive."""
+        before, h = check_positive("before", before), np.asarray(h, dtype=float)
+        return self._concrete()._log_density(h, before)
+
+    def _log_density(self, h: Array, before: Array) -> Array:
+        with np.errstate(divide="ignore"):
+            return self._transition(before, 1).logpdf(h)
+
+    def stationary(self) -> Any:
+        """The law that h_n tends to, or keeps, as a frozen SciPy distribution; None without."""
+        return self._concrete()._stationary()
+
+    def _stationary(self) -> Any:
+        return None
+
+    def regime(self) -> Regime | list[Regime]:
+        """What mean, variance and almost every path do in the long run.
+
+        A list with one entry per component where hyper-parameters are arrays.
+        """
+        chain = self._concrete()
+        shape = chain._shape
+        numbers = [np.broadcast_to(m, shape).ravel() for m in chain._moments()]
+        found = []
+        for k in range(numbers[0].size):
+            mean, var = long_run_of_moments(*(float(m[k]) for m in numbers))
+            paths, note = chain._component(k)._paths()
+            found.append(Regime(mean, var, paths, note))
+        return found if shape else found[0]
+
+    def _component(self, k: int) -> Self:
+        """The chain of one component."""
+        one = copy.copy(self)
+        for name, value in self.get_params().items():
+            if np.ndim(value):
+                setattr(one, name, float(value[k]))
+        return one
+
+    def _paths(self) -> tuple[Paths, str]:
+        """What almost every path does, and a remark or ""; hyper-parameters are numbers here."""
+        raise NotImplementedError
+
+    # Simulation
+
+    def sample(
+        self,
+        n_paths: int,
+        n_steps: int,
+        rng: Any = None,
+        h1: Any = None,
+        *,
+        return_aux: bool = False,
+    ) -> Any:
+        """Simulate independent paths.
+
+        A path that falls below the smallest double is exactly 0 from there on, or for as long as
+        it does; one that grows beyond 1e300 is shown as 1e300. There are no warnings, no NaN and
+        no infinities.
+
+        Parameters
+        ----------
+        n_paths, n_steps : int
+        rng : numpy Generator, int or None, default=None
+            Random numbers, or a seed for them.
+        h1 : float or array, default=None
+            First value, for all paths, (n_paths,) or (n_paths, K). None draws it from the
+            stationary law, and is 1, as in the paper, where there is none.
+        return_aux : bool, default=False
+            Return also the auxiliary variables of the n_steps − 1 transitions, of which some
+            chains have none.
+
+        Returns
+        -------
+        array, (n_paths, n_steps), or (n_paths, n_steps, K) where hyper-parameters or h1 are given
+            per component
+        aux : array of the same kind, with `return_aux`
+        """
+        chain = self._concrete()
+        n_paths, n_steps = check_count("n_paths", n_paths), check_count("n_steps", n_steps)
+        generator = np.random.default_rng(rng)
+        with np.errstate(all="ignore"):
+            first = chain._first_values(n_paths, h1, generator)
+            paths, aux = chain._simulate(first, n_steps, generator)
+        paths, aux = (np.ascontiguousarray(np.moveaxis(a, 0, 1)) for a in (paths, aux))
+        return (paths, aux) if return_aux else paths
+
+    def _first_values(self, n_paths: int, h1: Any, rng: np.random.Generator) -> Array:
+        shape = (n_paths, *self._shape)
+        if h1 is None:
+            law = self._stationary()
+            return np.ones(shape) if law is None else law.rvs(size=shape, random_state=rng)
+        given = check_positive("h1", h1)
+        if given.ndim == 2:
+            shape = (n_paths, given.shape[1])
+        try:
+            return np.broadcast_to(given, shape)
+        except ValueError as error:
+            raise ValueError(
+                f"h1 has shape {given.shape}: expected a number, or {shape} values."
+            ) from error
+
+    def _simulate(self, first: Array, n_steps: int, rng: np.random.Generator) -> tuple[Any, Any]:
+        """Paths (n_steps, …) and auxiliary variables (n_steps − 1, …) or (0, …)."""
+        paths = np.empty((n_steps, *first.shape))
+        paths[0] = first
+        aux = []
+        for n in range(1, n_steps):
+            after, drawn = self._step(paths[n - 1], rng)
+            np.minimum(after, CEILING, out=paths[n])
+            if drawn is not None:
+                aux.append(drawn)
+        return paths, np.array(aux) if aux else np.empty((0, *first.shape))
+
+    def _step(self, h: Array, rng: np.random.Generator) -> tuple[Array, Array | None]:
+        """A draw of h_n for each h_{n−1}, and its auxiliary variable."""
+        raise NotImplementedError
+
+    def forecast(
+        self,
+        h_last: Any,
+        steps: int,
+        *,
+        point: Point = "mean",
+        scale: Scale = "log",
+        n_paths: int = 10_000,
+        rng: Any = 0,
+    ) -> Outlook:
+        """What the chain says of the steps after a known value.
+
+        Parameters
+        ----------
+        h_last : float or array, (K,)
+            The last value, or one per component.
+        steps : int
+        point : {"mean", "mode"}, default="mean"
+            What the point forecast is.
+        scale : {"log", "linear"}, default="log"
+            On which a mode is taken.
+        n_paths : int, default=10000
+            Simulated paths, for quantiles that have no closed form.
+        rng : numpy Generator or int, default=0
+            The same seed gives the same numbers.
+
+        Returns
+        -------
+        Outlook
+            Mean, variance, point, quantiles and paths of the steps ahead.
+        """
+        chain = self._concrete()
+        steps = check_count("steps", steps)
+        check_choice("point", point, ("mean", "mode"))
+        last = check_positive("h_last", h_last)
+        last = np.broadcast_to(last, np.broadcast_shapes(last.shape, chain._shape))
+        ahead = np.arange(2, steps + 2)
+        paths = chain.sample(n_paths, steps + 1, rng, np.broadcast_to(last, (n_paths, *last.shape)))
+        return Outlook(
+            mean=chain.mean(last, ahead),
+            var=chain.var(last, ahead),
+            point=chain._point(last, steps, point, scale),
+            point_name=chain.point_name(point),
+            paths=paths[:, 1:],
+            laws=[chain._transition(last, s) for s in range(1, steps + 1)],
+            regime=chain.regime(),
+        )
+
+    def _point(self, last: Array, steps: int, point: Point, scale: Scale) -> Array:
+        """Point forecast (steps, …)."""
+        if point == "mode":
+            raise ValueError(f"point='mode': {type(self).__name__} has no mode; use 'mean'.")
+        return self.mean(last, np.arange(2, steps + 2))
+
+    def point_name(self, point: Point) -> str:
+        """What the point forecast is, in words."""
+        return f"conditional {point}"
+
+
+def scalar_or_array(values: Any) -> float | Array:
+    """A plain float where there is one value for all components."""
+    array = np.asarray(values, dtype=float)
+    return float(array) if array.ndim == 0 else array
