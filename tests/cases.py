@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from temporalnmf import registry
-from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, NoChain, Rate, Shape
+from temporalnmf.chains import BGAR, GAR, GaP, HierRate, HierShape, NoChain, Rate, Shape
 from temporalnmf.likelihoods.base import Likelihood
 from temporalnmf.objective import Problem
 from temporalnmf.observations import observe
@@ -33,6 +33,27 @@ _SETTINGS: dict[str, list[Any]] = {
     "bgar": [BGAR(4.0, 0.4, 0.6), BGAR(2.0, 0.2, 0.9)],
 }
 _BOTH_SCALES = {"hier_rate": 2}
+
+# Laws to simulate, several per process. Each has a fourth moment, by which variances are tested.
+_LAWS: dict[str, list[Any]] = {
+    "gap": [GaP(2.0, 0.5), GaP(0.3, 1.0)],
+    "rate": [Rate(1.5, 1.5), Rate(4.0, 3.0), Rate(0.6, 0.9), Rate(300.0)],
+    "hier_rate": [HierRate(30.0, 6.0, 4.0, 0.8), HierRate(25.0, 25.0, 0.7, 0.9), HierRate()],
+    "shape": [Shape(2.0, 2.0), Shape(0.5, 0.9), Shape(40.0, 30.0)],
+    "hier_shape": [HierShape(1.5, 2.0), HierShape(0.3, 0.8), HierShape(4.0, 100.0)],
+    "bgar": [BGAR(2.0, 1.0, 0.9), BGAR(6.0, 0.5, 0.5), BGAR(0.5, 1.0, 0.3), BGAR(30.0, 3.0, 0.8)],
+    "gar": [GAR(2.0, 1.0, 0.9), GAR(0.5, 2.0, 0.4)],
+}
+
+
+def processes() -> list[Any]:
+    """Laws with hyper-parameters, every registered process among them."""
+    return [law for name in registry.PROCESSES for law in _LAWS[name]]
+
+
+def named(law: Any) -> str:
+    """A short name for a test."""
+    return f"{law.name}({','.join(str(v) for v in law.get_params().values())})"
 
 
 def chains(scale: str) -> list[Any]:
@@ -58,8 +79,7 @@ class Case(NamedTuple):
     storage: str
 
     def __str__(self) -> str:
-        params = ",".join(str(v) for v in self.chain.get_params().values())
-        law = f"{self.likelihood.name}-{self.chain.name}({params})"
+        law = f"{self.likelihood.name}-{named(self.chain)}"
         return f"{law}-{self.scale}-{self.mask}-{self.storage}"
 
 

@@ -56,7 +56,7 @@ class Multiplicative(Chain):
 
 
 def _from_log(logs: Array) -> Array:
-    return np.exp(np.minimum(logs, np.log(CEILING)))
+    return np.minimum(np.exp(logs), CEILING)
 
 
 def log_gamma_draws(alpha: Array, shape: tuple[int, ...], rng: np.random.Generator) -> Array:

@@ -210,7 +210,8 @@ class Process(BaseEstimator):
         with np.errstate(all="ignore"):
             for i in range(len(means)):
                 means[i], variances[i] = mean, var
-                added = square * mean**2 + linear * mean + constant
+                # A term that is not there stays away where the mean has become infinite.
+                added = _times(square, mean**2) + _times(linear, mean) + constant
                 var = np.where(heavy, np.inf, (slope**2 + square) * var + added)
                 mean = slope * mean + offset
         return means[steps - 1], variances[steps - 1]
@@ -443,6 +444,11 @@ class Process(BaseEstimator):
     def point_name(self, point: Point) -> str:
         """What the point forecast is, in words."""
         return f"conditional {point}"
+
+
+def _times(coefficient: Any, values: Array) -> Array:
+    """Product in which zero times infinity is zero."""
+    return np.where(np.equal(coefficient, 0.0), 0.0, coefficient * values)
 
 
 def scalar_or_array(values: Any) -> float | Array:

@@ -111,6 +111,6 @@ def bgar_log_density(h, before, eta, gamma, beta):
         return -np.inf
     width = min(h, before)
     gap = abs(h - before) / width
-    powers = (eta + 2.0 * gamma - 1.0) * math.log(width) - (eta + gamma - 1.0) * math.log(before)
+    powers = (eta + 2.0 * gamma - 2.0) * math.log(width) - (eta + gamma - 1.0) * math.log(before)
     integral = _log_integral(eta, gamma, beta * width, gap)
     return powers - beta * max(h - before, 0.0) + integral
