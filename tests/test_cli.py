@@ -87,3 +87,86 @@ def test_version(demo):
     from temporalnmf import __version__
 
     assert CliRunner().invoke(app, ["--version"]).output.strip() == f"temporalnmf {__version__}"
+
+
+def _invoke(*words):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def test_simulate_writes_the_paths_of_the_seed_and_a_picture(tmp_path):
+    from temporalnmf.chains import Rate
+
+    csv_path, png = tmp_path / "new" / "rate.csv", tmp_path / "rate.png"
+    result = _invoke(
+        "simulate", "rate", "--alpha", 1.5, "--beta", 1.3, "--n-steps", 20, "--n-paths", 3,
+        "--seed", 4, "--plot", png, "--csv", csv_path,
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert "almost every path goes to zero" in " ".join(result.output.split())
+    rows = list(csv.DictReader(csv_path.read_text().splitlines()))
+    values = np.array([float(r["h"]) for r in rows]).reshape(3, 20)
+    np.testing.assert_array_equal(values, Rate(1.5, 1.3).sample(3, 20, 4))
+    assert [(r["path"], r["step"]) for r in rows[18:22]] == [
+        ("1", "19"), ("1", "20"), ("2", "1"), ("2", "2"),
+    ]  # fmt: skip
+    assert png.read_bytes().startswith(b"\x89PNG")
+    assert sorted(p.name for p in tmp_path.rglob("*.*")) == ["rate.csv", "rate.png"]
+    mean = Rate(1.5, 1.3).mean(1.0, 20)
+    assert f"{mean:.4g}" in result.output
+
+
+@pytest.mark.parametrize("name", ["gap", "hier_rate", "shape", "hier_shape", "bgar", "gar"])
+def test_simulate_knows_every_process(name):
+    result = _invoke("simulate", name, "--n-steps", 3)
+    assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["rat"], "chain='rat' is not known"),
+        (["rate", "--rho", 0.5], "--rho 0.5: rate has no rho; it takes --alpha, --beta"),
+        (["rate", "--alpha", -1], "Rate(alpha=-1.0)"),
+        (["bgar", "--rho", 1], "BGAR(rho=1.0): rho must lie in [0, 1)"),
+        (["rate", "--h1", 0], "h1=0.0"),
+        (["rate", "--n-steps", 0], "n_steps=0"),
+        (["rate", "--plot", "{}/x.abc"], "'abc' is not supported"),
+    ],
+)
+def test_simulate_says_what_is_wrong(words, said, tmp_path):
+    result = _invoke("simulate", *(str(word).format(tmp_path) for word in words))
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert "Traceback" not in result.output
+    assert not list(tmp_path.iterdir())
+
+
+def test_missing_matplotlib_says_how_to_install_it():
+    code = (
+        "import sys\nsys.modules['matplotlib.figure'] = None\n"
+        "from temporalnmf.__main__ import main\n"
+        "sys.argv = ['temporalnmf', 'figures', '--out', 'nowhere']\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    print(end)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert 'pip install "temporalnmf[plot]"' in done.stderr
+
+
+def test_files_are_written_whole_or_not_at_all(tmp_path):
+    from temporalnmf.files import write_csv, written_whole
+
+    path = tmp_path / "a.csv"
+    write_csv(path, [{"x": 1}])
+
+    def rows():
+        yield {"x": 2}
+        raise RuntimeError("half-way")
+
+    with pytest.raises(RuntimeError, match="half-way"):
+        write_csv(path, rows())
+    assert path.read_text() == "x\n1\n"
+    with pytest.raises(OSError, match="full"), written_whole(path) as partial:  # noqa: PT012
+        partial.write_text("half")
+        raise OSError("disk full")
+    assert path.read_text() == "x\n1\n"
+    assert [p.name for p in tmp_path.iterdir()] == ["a.csv"]

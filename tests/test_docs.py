@@ -18,7 +18,7 @@ def test_contributing_shows_the_real_source_of_a_chain():
 def test_readme_examples_run():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, re.S)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     X = np.random.default_rng(0).poisson(5.0, size=(30, 8)).astype(float)
     names = {"X": X, "np": np}
     for block in blocks:
@@ -54,3 +54,32 @@ def test_defaults_page_quotes_its_table():
     for setting, shown in quoted.items():
         assert f"{means[setting]:.3f}" == shown, setting
         assert shown in page
+
+
+def test_page_of_chains_runs_and_shows_every_picture(tmp_path):
+    import matplotlib as mpl
+    from typer.testing import CliRunner
+
+    from temporalnmf import registry
+    from temporalnmf.cli import app
+
+    mpl.use("Agg")
+    page = (ROOT / "docs" / "chains.md").read_text(encoding="utf-8")
+    for block in re.findall(r"```python\n(.*?)```", page, re.S):
+        exec(compile(block, "chains.md", "exec"), {})
+    mpl.pyplot.close("all")
+    shown = set(re.findall(r"!\[\]\((figures/\w+\.png)\)", page))
+    drawn = CliRunner().invoke(app, ["figures", "--out", str(tmp_path / "figures")])
+    assert drawn.exit_code == 0, drawn.output
+    assert shown == {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*.png")}
+    assert shown == {str(p.relative_to(ROOT / "docs")) for p in ROOT.glob("docs/figures/*.png")}
+    assert re.findall(r"^## `(\w+)`", page, re.M) == [n for n in registry.CHAINS if n != "none"]
+
+
+def test_regimes_quoted_in_the_documents():
+    """A comment behind `print(chain.regime())` is what it prints."""
+    from temporalnmf.chains import Rate
+
+    said = f"# {Rate(alpha=1.5, beta=1.3).regime()}\n"
+    for name in ("README.md", "docs/chains.md"):
+        assert said in (ROOT / name).read_text(encoding="utf-8")

@@ -12,9 +12,12 @@ __version__ = "0.1.0"
 
 # Loaded on first use: the compiler behind the estimator takes longer to import than all else.
 _LAZY = {"TemporalNMF": "estimator", "Forecast": "forecasting"}
-_SUBMODULES = ("chains", "datasets", "likelihoods", "metrics", "registry")
+_SUBMODULES = ("chains", "datasets", "likelihoods", "metrics", "plotting", "registry")
 
-__all__ = ["Forecast", "TemporalNMF", "chains", "datasets", "likelihoods", "metrics", "registry"]
+__all__ = [
+    "Forecast", "TemporalNMF",
+    "chains", "datasets", "likelihoods", "metrics", "plotting", "registry",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

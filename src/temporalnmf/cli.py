@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from . import __version__
+from . import __version__, registry
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
@@ -25,6 +27,16 @@ def temporalnmf(
     ] = False,
 ) -> None:
     """Non-negative matrix factorization of things that change over time."""
+
+
+@contextmanager
+def _clean_errors() -> Iterator[None]:
+    """What a user did wrong, or has not installed, is told without a traceback."""
+    try:
+        yield
+    except (ValueError, ImportError, OSError) as error:
+        typer.echo(f"Error: {error}", err=True)
+        raise typer.Exit(2) from error
 
 
 @app.command()
@@ -69,3 +81,104 @@ def demo(
     console.print(words)
     for path in write_results(results, out):
         console.print(f"written: {path}")
+
+
+_Number = Annotated[float | None, typer.Option(help="Hyper-parameter, where the chain has it.")]
+
+
+@app.command()
+def simulate(
+    chain: Annotated[str, typer.Argument(help=f"One of {', '.join(registry.PROCESSES)}.")],
+    alpha: _Number = None,
+    beta: _Number = None,
+    rho: _Number = None,
+    alpha_z: _Number = None,
+    beta_z: _Number = None,
+    alpha_h: _Number = None,
+    beta_h: _Number = None,
+    n_steps: Annotated[int, typer.Option(help="Length of a path.")] = 50,
+    n_paths: Annotated[int, typer.Option(help="Number of paths.")] = 10,
+    h1: Annotated[
+        float | None,
+        typer.Option(help="First value; drawn from the stationary law if there is one, else 1."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same paths.")] = 0,
+    plot: Annotated[Path | None, typer.Option(help="Picture to write (png, pdf, svg).")] = None,
+    csv: Annotated[
+        Path | None, typer.Option(help="Table of the paths to write: path, step, h.")
+    ] = None,
+) -> None:
+    """Simulate a chain, and say what it does in the long run."""
+    given = {
+        "alpha": alpha, "beta": beta, "rho": rho,
+        "alpha_z": alpha_z, "beta_z": beta_z, "alpha_h": alpha_h, "beta_h": beta_h,
+    }  # fmt: skip
+    with _clean_errors():
+        law = registry.create(registry.PROCESSES, chain, "chain")
+        _set_hyper_parameters(law, {k: v for k, v in given.items() if v is not None})
+        paths = law.sample(n_paths, n_steps, seed, h1)
+        _describe(law, n_steps, h1, seed)
+        if csv is not None:
+            from .files import write_csv
+
+            rows = (
+                {"path": i + 1, "step": n + 1, "h": float(h)}
+                for i, path in enumerate(paths)
+                for n, h in enumerate(path)
+            )
+            typer.echo(f"written: {write_csv(csv, rows)}")
+        if plot is not None:
+            from .plotting import draw_simulation
+
+            _save_figure(draw_simulation(law, n_paths, n_steps, h1, seed), plot)
+
+
+def _set_hyper_parameters(law: Any, given: dict[str, float]) -> None:
+    takes = [name for name in law.get_params() if name != "marginal"]
+    for name, value in given.items():
+        if name not in takes:
+            option, options = (f"--{n.replace('_', '-')}" for n in (name, ", --".join(takes)))
+            raise ValueError(f"{option} {value:g}: {law.name} has no {name}; it takes {options}.")
+    law.set_params(**given)
+
+
+def _describe(law: Any, n_steps: int, h1: float | None, seed: int) -> None:
+    """The regime in words, and a table of moments and of quantiles by simulation."""
+    import numpy as np
+    from rich.console import Console
+    from rich.table import Table
+
+    n_paths, levels = 10_000, (0.05, 0.5, 0.95)
+    fan = np.quantile(law.sample(n_paths, n_steps, seed, h1), levels, axis=0)
+    console = Console()
+    console.print(f"{type(law).__name__}: {law.numbers()}", highlight=False)
+    console.print(str(law.regime()), highlight=False)
+    table = Table()
+    for heading in ("step", "mean", "sd", "5 %", "median", "95 %"):
+        table.add_column(heading, justify="right")
+    for n in sorted({n for n in (1, 2, 5, 10, 20, 50, 100, 1000) if n < n_steps} | {n_steps}):
+        numbers = law.mean(h1, n), np.sqrt(law.var(h1, n)), *fan[:, n - 1]
+        table.add_row(str(n), *(f"{float(value):.4g}" for value in numbers))
+    console.print(table)
+    console.print(f"Mean and sd are exact, the quantiles those of {n_paths:,} simulated paths.")
+
+
+def _save_figure(figure: Any, path: Path) -> None:
+    from .files import written_whole
+
+    with written_whole(path) as partial:
+        figure.savefig(partial, dpi=110)
+    typer.echo(f"written: {path}")
+
+
+@app.command()
+def figures(
+    out: Annotated[Path, typer.Option(help="Folder for the pictures.")],
+    seed: Annotated[int, typer.Option(help="The same seed gives the same pictures.")] = 0,
+) -> None:
+    """Draw the paper's six figures, and what each chain expects at its defaults."""
+    with _clean_errors():
+        from .plotting import paper_figures, prior_figures
+
+        for name, draw in {**paper_figures(seed), **prior_figures(seed)}.items():
+            _save_figure(draw(), out / f"{name}.png")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .datasets import load_sotu
 from .estimator import TemporalNMF
+from .files import write_csv
 from .likelihoods.base import Array
 from .metrics import kl_error
 from .registry import CHAINS
@@ -112,7 +112,6 @@ def component_summary(model: TemporalNMF, n_words: int = 8) -> list[dict[str, An
 
 def write_results(results: list[ChainResult], folder: Path) -> list[Path]:
     """Write the tables as CSV, each whole or not at all."""
-    folder.mkdir(parents=True, exist_ok=True)
     columns = ("chain", "objective", "iterations", "seconds", "held_out_error", "stop_reason")
     summary = [{column: getattr(result, column) for column in columns} for result in results]
     components = [
@@ -128,14 +127,4 @@ def write_results(results: list[ChainResult], folder: Path) -> list[Path]:
         for k, value in enumerate(row)
     ]
     tables = {"summary": summary, "components": components, "activations": activations}
-    return [_write_csv(folder / f"{name}.csv", rows) for name, rows in tables.items()]
-
-
-def _write_csv(path: Path, rows: Iterable[dict[str, Any]]) -> Path:
-    rows = list(rows)
-    partial = path.with_suffix(".csv.partial")
-    with partial.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-    return partial.replace(path)
+    return [write_csv(folder / f"{name}.csv", rows) for name, rows in tables.items()]

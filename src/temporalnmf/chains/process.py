@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from inspect import signature
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
@@ -21,6 +22,8 @@ Parameter = float | Array | str
 # Where simulated paths end that would become larger than any double; small enough that a
 # hyper-parameter times it does not overflow. Paths that fall below the smallest double are 0.
 CEILING = 1e300
+
+_LETTERS = {"alpha": "α", "beta": "β", "rho": "ρ"}
 
 
 class Moments(NamedTuple):
@@ -151,6 +154,17 @@ class Process(BaseEstimator):
         filled = copy.deepcopy(self)
         filled._fill_auto(1.0)
         return filled
+
+    def numbers(self) -> str:
+        """The hyper-parameters in use, as "α = 1.5, β = 1.5", in the order they are given."""
+        values, parts = self._concrete().get_params(), []
+        for name in signature(type(self)).parameters:
+            letter, _, index = name.partition("_")
+            if letter in _LETTERS:
+                array = np.asarray(values[name], dtype=float)
+                shown = np.array2string(array, formatter={"float_kind": "{:.4g}".format})
+                parts.append(f"{_LETTERS[letter]}{'_' if index else ''}{index} = {shown}")
+        return ", ".join(parts)
 
     def _values(self, *names: str) -> list[Array]:
         """The named hyper-parameters as arrays, () or (K,)."""
