@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from scipy import stats
 from scipy.special import betaln, gammaln
 
 from ..kernels.floor import FLOOR
@@ -24,10 +23,9 @@ from .base import (
     dominate,
     lost_power,
     rows_of,
-    scalar_or_array,
 )
 from .process import Moments
-from .regime import Paths
+from .stationary import Stationary
 
 # Numbers of a component: β, κ = η − s, λ = γ − s, the powers α − s of h_1 and α − 2s = κ + λ of
 # every h_{n−1}, and the constants of h_1 and of a transition; s = 1 on the linear scale.
@@ -327,7 +325,7 @@ def _expand(H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off:
     return total
 
 
-class BGAR(Chain):
+class BGAR(Stationary, Chain):
     """A stationary chain: activations always return to a Gamma law, with correlation ρ.
 
     Density: h_1 ~ Gamma(α, β); h_n = b_n h_{n−1} + ε_n with b_n ~ Beta(αρ, α(1−ρ)) and
@@ -366,10 +364,6 @@ class BGAR(Chain):
         self.alpha = alpha
         self.beta = beta
         self.rho = rho
-
-    def _fill_auto(self, level: float) -> None:
-        if isinstance(self.beta, str):
-            self.beta = scalar_or_array(np.divide(self.alpha, level))
 
     def _check_mode(self, scale: Scale) -> None:
         if not np.all(map_region(self.alpha, self.rho, scale)):
@@ -412,10 +406,6 @@ class BGAR(Chain):
             constant=fresh / beta**2,
         )
 
-    def _stationary(self) -> Any:
-        alpha, beta = self._values("alpha", "beta")
-        return stats.gamma(alpha, scale=1.0 / beta)
-
     def _transition(self, h: Array, steps: int) -> Any:
         return self._stationary() if np.all(np.asarray(self.rho) == 0.0) else None
 
@@ -434,9 +424,6 @@ class BGAR(Chain):
         tied = np.where(eta > 0.0, eta, 1.0)
         b = np.where(eta > 0.0, rng.beta(tied, gamma, size=h.shape), 0.0)
         return b * h + rng.standard_gamma(gamma, size=h.shape) / beta, b
-
-    def _paths(self) -> tuple[Paths, str]:
-        return Paths.STATIONARY, ""
 
     def backcast(self, h_first: Array, steps: int) -> Array:
         """The chain is reversible in its mean: E[h_{n−s} | h_n] = ρ^s h_n + (1−ρ^s) α/β."""

@@ -14,9 +14,9 @@ from ..kernels.floor import FLOOR
 from ..kernels.roots import _quadratic_root
 from ..kernels.rows import three
 from ..likelihoods.base import Array
-from .base import Chain, Kernels, Parameter, Row, Scale, lost_power, rows_of, scalar_or_array
+from .base import Chain, Kernels, Parameter, Row, Scale, lost_power, rows_of
 from .process import Moments
-from .regime import Paths
+from .stationary import Stationary
 
 # Numbers of a component: α − s, β, and the constant of the density; s = 1 on the linear scale.
 
@@ -60,7 +60,7 @@ def _expand(H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off:
     return _value(H, Z, rows)
 
 
-class GaP(Chain):
+class GaP(Stationary, Chain):
     """Independent Gamma prior, the paper's baseline without time.
 
     Density: h_n ~ Gamma(α, β), mean α/β, independent over n. Domain: α, β > 0; with
@@ -90,10 +90,6 @@ class GaP(Chain):
         self.alpha = alpha
         self.beta = beta
 
-    def _fill_auto(self, level: float) -> None:
-        if isinstance(self.beta, str):
-            self.beta = scalar_or_array(np.divide(self.alpha, level))
-
     def bottomless(self) -> bool:
         return bool(np.any(np.asarray(self.alpha) < 1.0))
 
@@ -110,10 +106,6 @@ class GaP(Chain):
         alpha, beta = self._values("alpha", "beta")
         return Moments(slope=np.zeros_like(beta), offset=alpha / beta, constant=alpha / beta**2)
 
-    def _stationary(self) -> Any:
-        alpha, beta = self._values("alpha", "beta")
-        return stats.gamma(alpha, scale=1.0 / beta)
-
     def _transition(self, h: Array, steps: int) -> Any:
         alpha, beta = self._values("alpha", "beta")
         return stats.gamma(np.broadcast_to(alpha, h.shape), scale=1.0 / beta)
@@ -121,6 +113,3 @@ class GaP(Chain):
     def _step(self, h: Array, rng: np.random.Generator) -> tuple[Array, None]:
         alpha, beta = self._values("alpha", "beta")
         return rng.standard_gamma(alpha, size=h.shape) / beta, None
-
-    def _paths(self) -> tuple[Paths, str]:
-        return Paths.STATIONARY, ""

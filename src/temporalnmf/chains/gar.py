@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from scipy import stats
 
 from ..likelihoods.base import Array
-from .process import Moments, Parameter, Process, Scale, scalar_or_array
-from .regime import Paths
+from .process import Moments, Parameter, Scale
+from .stationary import Stationary
 
 
-class GAR(Process):
+class GAR(Stationary):
     """Another stationary chain with Gamma law, which falls by a fixed share between jumps.
 
     h_1 ~ Gamma(α, β); h_n = ρ h_{n−1} + ε_n, where ε_n = Σ_{i ≤ M} ρ^{U_i} E_i with
@@ -50,10 +47,6 @@ class GAR(Process):
         self.beta = beta
         self.rho = rho
 
-    def _fill_auto(self, level: float) -> None:
-        if isinstance(self.beta, str):
-            self.beta = scalar_or_array(np.divide(self.alpha, level))
-
     def _check_mode(self, scale: Scale) -> None:
         raise ValueError("GAR is for simulation only. BGAR has the same stationary law.")
 
@@ -64,10 +57,6 @@ class GAR(Process):
             offset=(1.0 - rho) * alpha / beta,
             constant=(1.0 - rho) * (1.0 + rho) * alpha / beta**2,
         )
-
-    def _stationary(self) -> Any:
-        alpha, beta = self._values("alpha", "beta")
-        return stats.gamma(alpha, scale=1.0 / beta)
 
     def _log_density(self, h: Array, before: Array) -> Array:
         raise ValueError(
@@ -85,6 +74,3 @@ class GAR(Process):
         fresh = np.bincount(owner, share * rng.standard_exponential(owner.size), minlength=h.size)
         renewed = rng.standard_gamma(alpha, size=h.shape)
         return rho * h + np.where(rho > 0.0, fresh.reshape(h.shape), renewed) / beta, None
-
-    def _paths(self) -> tuple[Paths, str]:
-        return Paths.STATIONARY, ""

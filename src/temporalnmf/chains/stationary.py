@@ -1,0 +1,30 @@
+"""Chains that keep a Gamma law."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from .process import Parameter, Process, scalar_or_array
+from .regime import Paths
+
+
+class Stationary(Process):
+    """Every h_n ~ Gamma(α, β) if h_1 is, and the law is approached from any other start."""
+
+    alpha: Parameter
+    beta: Parameter
+
+    def _fill_auto(self, level: float) -> None:
+        """The mean α/β is the level of the data."""
+        if isinstance(self.beta, str):
+            self.beta = scalar_or_array(np.divide(self.alpha, level))
+
+    def _stationary(self) -> Any:
+        alpha, beta = self._values("alpha", "beta")
+        return stats.gamma(alpha, scale=1.0 / beta)
+
+    def _paths(self) -> tuple[Paths, str]:
+        return Paths.STATIONARY, ""
