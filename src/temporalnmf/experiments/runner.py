@@ -1,0 +1,215 @@
+"""Doing an experiment: one record per fit, on disk as soon as it is there."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from scipy import sparse
+
+from ..estimator import TemporalNMF
+from ..files import written_whole
+from ..likelihoods.base import Array
+from ..metrics import kl_error
+from ..selection.prediction import last_values, mean_activation, rows_of
+from .protocol import LAST_VALUE, Draws, Protocol, Task
+
+Record = dict[str, Any]
+Progress = Callable[[int, int], None]
+
+
+def fit_task(X: Any, protocol: Protocol, task: Task, W: Array, H: Array, split: Any) -> Record:
+    """One fit and its errors on validation steps, inner test steps and the last step."""
+    started = time.perf_counter()
+    last = np.zeros_like(split.test)
+    last[np.flatnonzero(split.test)[-1]] = True
+    steps = {"validation": split.validation, "s": split.test & ~last, "f": last}
+    record: Record = {**task._asdict()}
+    if task.model == LAST_VALUE:
+        rows = last_values(X, split.train, protocol.smoothing)
+        record |= {"params": {}, "n_iter": 0, "stop_reason": "nothing to fit"}
+    else:
+        # Workers share the data as read-only memory, which would be compiled for once more.
+        X = X.copy() if sparse.issparse(X) else np.array(X)
+        model = _fit(X, protocol, task, W, H, split)
+        rows = model.activations_ @ model.components_
+        params = {k: _plain(v) for k, v in model.chain_.get_params().items()}
+        record |= {"params": params, "n_iter": model.n_iter_, "stop_reason": model.stop_reason_}
+    for name, mask in steps.items():
+        record[f"kle_{name}"] = _error(X, rows, mask)
+    record["seconds"] = time.perf_counter() - started
+    return record
+
+
+def _fit(X: Any, protocol: Protocol, task: Task, W: Array, H: Array, split: Any) -> TemporalNMF:
+    level = mean_activation(X, split.train, protocol.n_components)
+    model = TemporalNMF(
+        protocol.n_components,
+        chain=protocol.chain(task, level),
+        map_scale=protocol.map_scale,
+        point=protocol.point,
+        smoothing=protocol.smoothing,
+        solver=protocol.solver,
+        tol=protocol.tol,
+        max_iter=protocol.max_iter,
+        init=(W.T, H.T),
+    )
+    with warnings.catch_warnings():
+        # Records carry the stop reason; on the linear scale some fits reach the floor, as known.
+        warnings.simplefilter("ignore")
+        return model.fit(X, mask=split.train)
+
+
+def _error(X: Any, rows: Array, mask: Array) -> float:
+    observed = rows_of(X, mask)
+    seen = ~np.isnan(observed)
+    return kl_error(observed[seen], rows[mask][seen])
+
+
+def _plain(value: Any) -> Any:
+    """A hyper-parameter as JSON takes it."""
+    return value if isinstance(value, bool | str) else np.asarray(value, dtype=float).tolist()
+
+
+def run(
+    protocol: Protocol,
+    X: Any,
+    folder: Path,
+    *,
+    n_jobs: int = 1,
+    progress: Progress | None = None,
+) -> list[Record]:
+    """Do what of an experiment is not yet done in a folder, and return all of its records.
+
+    Records are added to `fits.jsonl` one by one as fits end, so a run that was killed goes on where
+    it stopped. `config.json` says which experiment the folder holds; another one is refused.
+
+    Parameters
+    ----------
+    protocol : Protocol
+    X : array or sparse matrix, (n_times, n_features)
+        NaN is missing.
+    folder : Path
+    n_jobs : int
+        Worker processes; the records do not depend on it, but for the seconds.
+    progress : callable or None
+        Called with the numbers of fits that are done and wanted.
+
+    Returns
+    -------
+    list of dict
+        In the order of `protocol.tasks()`.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    tasks = protocol.tasks()
+    with _alone(folder):
+        _check_config(folder / "config.json", protocol, X)
+        log = folder / "fits.jsonl"
+        done = {_task(record): record for record in read_records(log, repair=True)}
+        missing = [task for task in tasks if task not in done]
+        with log.open("a", encoding="utf-8") as file:
+            for record in _results(protocol, X, missing, n_jobs):
+                file.write(json.dumps(record) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+                done[_task(record)] = record
+                if progress is not None:
+                    progress(len(done), len(tasks))
+    return [done[task] for task in tasks]
+
+
+def _results(protocol: Protocol, X: Any, tasks: list[Task], n_jobs: int) -> Iterator[Record]:
+    """Records as they come."""
+    if not tasks:
+        return
+    draws: Draws = protocol.draw(X)
+    jobs = (
+        delayed(fit_task)(
+            X, protocol, task, draws.W[:, :, task.init], draws.H[:, :, task.init],
+            draws.splits[task.split],
+        )
+        for task in tasks
+    )  # fmt: skip
+    yield from Parallel(n_jobs, return_as="generator_unordered")(jobs)
+
+
+def _task(record: Record) -> Task:
+    return Task(*(record[name] for name in Task._fields))
+
+
+def read_records(log: Path, *, repair: bool = False) -> list[Record]:
+    """Records of a file; a last line that was cut short by a crash is left out, or cut off."""
+    if not log.exists():
+        return []
+    content = log.read_bytes()
+    whole = content[: content.rfind(b"\n") + 1]
+    if repair and len(whole) < len(content):
+        with log.open("r+b") as file:
+            file.truncate(len(whole))
+    try:
+        return [json.loads(line) for line in whole.splitlines()]
+    except ValueError as error:
+        raise ValueError(
+            f"{log} is damaged: {error}. Delete the folder, or name another one."
+        ) from error
+
+
+def _check_config(path: Path, protocol: Protocol, X: Any) -> None:
+    """Write down which experiment a folder holds, or refuse another one."""
+    wanted = json.loads(json.dumps({**protocol.describe(), "data": fingerprint(X)}))
+    if not path.exists():
+        with written_whole(path) as partial:
+            partial.write_text(json.dumps(wanted, indent=1) + "\n", encoding="utf-8")
+        return
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged: {error}. Name another folder.") from error
+    differing = [key for key in wanted if wanted[key] != found.get(key)]
+    if differing:
+        key = differing[0]
+        raise ValueError(
+            f"{path.parent} holds another experiment: {key} was {found.get(key)}, now it is "
+            f"{wanted[key]}. Name another folder, or delete this one."
+        )
+
+
+def fingerprint(X: Any) -> str:
+    """Shape and a hash of the values, by which data are recognised."""
+    if sparse.issparse(X):
+        rows = sparse.csr_array(X)
+        parts = [rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data]
+    else:
+        parts = [np.asarray(X)]
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(np.ascontiguousarray(part).tobytes())
+    return f"{X.shape[0]} x {X.shape[1]}, sha256 {digest.hexdigest()[:16]}"
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Only one run may write to a folder; the lock goes with its process, however that ends."""
+    try:
+        import fcntl
+    except ImportError:  # no such locks on this system
+        yield
+        return
+    with (folder / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise ValueError(
+                f"Another run is at work in {folder}. Wait for it, or name another folder."
+            ) from error
+        yield

@@ -1,0 +1,265 @@
+"""Ways to hide part of a series, so that predictions can be compared with what was there.
+
+Every splitter has `split(X)`, which yields `Split` masks, takes `n_splits` and (where there is
+chance) a `random_state`, and refuses what cannot be done with a reason. Steps that are missing in X
+altogether are never hidden: there would be nothing to compare with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_random_state
+
+from ..likelihoods.base import Array
+from ..validation import check_count
+
+
+class Split(NamedTuple):
+    """What a fit may see, what chooses between fits, and what is kept for the verdict.
+
+    Three boolean masks of the same shape, (N,) for steps or (N, F) for entries, no two of them true
+    in the same place. What is true in none of them is left alone.
+    """
+
+    train: Array
+    validation: Array
+    test: Array
+
+    @property
+    def hidden(self) -> Array:
+        """Validation and test together."""
+        return self.validation | self.test
+
+
+class Splitter(Protocol):
+    """Anything that yields splits."""
+
+    def split(self, X: Any) -> Iterator[Split]: ...
+
+
+@dataclass(frozen=True)
+class HiddenSteps:
+    """The paper's splits: single steps, no two of them neighbours, never the first.
+
+    The last step is always hidden and belongs to the test set, which so has a forecast in it. Half
+    of the hidden steps are for validation, half for the test.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+    fraction : float, default=0.2
+        Share of the steps to hide, rounded to an even number.
+    random_state : int, RandomState instance or None, default=None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> (split,) = HiddenSteps(n_splits=1, random_state=0).split(np.ones((10, 2)))
+    >>> np.flatnonzero(split.test), np.flatnonzero(split.validation)
+    (array([9]), array([5]))
+    """
+
+    n_splits: int = 5
+    fraction: float = 0.2
+    random_state: Any = None
+
+    def split(self, X: Any) -> Iterator[Split]:
+        """Yield `n_splits` splits of X (n_times, n_features)."""
+        check_count("n_splits", self.n_splits)
+        _check_fraction(self.fraction)
+        observed = observed_steps(X)
+        steps = np.flatnonzero(observed)
+        n_hidden = int(self.fraction * len(steps))
+        n_hidden += n_hidden % 2
+        if n_hidden < 2:
+            raise ValueError(
+                f"X has {len(steps)} observed steps, and fraction={self.fraction:g} of them is "
+                f"less than one. Give a longer series or a larger fraction."
+            )
+        random = check_random_state(self.random_state)
+        for _ in range(self.n_splits):
+            hidden = self._draw(random, observed, n_hidden)
+            masks = np.zeros((2, len(observed)), dtype=bool)
+            masks[0, hidden[n_hidden // 2 :]] = masks[1, hidden[: n_hidden // 2]] = True
+            yield Split(observed & ~masks.any(axis=0), *masks)
+
+    def _draw(self, random: Any, observed: Array, n_hidden: int) -> list[int]:
+        """Hidden steps in the order they were drawn, the last step first."""
+        first, last = np.flatnonzero(observed)[[0, -1]]
+        free = observed.copy()
+        free[: first + 1] = free[last - 1 :] = False
+        hidden = [int(last)]
+        while len(hidden) < n_hidden:
+            if not free.any():
+                raise ValueError(
+                    f"fraction={self.fraction:g} asks for {n_hidden} hidden steps of "
+                    f"{int(observed.sum())}, no two of them neighbours, and only {len(hidden)} "
+                    f"found a place. A fraction of up to 1/3 always does."
+                )
+            n = int(random.choice(range(first + 1, last), 1)[0])
+            if free[n]:
+                hidden.append(n)
+                free[n - 1 : n + 2] = False
+        return hidden
+
+
+@dataclass(frozen=True)
+class HiddenBlocks:
+    """Runs of neighbouring steps, as in a lost month or a broken sensor.
+
+    Blocks do not touch each other or the first and last step. The first half of the blocks is the
+    test set, the rest the validation set.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+    length : int, default=3
+        Steps in a block.
+    n_blocks : int, default=2
+        Blocks in a split, an even number.
+    random_state : int, RandomState instance or None, default=None
+    """
+
+    n_splits: int = 5
+    length: int = 3
+    n_blocks: int = 2
+    random_state: Any = None
+
+    def split(self, X: Any) -> Iterator[Split]:
+        """Yield `n_splits` splits of X (n_times, n_features)."""
+        for name in ("n_splits", "length", "n_blocks"):
+            check_count(name, getattr(self, name))
+        if self.n_blocks % 2:
+            raise ValueError(
+                f"n_blocks={self.n_blocks}: expected an even number, half of the blocks for "
+                f"validation and half for the test."
+            )
+        observed = observed_steps(X)
+        random = check_random_state(self.random_state)
+        for _ in range(self.n_splits):
+            starts = self._draw(random, observed)
+            masks = np.zeros((2, len(observed)), dtype=bool)
+            for i, start in enumerate(starts):
+                masks[0 if i >= self.n_blocks // 2 else 1, start : start + self.length] = True
+            masks &= observed
+            yield Split(observed & ~masks.any(axis=0), *masks)
+
+    def _draw(self, random: Any, observed: Array) -> list[int]:
+        free = observed.copy()
+        free[np.flatnonzero(observed)[[0, -1]]] = False
+        starts: list[int] = []
+        for _ in range(self.n_blocks):
+            # Sums of `length` neighbours that are all free.
+            room = np.convolve(free, np.ones(self.length, dtype=int), mode="valid")
+            possible = np.flatnonzero(room == self.length)
+            if not possible.size:
+                raise ValueError(
+                    f"n_blocks={self.n_blocks} blocks of length={self.length} find no place in "
+                    f"{int(observed.sum())} observed steps: only {len(starts)} did. Ask for fewer "
+                    f"or shorter blocks."
+                )
+            start = int(random.choice(possible))
+            free[max(start - 1, 0) : start + self.length + 1] = False
+            starts.append(start)
+        return starts
+
+
+@dataclass(frozen=True)
+class HiddenEntries:
+    """Single entries anywhere, for choosing the number of components.
+
+    All of them are test entries: a chain is not needed to predict them.
+
+    Parameters
+    ----------
+    n_splits : int, default=10
+    fraction : float, default=0.2
+        Share of the observed entries to hide.
+    random_state : int, RandomState instance or None, default=None
+    """
+
+    n_splits: int = 10
+    fraction: float = 0.2
+    random_state: Any = None
+
+    def split(self, X: Any) -> Iterator[Split]:
+        """Yield `n_splits` splits of X (n_times, n_features)."""
+        check_count("n_splits", self.n_splits)
+        _check_fraction(self.fraction)
+        seen = np.ones(X.shape, dtype=bool) if sparse.issparse(X) else ~np.isnan(np.asarray(X))
+        places = np.flatnonzero(seen)
+        n_hidden = int(self.fraction * places.size)
+        if n_hidden < 1:
+            raise ValueError(
+                f"X has {places.size} observed entries, and fraction={self.fraction:g} of them is "
+                f"less than one. Give more data or a larger fraction."
+            )
+        random = check_random_state(self.random_state)
+        nothing = np.zeros_like(seen)
+        for _ in range(self.n_splits):
+            hidden = np.zeros_like(seen)
+            hidden.flat[random.choice(places, n_hidden, replace=False)] = True
+            yield Split(seen & ~hidden, nothing, hidden)
+
+
+@dataclass(frozen=True)
+class RollingOrigin:
+    """Forecasts from several origins: what comes before is known, the next steps are hidden.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+        Number of origins. The last one leaves `horizon` steps, each earlier one `stride` more.
+    horizon : int, default=1
+        Steps to forecast.
+    stride : int, default=1
+        Steps between two origins.
+    min_train : int, default=3
+        Least number of observed steps before the first origin.
+    """
+
+    n_splits: int = 5
+    horizon: int = 1
+    stride: int = 1
+    min_train: int = 3
+
+    def split(self, X: Any) -> Iterator[Split]:
+        """Yield `n_splits` splits of X (n_times, n_features), the earliest origin first."""
+        for name in ("n_splits", "horizon", "stride", "min_train"):
+            check_count(name, getattr(self, name))
+        observed = observed_steps(X)
+        n_steps = int(np.flatnonzero(observed)[-1]) + 1
+        earliest = n_steps - self.horizon - (self.n_splits - 1) * self.stride
+        known = int(observed[: max(earliest, 0)].sum())
+        if known < self.min_train:
+            raise ValueError(
+                f"n_splits={self.n_splits} origins with horizon={self.horizon} and "
+                f"stride={self.stride} leave {known} observed steps before the first origin, less "
+                f"than min_train={self.min_train}. Ask for fewer origins or a shorter horizon."
+            )
+        order, nothing = np.arange(len(observed)), np.zeros_like(observed)
+        for i in range(self.n_splits):
+            origin = earliest + i * self.stride
+            ahead = (order >= origin) & (order < origin + self.horizon)
+            yield Split(observed & (order < origin), nothing, observed & ahead)
+
+
+def observed_steps(X: Any) -> Array:
+    """Steps of X with any observed entry, bool (N,)."""
+    if sparse.issparse(X):
+        observed = np.ones(X.shape[0], dtype=bool)
+    else:
+        observed = ~np.isnan(np.asarray(X, dtype=float)).all(axis=1)
+    if not observed.any():
+        raise ValueError("X has no observed entry: there is nothing to hide.")
+    return observed
+
+
+def _check_fraction(fraction: Any) -> None:
+    if not 0.0 < fraction < 1.0:
+        raise ValueError(f"fraction={fraction!r}: expected a number between 0 and 1.")
