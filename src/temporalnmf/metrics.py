@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import kl_div
@@ -25,3 +28,21 @@ def kl_error(observed: ArrayLike, predicted: ArrayLike) -> float:
     """
     v_hat = np.maximum(np.asarray(predicted, dtype=float), _PREDICTION_FLOOR)
     return float(kl_div(np.asarray(observed, dtype=float), v_hat).sum())
+
+
+def is_error(observed: ArrayLike, predicted: ArrayLike) -> float:
+    """Itakura–Saito error Σ v/v̂ − log(v/v̂) − 1 of positive values.
+
+    Examples
+    --------
+    >>> is_error([1.0, 2.0], [1.0, 2.0])
+    0.0
+    """
+    ratio = np.asarray(observed, dtype=float) / np.asarray(predicted, dtype=float)
+    return float(np.sum(ratio - np.log(ratio) - 1.0))
+
+
+def error_of(likelihood: Any) -> Callable[[ArrayLike, ArrayLike], float]:
+    """The error that belongs to a likelihood, given by name or as an object."""
+    name = likelihood if isinstance(likelihood, str) else likelihood.name
+    return {"poisson": kl_error, "exponential": is_error}[name]

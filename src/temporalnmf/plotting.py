@@ -182,6 +182,44 @@ def plot_map_region(ax: Any = None) -> Any:
     return ax
 
 
+def plot_selection(selection: Any, ax: Any = None) -> Any:
+    """Held-out errors of a `Selection`, bars one standard error to each side; chosen in orange.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    ax = _new_axes() if ax is None else ax
+    models = [c for c in selection.candidates if c.n_components]
+    ranks = sorted({c.n_components for c in models})
+    style: dict[str, Any] = {"marker": "o", "capsize": 3, "lw": 1.2}
+    if len(ranks) > 1:
+        for name in dict.fromkeys(c.chain for c in models):
+            best = [
+                min(
+                    (c for c in models if c.chain == name and c.n_components == K),
+                    key=lambda c: c.mean,
+                )
+                for K in ranks
+            ]
+            errors = [c.standard_error for c in best]
+            ax.errorbar(ranks, [c.mean for c in best], yerr=errors, label=name, **style)
+        ax.plot(selection.best.n_components, selection.best.mean, "D", color=ORANGE, ms=9, zorder=3)
+        ax.set(xlabel="number of components", ylabel="held-out error per entry")
+        ax.set_xticks(ranks)
+        ax.legend(fontsize=8, frameon=False)
+        return ax
+    shown = sorted(selection.candidates, key=lambda c: c.mean, reverse=True)
+    for y, candidate in enumerate(shown):
+        color = ORANGE if candidate is selection.best else BLUE
+        ax.errorbar(candidate.mean, y, xerr=candidate.standard_error, color=color, **style)
+    ax.set_yticks(range(len(shown)), [str(c).split(" with ")[0] for c in shown], fontsize=7)
+    ax.set_xlabel("held-out error per entry")
+    if shown[0].mean > 3.0 * shown[-1].mean:
+        ax.set_xscale("log")
+    return ax
+
+
 def draw_simulation(
     chain: Process, n_paths: int = 10, n_steps: int = 50, h1: Any = None, seed: Any = 0
 ) -> Figure:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from typing import Any, NamedTuple
@@ -12,15 +11,12 @@ import numpy as np
 from .. import registry
 from ..chains.base import Point, Scale
 from ..likelihoods.base import Array
-from ..selection.grids import OUR_GRIDS, Grid
+from ..selection.grids import LAST_VALUE, OUR_GRIDS, Grid, in_units
 from ..selection.splitters import HiddenSteps, Split
 from ..validation import check_choice, check_count
 
 # The seed of the published tables.
 PAPER_SEED = 20200928
-
-# Predicts each hidden step by the observed step before it; no factorization.
-LAST_VALUE = "last_value"
 
 _SMALL, _LARGE = (0.1, 1.0, 10.0), (1.5, 10.0, 100.0)
 # The paper's grids, constant over the components; HierShape, which it leaves out, like GaP.
@@ -79,6 +75,12 @@ class Protocol:
         For starts and hidden steps, of NumPy's legacy generator in the order of the paper's code.
     map_scale, point, smoothing, solver, tol, max_iter
         As in `TemporalNMF`.
+    rounds : int or None, default=1
+        Rounds over H in an iteration; the paper's algorithm has 1, None is the chain's own
+        number.
+    at_level : bool, default=False
+        Multiply the drawn H by the level of the data. The paper does not: its H start around 1,
+        with the columns of W summing to one.
 
     Examples
     --------
@@ -99,6 +101,8 @@ class Protocol:
     solver: str = "mm"
     tol: float = 1e-5
     max_iter: int = 500
+    rounds: int | None = 1
+    at_level: bool = False
 
     def __post_init__(self) -> None:
         for name in ("n_components", "n_splits", "n_inits"):
@@ -123,6 +127,7 @@ class Protocol:
         K = self.n_components
         random = np.random.RandomState(self.seed)
         W = random.gamma(2.0, 0.5, size=(n_features, K, self.n_inits))
+        W /= W.sum(axis=0)
         H = random.gamma(2.0, 0.5, size=(K, n_steps, self.n_inits))
         splits = HiddenSteps(self.n_splits, self.fraction, random).split(X)
         return Draws(W, H, list(splits))
@@ -130,7 +135,10 @@ class Protocol:
     def chain(self, task: Task, level: float) -> Any:
         """The chain of a task, "…/level" turned into numbers."""
         chain = registry.create(registry.CHAINS, task.model, "model")
-        return chain.set_params(**in_units(self.grids[task.model][task.point], level))
+        chain.set_params(**in_units(self.grids[task.model][task.point], level))
+        if self.rounds is not None:
+            chain.sweeps = self.rounds
+        return chain
 
     def only(self, models: Any) -> Protocol:
         """The same experiment with some of its models."""
@@ -143,17 +151,6 @@ class Protocol:
         return asdict(self)
 
 
-def in_units(values: dict[str, Any], level: float) -> dict[str, Any]:
-    """Hyper-parameters with "100/level" divided by the level."""
-    return {name: _in_units(value, level) for name, value in values.items()}
-
-
-def _in_units(value: Any, level: float) -> Any:
-    if isinstance(value, str) and value.endswith("/level"):
-        return float(value.removesuffix("/level")) / level
-    return value
-
-
 def paper_protocol(n_components: int, **changes: Any) -> Protocol:
     """The paper's experiment to the letter: modes on the linear scale, no smoothing, MM."""
     return Protocol(n_components, grids=PAPER_GRIDS, **changes)
@@ -163,13 +160,9 @@ def our_protocol(n_components: int, **changes: Any) -> Protocol:
     """The same splits and starts our way: mode on the log scale, mean forecasts, smoothing."""
     settings: dict[str, Any] = {
         "map_scale": "log", "point": "mean", "smoothing": 0.1, "solver": "accelerated",
+        "rounds": None, "at_level": True,
     }  # fmt: skip
     return Protocol(n_components, grids={LAST_VALUE: [{}], **OUR_GRIDS}, **{**settings, **changes})
 
 
 PROTOCOLS = {"paper": paper_protocol, "ours": our_protocol}
-
-
-def pairs(protocol: Protocol) -> Iterator[tuple[int, int]]:
-    """Splits and starts."""
-    return product(range(protocol.n_splits), range(protocol.n_inits))

@@ -20,8 +20,9 @@ from ..estimator import TemporalNMF
 from ..files import written_whole
 from ..likelihoods.base import Array
 from ..metrics import kl_error
+from ..selection.grids import LAST_VALUE
 from ..selection.prediction import last_values, mean_activation, rows_of
-from .protocol import LAST_VALUE, Draws, Protocol, Task
+from .protocol import Draws, Protocol, Task
 
 Record = dict[str, Any]
 Progress = Callable[[int, int], None]
@@ -61,7 +62,7 @@ def _fit(X: Any, protocol: Protocol, task: Task, W: Array, H: Array, split: Any)
         solver=protocol.solver,
         tol=protocol.tol,
         max_iter=protocol.max_iter,
-        init=(W.T, H.T),
+        init=(W.T, H.T * level if protocol.at_level else H.T),
     )
     with warnings.catch_warnings():
         # Records carry the stop reason; on the linear scale some fits reach the floor, as known.

@@ -7,6 +7,9 @@ from typing import Any
 
 Grid = list[dict[str, Any]]
 
+# A model without factorization: each hidden step is predicted by the observed one before it.
+LAST_VALUE = "last_value"
+
 # "100/level": in units of the mean activation, for chains that are not scale-free.
 OUR_GRIDS: dict[str, Grid] = {
     "none": [{}],
@@ -17,3 +20,20 @@ OUR_GRIDS: dict[str, Grid] = {
     "hier_shape": [{"alpha": 1.0, "beta": f"{b}/level"} for b in (20, 200, 2000)],
     "bgar": [{"alpha": a, "rho": r} for a, r in product((1.0, 5.0), (0.9, 0.99))],
 }
+
+
+def in_units(values: dict[str, Any], level: float) -> dict[str, Any]:
+    """Hyper-parameters with "100/level" turned into numbers.
+
+    Examples
+    --------
+    >>> in_units({"alpha": 1.0, "beta": "200/level"}, level=50.0)
+    {'alpha': 1.0, 'beta': 4.0}
+    """
+    return {name: _in_units(value, level) for name, value in values.items()}
+
+
+def _in_units(value: Any, level: float) -> Any:
+    if isinstance(value, str) and value.endswith("/level"):
+        return float(value.removesuffix("/level")) / level
+    return value

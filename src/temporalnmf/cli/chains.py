@@ -1,92 +1,18 @@
-"""The command line: parse, call, print."""
+"""Chains on their own: simulate them, draw them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from . import __version__, registry
-
-app = typer.Typer(add_completion=False, no_args_is_help=True)
-
-
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"temporalnmf {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def temporalnmf(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")
-    ] = False,
-) -> None:
-    """Non-negative matrix factorization of things that change over time."""
-
-
-@contextmanager
-def _clean_errors() -> Iterator[None]:
-    """What a user did wrong, or has not installed, is told without a traceback."""
-    try:
-        yield
-    except (ValueError, ImportError, OSError) as error:
-        typer.echo(f"Error: {error}", err=True)
-        raise typer.Exit(2) from error
-
-
-@app.command()
-def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the tables.")] = Path("results/demo"),
-    components: Annotated[int, typer.Option(min=1, help="Number of components.")] = 6,
-    seed: Annotated[int, typer.Option(help="For hidden years and starting values.")] = 0,
-) -> None:
-    """Fit the embedded State of the Union data with each of the six chains."""
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console()
-    with console.status("loading") as status:
-        from .demo import component_summary, run_demo, write_results
-
-        results = run_demo(components, seed, lambda text: status.update(text))
-    best = min(results, key=lambda result: result.held_out_error)
-    table = Table(title=f"State of the Union, words by year: {components} components")
-    table.add_column("chain")
-    for heading in ("objective", "iterations", "seconds", "held-out error"):
-        table.add_column(heading, justify="right")
-    for result in results:
-        table.add_row(
-            result.chain,
-            f"{result.objective:,.1f}",
-            str(result.iterations),
-            f"{result.seconds:.1f}",
-            f"{result.held_out_error:.2f}",
-            style="bold" if result is best else None,
-        )
-    console.print(table)
-    console.print(
-        "Objectives of different chains are not comparable; the held-out error is (Kullback-Leibler"
-        " error per year on the 20 % of years that were hidden, lower is better).\n"
-    )
-    words = Table(title=f"Components of '{best.chain}', the lowest held-out error")
-    for heading in ("share", "peaks in", "top words"):
-        words.add_column(heading)
-    for row in component_summary(best.model):
-        words.add_row(row["share"], row["peak_years"], row["top_words"])
-    console.print(words)
-    for path in write_results(results, out):
-        console.print(f"written: {path}")
-
+from .. import registry
+from .console import clean_errors, save_figure
 
 _Number = Annotated[float | None, typer.Option(help="Hyper-parameter, where the chain has it.")]
 
 
-@app.command()
 def simulate(
     chain: Annotated[str, typer.Argument(help=f"One of {', '.join(registry.PROCESSES)}.")],
     alpha: _Number = None,
@@ -113,13 +39,13 @@ def simulate(
         "alpha": alpha, "beta": beta, "rho": rho,
         "alpha_z": alpha_z, "beta_z": beta_z, "alpha_h": alpha_h, "beta_h": beta_h,
     }  # fmt: skip
-    with _clean_errors():
+    with clean_errors():
         law = registry.create(registry.PROCESSES, chain, "chain")
         _set_hyper_parameters(law, {k: v for k, v in given.items() if v is not None})
         paths = law.sample(n_paths, n_steps, seed, h1)
         _describe(law, n_steps, h1, seed)
         if csv is not None:
-            from .files import write_csv
+            from ..files import write_csv
 
             rows = (
                 {"path": i + 1, "step": n + 1, "h": float(h)}
@@ -128,9 +54,9 @@ def simulate(
             )
             typer.echo(f"written: {write_csv(csv, rows)}")
         if plot is not None:
-            from .plotting import draw_simulation
+            from ..plotting import draw_simulation
 
-            _save_figure(draw_simulation(law, n_paths, n_steps, h1, seed), plot)
+            save_figure(draw_simulation(law, n_paths, n_steps, h1, seed), plot)
 
 
 def _set_hyper_parameters(law: Any, given: dict[str, float]) -> None:
@@ -163,22 +89,13 @@ def _describe(law: Any, n_steps: int, h1: float | None, seed: int) -> None:
     console.print(f"Mean and sd are exact, the quantiles those of {n_paths:,} simulated paths.")
 
 
-def _save_figure(figure: Any, path: Path) -> None:
-    from .files import written_whole
-
-    with written_whole(path) as partial:
-        figure.savefig(partial, dpi=110)
-    typer.echo(f"written: {path}")
-
-
-@app.command()
 def figures(
     out: Annotated[Path, typer.Option(help="Folder for the pictures.")],
     seed: Annotated[int, typer.Option(help="The same seed gives the same pictures.")] = 0,
 ) -> None:
     """Draw the paper's six figures, and what each chain expects at its defaults."""
-    with _clean_errors():
-        from .plotting import paper_figures, prior_figures
+    with clean_errors():
+        from ..plotting import paper_figures, prior_figures
 
         for name, draw in {**paper_figures(seed), **prior_figures(seed)}.items():
-            _save_figure(draw(), out / f"{name}.png")
+            save_figure(draw(), out / f"{name}.png")

@@ -1,0 +1,262 @@
+"""Does modelling time help, and which chain? The paper's comparison, on any data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .console import clean_errors, progress_bar, save_figure
+
+_File = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE",
+        help="CSV, TSV, Parquet, NPY, NPZ or Matrix Market, a row per time step; or 'sotu', the "
+        "embedded data.",
+    ),
+]
+_Transpose = Annotated[bool, typer.Option("--transpose", help="The file has a column per step.")]
+_Jobs = Annotated[int, typer.Option(min=-1, help="Worker processes, -1 for all cores.")]
+_Seed = Annotated[int, typer.Option(help="The same seed gives the same numbers.")]
+
+
+def compare(
+    file: _File,
+    out: Annotated[Path, typer.Option(help="Folder for records and tables.")],
+    components: Annotated[int, typer.Option(min=1, help="Number of components.")] = 5,
+    splits: Annotated[int, typer.Option(min=1, help="Ways to hide steps.")] = 5,
+    inits: Annotated[int, typer.Option(min=1, help="Random starts per split.")] = 5,
+    chains: Annotated[str, typer.Option(help="'all', or names with commas between.")] = "all",
+    way: Annotated[
+        str,
+        typer.Option(help="'ours': log scale, means, smoothing; 'paper': linear scale, modes, MM."),
+    ] = "ours",
+    baseline: Annotated[
+        str | None, typer.Option(help="Model that differences are taken from; gap by default.")
+    ] = None,
+    jobs: _Jobs = 1,
+    seed: _Seed = 0,
+    transpose: _Transpose = False,
+) -> None:
+    """Compare chains on your own data, by errors on hidden time steps.
+
+    A fifth of the steps is hidden, no two neighbours, always the last. Half of them choose each
+    chain's hyper-parameters, the other half is for the verdict: KLE-S on inner steps, KLE-F on
+    the last one, lower is better. A run that was stopped goes on where it was.
+    """
+    with clean_errors():
+        from ..experiments import PROTOCOLS
+        from ..experiments.tables import verdict
+        from ..validation import check_choice
+
+        check_choice("way", way, tuple(PROTOCOLS))
+        X = _read(file, transpose)
+        settings = {"n_splits": splits, "n_inits": inits, "seed": seed}
+        protocol = PROTOCOLS[way](components, **settings)
+        if chains != "all":
+            protocol = protocol.only([name.strip() for name in chains.split(",")])
+        table = _run(protocol, X, out, jobs, baseline)
+        _print_table(table)
+        typer.echo(verdict(table))
+
+
+def reproduce(
+    dataset: Annotated[str, typer.Argument(help="nips, lastfm or icews.")],
+    out: Annotated[Path, typer.Option(help="Folder for records and tables.")],
+    data: Annotated[
+        Path | None,
+        typer.Option(help="File or folder with the data; else TEMPORALNMF_DATA, or a download."),
+    ] = None,
+    jobs: _Jobs = 1,
+    way: Annotated[str, typer.Option(help="'paper' to the letter, or 'ours'.")] = "paper",
+    splits: Annotated[int, typer.Option(min=1, help="Of the paper's five.")] = 5,
+    inits: Annotated[int, typer.Option(min=1, help="The paper has five.")] = 5,
+    components: Annotated[
+        int | None, typer.Option(min=1, help="Number of components; the paper's by default.")
+    ] = None,
+) -> None:
+    """Repeat a table of the paper, with its seed, splits, starts, grids and stopping rule."""
+    with clean_errors():
+        from .. import datasets
+        from ..experiments import PROTOCOLS
+        from ..experiments.published import N_COMPONENTS, SHAPES, TABLES
+        from ..validation import check_choice
+
+        check_choice("dataset", dataset, tuple(TABLES))
+        check_choice("way", way, tuple(PROTOCOLS))
+        more = {"allow_stand_in": True} if dataset == "icews" else {}
+        found = getattr(datasets, f"fetch_{dataset}")(data=data, **more)
+        X = found.data
+        typer.echo(f"{dataset}: {X.shape[0]} steps x {X.shape[1]} features, from {found.source}")
+        same = X.T.shape == SHAPES[dataset]
+        if not same:
+            typer.echo(
+                f"This is a stand-in: the paper's {dataset} is {SHAPES[dataset][0]} x "
+                f"{SHAPES[dataset][1]}. Its published numbers are not shown beside ours."
+            )
+        protocol = PROTOCOLS[way](
+            components or N_COMPONENTS[dataset], n_splits=splits, n_inits=inits
+        )
+        if inits != 5:
+            typer.echo("With another number of starts, the draws differ from the paper's.")
+        table = _run(protocol, X, out, jobs, None)
+        _print_table(table)
+        if same:
+            _print_published(table, dataset, out)
+
+
+def select_rank(
+    file: _File,
+    out: Annotated[Path, typer.Option(help="Folder for records and tables.")] = Path(
+        "results/rank"
+    ),
+    largest: Annotated[int, typer.Option(min=1, help="Try 1 to this many components.")] = 10,
+    splits: Annotated[int, typer.Option(min=1, help="Ways to hide entries.")] = 10,
+    inits: Annotated[int, typer.Option(min=1, help="Random starts per split.")] = 1,
+    rule: Annotated[
+        str, typer.Option(help="'lowest' error, as in the paper, or 'one_se'.")
+    ] = "lowest",
+    jobs: _Jobs = 1,
+    seed: _Seed = 0,
+    transpose: _Transpose = False,
+) -> None:
+    """Choose the number of components by plain NMF on randomly hidden entries, as in the paper."""
+    with clean_errors():
+        from ..files import write_csv
+        from ..selection import HiddenEntries, select
+
+        X = _read(file, transpose)
+        with progress_bar("fits") as progress:
+            found = select(
+                X, chains="none", n_components=range(1, largest + 1), n_init=inits, rule=rule,
+                splitter=HiddenEntries(splits, random_state=seed), n_jobs=jobs, random_state=seed,
+                progress=progress,
+            )  # fmt: skip
+        table = [
+            {
+                "model": c.chain, "n_components": c.n_components, "error_mean": c.mean,
+                "error_se": c.standard_error, "chosen": c is found.best,
+            }
+            for c in found.candidates
+        ]  # fmt: skip
+        records = [
+            {"split": i, "model": c.chain, "n_components": c.n_components, "error": float(error)}
+            for c in found.candidates
+            for i, error in enumerate(c.errors)
+        ]
+        _print_ranks(table)
+        typer.echo(found.answer.split(" No chain")[0])
+        typer.echo(f"written: {write_csv(out / 'records.csv', records)}")
+        typer.echo(f"written: {write_csv(out / 'table.csv', table)}")
+        _save_picture(lambda: found.plot(_axes()).figure, out / "rank.png")
+
+
+def _read(file: str, transpose: bool) -> Any:
+    """The data of a file, or the embedded ones."""
+    if file == "sotu":
+        from ..datasets import load_sotu
+
+        return load_sotu().data
+    from ..reading import read_table
+
+    table = read_table(Path(file), transpose=transpose)
+    typer.echo(f"{file}: {table.X.shape[0]} steps x {table.X.shape[1]} features")
+    for note in table.notes:
+        typer.echo(f"  {note}")
+    return table.X
+
+
+def _run(protocol: Any, X: Any, out: Path, jobs: int, baseline: str | None) -> list[dict[str, Any]]:
+    """Do the experiment, write its files and return the table."""
+    from ..experiments import chosen, run, write_tables
+    from ..experiments.tables import plot_differences
+
+    with progress_bar("fits") as progress:
+        records = run(protocol, X, out, n_jobs=jobs, progress=progress)
+    table, paths = write_tables(records, out, baseline)
+    for path in paths:
+        typer.echo(f"written: {path}")
+    if len(table) > 1:
+        picture = out / "differences.png"
+        _save_picture(lambda: plot_differences(chosen(records), baseline), picture)
+    return table
+
+
+def _save_picture(draw: Any, path: Path) -> None:
+    """A picture is an extra: without matplotlib the rest of the work stands, and this is said."""
+    try:
+        figure = draw()
+    except ImportError as error:
+        typer.echo(f"No {path.name}: {error}")
+        return
+    save_figure(figure, path)
+
+
+def _axes() -> Any:
+    from ..plotting import Figure
+
+    return Figure(figsize=(6.0, 3.6), layout="constrained").subplots()
+
+
+def _print_table(table: Sequence[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from ..experiments.tables import difference, is_best, mean_and_deviation
+
+    baseline = table[0]["baseline"]
+    for metric, title in (("kle_s", "KLE-S: inside the series"), ("kle_f", "KLE-F: the last step")):
+        shown = Table(title=f"{title}, lower is better")
+        shown.add_column("model", no_wrap=True)
+        for heading in ("error", f"against {baseline}", "mean rank"):
+            shown.add_column(heading, justify="right", no_wrap=True)
+        for row in table:
+            shown.add_row(
+                row["model"],
+                mean_and_deviation(row, metric),
+                difference(row, metric, table),
+                f"{row[f'{metric}_rank']:.1f}",
+                style="bold" if is_best(row, metric, table) else None,
+            )
+        Console().print(shown)
+
+
+def _print_published(table: Sequence[dict[str, Any]], dataset: str, out: Path) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from ..experiments.published import TABLES
+    from ..experiments.tables import METRICS, beside_published
+    from ..files import write_csv
+
+    rows = beside_published(table, TABLES[dataset])
+    shown = Table(title="Beside the published means")
+    shown.add_column("model")
+    for heading in ("KLE-S", "published", "ratio", "KLE-F", "published", "ratio"):
+        shown.add_column(heading, justify="right")
+    for row in rows:
+        cells = [row["model"]]
+        for m in METRICS:
+            cells += [f"{row[f'{m}_{what}']:,.0f}" for what in ("ours", "published")]
+            cells.append(f"{row[f'{m}_ratio']:.3f}")
+        shown.add_row(*cells)
+    Console().print(shown)
+    typer.echo(f"written: {write_csv(out / 'published.csv', rows)}")
+
+
+def _print_ranks(table: Sequence[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    shown = Table(title="Kullback-Leibler error per hidden entry, plain NMF")
+    for heading in ("components", "error", "standard error"):
+        shown.add_column(heading, justify="right")
+    for row in table:
+        shown.add_row(
+            str(row["n_components"]), f"{row['error_mean']:.5g}", f"{row['error_se']:.2g}",
+            style="bold" if row["chosen"] else None,
+        )  # fmt: skip
+    Console().print(shown)

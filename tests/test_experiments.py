@@ -1,0 +1,358 @@
+"""The paper's protocol: draws, records, resuming, tables."""
+
+import csv
+import json
+import multiprocessing
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from temporalnmf.datasets import load_sotu
+from temporalnmf.experiments import Protocol, chosen, our_protocol, paper_protocol, run, summary
+from temporalnmf.experiments.protocol import MODELS, PAPER_GRIDS, Task
+from temporalnmf.experiments.published import TABLES
+from temporalnmf.experiments.runner import fit_task, read_records
+from temporalnmf.experiments.tables import (
+    beside_published,
+    difference,
+    latex,
+    markdown,
+    plot_differences,
+    verdict,
+    write_tables,
+)
+from temporalnmf.metrics import kl_error
+from temporalnmf.registry import CHAINS
+
+
+def counts(n_steps=20, n_features=6, seed=0):
+    rng = np.random.default_rng(seed)
+    H = 80.0 * np.exp(np.cumsum(rng.normal(0.0, 0.2, size=(n_steps, 2)), axis=0))
+    return rng.poisson(H @ rng.dirichlet(np.ones(n_features), size=2)).astype(float)
+
+
+def small(**changes):
+    """Two splits and two starts of three quick models."""
+    settings = {"n_splits": 2, "n_inits": 2, "seed": 1, "max_iter": 30, **changes}
+    return paper_protocol(2, **settings).only(["last_value", "gap", "rate"])
+
+
+def without_seconds(records):
+    return [{k: v for k, v in record.items() if k != "seconds"} for record in records]
+
+
+# Protocol
+
+
+def test_every_chain_takes_part_in_both_ways():
+    for protocol in (paper_protocol(3), our_protocol(3)):
+        assert set(protocol.grids) == {"last_value", *CHAINS} == set(MODELS)
+    paper = sum(len(PAPER_GRIDS[m]) for m in TABLES["nips"])
+    assert paper * 25 == 825
+
+
+def test_draws_are_those_of_the_papers_code():
+    """Seed 20200928: W, then H, then hidden steps; all five splits, from a loop like theirs."""
+    X = np.ones((29, 40))
+    draws = paper_protocol(3).draw(X)
+    legacy = np.random.RandomState(20200928)
+    W = legacy.gamma(2.0, 0.5, size=(40, 3, 5))
+    H = legacy.gamma(2.0, 0.5, size=(3, 29, 5))
+    np.testing.assert_array_equal(draws.H, H)
+    np.testing.assert_array_equal(draws.W, W / W.sum(axis=0))
+    for split in draws.splits:
+        hidden = [28]
+        while len(hidden) < 6:
+            n = legacy.choice(range(1, 28), 1)[0]
+            if n not in hidden and n - 1 not in hidden and n + 1 not in hidden:
+                hidden.append(n)
+        assert np.flatnonzero(split.test).tolist() == sorted(hidden[:3])
+        assert np.flatnonzero(split.validation).tolist() == sorted(hidden[3:])
+
+
+def test_hidden_steps_of_nips():
+    """The five splits implied by the seed, at the size of NIPS; split 0 is in MATH.md."""
+    splits = paper_protocol(3).draw(np.ones((29, 11463))).splits
+    found = [
+        (np.flatnonzero(s.test).tolist(), np.flatnonzero(s.validation).tolist()) for s in splits
+    ]
+    assert found[0] == ([7, 19, 28], [2, 11, 17])
+    assert len({str(pair) for pair in found}) == 5
+
+
+def test_units_of_the_level():
+    protocol = our_protocol(2).only(["shape", "hier_shape"])
+    chain = protocol.chain(Task(0, 0, "shape", 1), level=50.0)
+    assert chain.alpha == 2.0
+    assert protocol.chain(Task(0, 0, "hier_shape", 2), level=50.0).beta == 40.0
+
+
+def test_the_paper_makes_one_round_per_iteration_and_ours_the_chains_own():
+    task = Task(0, 0, "rate", 0)
+    assert paper_protocol(2).chain(task, 1.0).sweeps == 1
+    assert our_protocol(2).chain(task, 1.0).sweeps == 5
+
+
+REFUSED = {
+    "components": (lambda: paper_protocol(0), r"n_components=0"),
+    "splits": (lambda: paper_protocol(2, n_splits=0), r"n_splits=0"),
+    "no model": (lambda: Protocol(2), r"grids is empty"),
+    "unknown": (lambda: Protocol(2, grids={"arma": [{}]}), r"model='arma'.*bgar"),
+    "unknown, only": (lambda: paper_protocol(2).only(["arma"]), r"model='arma'.*bgar"),
+    "baseline": (lambda: summary(chosen(RECORDS), "bgar"), r"baseline='bgar'.*gap"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_bad_requests_are_named(case):
+    attempt, words = REFUSED[case]
+    with pytest.raises(ValueError, match=words):
+        attempt()
+
+
+# Records
+
+
+def test_a_record_has_the_errors_of_its_fit(tmp_path):
+    from temporalnmf import TemporalNMF
+    from temporalnmf.chains import Rate
+
+    X, protocol = counts(), small()
+    draws = protocol.draw(X)
+    split = draws.splits[1]
+    task = Task(1, 0, "rate", 2)
+    record = fit_task(X, protocol, task, draws.W[:, :, 0], draws.H[:, :, 0], split)
+    chain = Rate(100.0, 100.0)
+    chain.sweeps = 1
+    with pytest.warns(UserWarning, match=r"converge|floor"):
+        model = TemporalNMF(
+            2, chain=chain, map_scale="linear", point="mode", smoothing=0.0, solver="mm", tol=1e-5,
+            max_iter=30, init=(draws.W[:, :, 0].T, draws.H[:, :, 0].T),
+        ).fit(X, mask=split.train)  # fmt: skip
+    fitted = model.activations_ @ model.components_
+    inner = split.test.copy()
+    inner[-1] = False
+    assert record["kle_validation"] == kl_error(X[split.validation], fitted[split.validation])
+    assert record["kle_s"] == kl_error(X[inner], fitted[inner])
+    assert record["kle_f"] == kl_error(X[-1], fitted[-1])
+    assert record["params"] == {"alpha": 100.0, "beta": 100.0}
+    assert (record["split"], record["init"], record["model"], record["point"]) == task
+    assert record["n_iter"] == model.n_iter_
+
+
+def test_records_do_not_depend_on_the_number_of_workers(tmp_path):
+    X, protocol = counts(), small()
+    one = run(protocol, X, tmp_path / "one", n_jobs=1)
+    two = run(protocol, X, tmp_path / "two", n_jobs=2)
+    assert without_seconds(one) == without_seconds(two)
+    assert [Task(*(r[f] for f in Task._fields)) for r in one] == protocol.tasks()
+    assert all(r["seconds"] > 0.0 for r in one)
+
+
+def test_progress_counts_every_fit(tmp_path):
+    X, protocol = counts(), small()
+    seen = []
+    run(protocol, X, tmp_path, progress=lambda done, wanted: seen.append((done, wanted)))
+    total = len(protocol.tasks())
+    assert seen == [(n, total) for n in range(1, total + 1)]
+    seen.clear()
+    run(protocol, X, tmp_path, progress=lambda done, wanted: seen.append((done, wanted)))
+    assert seen == []  # nothing is done twice
+
+
+def _work(protocol, X, folder):
+    run(protocol, X, folder)
+
+
+def test_a_run_killed_twenty_times_ends_with_the_records_of_an_undisturbed_one(tmp_path):
+    """SIGKILL whenever the file has grown by a random number of bytes, lines cut short or not."""
+    X, protocol = counts(), small(n_splits=3, n_inits=3)
+    expected = run(protocol, X, tmp_path / "calm")
+    folder, log = tmp_path / "killed", tmp_path / "killed" / "fits.jsonl"
+    whole = (tmp_path / "calm" / "fits.jsonl").stat().st_size
+    chance, context = random.Random(0), multiprocessing.get_context("fork")
+    kills = 0
+    for i in range(20):
+        # The next kill comes within the next twentieth of the file.
+        size = log.stat().st_size if log.exists() else 0
+        goal = min(size + chance.randrange(1, whole // 20), whole - 1)
+        worker = context.Process(target=_work, args=(protocol, X, folder))
+        worker.start()
+        while worker.is_alive() and (not log.exists() or log.stat().st_size < goal):
+            pass
+        worker.kill()
+        worker.join()
+        kills += worker.exitcode == -9
+        if i % 2 and log.exists():  # as if the kill had come in the middle of a write
+            with log.open("r+b") as file:
+                file.truncate(max(log.stat().st_size - chance.randrange(1, 200), 0))
+    assert kills >= 18
+    assert len(read_records(log)) < len(expected)
+    resumed = run(protocol, X, folder)
+    assert without_seconds(resumed) == without_seconds(expected)
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert len(lines) == len({Task(*(r[f] for f in Task._fields)) for r in lines}) == len(expected)
+
+
+def test_a_folder_holds_one_experiment(tmp_path):
+    X, protocol = counts(), small()
+    run(protocol, X, tmp_path)
+    with pytest.raises(ValueError, match=r"another experiment: n_splits was 2, now it is 3"):
+        run(replace(protocol, n_splits=3), X, tmp_path)
+    with pytest.raises(ValueError, match=r"another experiment: data was 20 x 6.*sha256"):
+        run(protocol, X + 1.0, tmp_path)
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(ValueError, match=r"config.json is damaged"):
+        run(protocol, X, tmp_path)
+
+
+def test_damaged_records_are_not_guessed_at(tmp_path):
+    X, protocol = counts(), small()
+    run(protocol, X, tmp_path)
+    log = tmp_path / "fits.jsonl"
+    lines = log.read_text().splitlines()
+    log.write_text("\n".join([lines[0], "{broken", *lines[1:]]) + "\n")
+    with pytest.raises(ValueError, match=r"fits.jsonl is damaged"):
+        run(protocol, X, tmp_path)
+
+
+def test_two_runs_do_not_share_a_folder(tmp_path):
+    X, protocol = counts(), small()
+
+    def intrude(done, wanted):
+        with pytest.raises(ValueError, match="Another run is at work"):
+            run(protocol, X, tmp_path)
+
+    run(protocol, X, tmp_path, progress=intrude)
+
+
+def test_missing_steps_and_sparse_data_take_part(tmp_path):
+    X = counts()
+    X[5] = np.nan
+    records = run(small(), X, tmp_path / "missing")
+    assert all(np.isfinite(r["kle_s"]) for r in records)
+    dense = run(small(), counts(), tmp_path / "dense")
+    rows = run(small(), sparse.csr_array(counts()), tmp_path / "sparse")
+    for a, b in zip(dense, rows, strict=True):
+        assert a["kle_f"] == pytest.approx(b["kle_f"], rel=1e-3)
+
+
+def test_ours_runs_on_the_embedded_data(tmp_path):
+    X = load_sotu().data[:60, :80]
+    protocol = our_protocol(2, n_splits=1, n_inits=1, max_iter=40)
+    records = run(protocol, X, tmp_path)
+    assert {r["model"] for r in records} == set(MODELS)
+    assert all(np.isfinite([r["kle_s"], r["kle_f"], r["kle_validation"]]).all() for r in records)
+
+
+# Tables
+
+
+def fake(model, split, init, point, validation, s, f):
+    return {
+        "split": split, "init": init, "model": model, "point": point,
+        "params": {"alpha": float(point)}, "n_iter": 7, "stop_reason": "converged",
+        "kle_validation": validation, "kle_s": s, "kle_f": f, "seconds": 0.5,
+    }  # fmt: skip
+
+
+# gap is best on validation at point 1, rate at point 0.
+RECORDS = [
+    record
+    for split in (0, 1)
+    for init in (0, 1)
+    for record in (
+        fake("gap", split, init, 0, 9.0, 1.0, 1.0),
+        fake("gap", split, init, 1, 8.0, 100.0 + 10 * split, 50.0 + init),
+        fake("rate", split, init, 0, 7.0, 90.0 + 10 * split + init, 60.0 + init),
+        fake("rate", split, init, 1, 7.5, 1.0, 1.0),
+    )
+]
+
+
+def test_the_point_with_the_lowest_validation_error_is_chosen():
+    rows = chosen(RECORDS)
+    assert len(rows) == 8
+    assert {(r["model"], r["params"]) for r in rows} == {("gap", "alpha=1"), ("rate", "alpha=0")}
+    assert rows[0]["kle_s"] == 100.0
+    assert rows[0]["seconds"] == 1.0
+
+
+def test_table_by_hand():
+    gap, rate = summary(chosen(RECORDS))
+    assert gap["baseline"] == rate["baseline"] == "gap"
+    assert gap["kle_s_mean"] == 105.0
+    assert gap["kle_s_std"] == 5.0  # of the population
+    assert rate["kle_s_mean"] == 95.5
+    assert (gap["kle_s_rank"], rate["kle_s_rank"]) == (2.0, 1.0)
+    assert (gap["kle_f_rank"], rate["kle_f_rank"]) == (1.0, 2.0)
+    assert rate["kle_s_diff"] == -9.5
+    # Both splits differ by the same amount, so every resample does.
+    assert rate["kle_s_diff_low"] == rate["kle_s_diff_high"] == -9.5
+    assert rate["kle_f_diff"] == 10.0
+    assert gap["kle_f_diff"] == 0.0
+
+
+def test_the_bootstrap_resamples_splits():
+    """Differences −1 and +3 of two splits: means of resamples are −1, 1, 3 with odds 1:2:1."""
+    records = []
+    for split, (base, other) in enumerate([(10.0, 9.0), (10.0, 13.0)]):
+        for init in range(3):
+            records.append(fake("gap", split, init, 0, 1.0, base, base))
+            records.append(fake("rate", split, init, 0, 1.0, other, other))
+    rate = summary(chosen(records))[1]
+    assert (rate["kle_s_diff_low"], rate["kle_s_diff_high"]) == (-1.0, 3.0)
+    one = summary(chosen([r for r in records if r["split"] == 0]))[1]
+    assert np.isnan(one["kle_s_diff_low"])
+
+
+def test_tables_as_text():
+    table = summary(chosen(RECORDS))
+    lines = markdown(table).splitlines()
+    assert lines[2] == "| gap | 105 ± 5 | 2.0 | baseline | **50.5 ± 0.5** | 1.0 | baseline |"
+    assert lines[3].startswith("| rate | **95.5 ± 5.02** | 1.0 | -9.0 % (-9.0 to -9.0) |")
+    assert r"gap & $1.05 \times 10^{2} \pm 5.00 \times 10^{0}$" in latex(table)
+    assert latex([{**table[0], "model": "hier_rate"}]).count(r"hier\_rate") == 1
+    assert difference(table[1], "kle_f", table) == "+19.8 % (+19.8 to +19.8)"
+    assert "rate, 9.0 % below gap (the interval of the difference excludes zero" in verdict(table)
+    assert "Nothing beats gap in forecasts" in verdict(table)
+    assert verdict(table[:1]) == "Only gap took part."
+
+
+def test_published_numbers_stand_beside_ours():
+    (gap, rate) = beside_published(summary(chosen(RECORDS)), TABLES["lastfm"])
+    assert gap["kle_s_published"] == 13000.0
+    assert rate["kle_f_ratio"] == 60.5 / 7760.0
+
+
+def test_published_numbers_are_those_of_the_paper():
+    """Spot checks, typed from the paper's tables once more."""
+    assert TABLES["nips"]["hier_rate"] == (6.06e4, 9.18e3, 3.24e5, 2.09e5)
+    assert TABLES["lastfm"]["bgar"] == (1.24e4, 3.00e2, 9.65e3, 2.91e3)
+    assert TABLES["icews"]["gap"] == (8.91e4, 2.82e3, 1.59e3, 6.34e1)
+    assert TABLES["icews"]["shape"] == (9.95e4, 3.82e3, 1.84e3, 1.37e2)
+
+
+def test_files(tmp_path):
+    table, paths = write_tables(RECORDS, tmp_path)
+    assert [p.name for p in paths] == ["records.csv", "table.csv", "table.md", "table.tex"]
+    rows = list(csv.DictReader((tmp_path / "table.csv").read_text().splitlines()))
+    assert list(rows[0])[:5] == ["model", "kle_s_mean", "kle_s_std", "kle_s_rank", "kle_s_diff"]
+    assert float(rows[1]["kle_f_mean"]) == table[1]["kle_f_mean"]
+    records = list(csv.DictReader((tmp_path / "records.csv").read_text().splitlines()))
+    assert len(records) == 8
+    for column in ("split", "init", "model", "params", "kle_s", "kle_f", "seconds"):
+        assert column in records[0]
+
+
+def test_picture_of_differences():
+    figure = plot_differences(chosen(RECORDS))
+    inside, ahead = figure.axes
+    means = [line.get_xdata()[0] for line in inside.lines if line.get_marker() == "D"]
+    np.testing.assert_allclose(means, [100.0 * -9.5 / 105.0])
+    dots = next(line.get_xdata() for line in ahead.lines if line.get_marker() == ".")
+    np.testing.assert_allclose(sorted(dots), [100.0 * 10.0 / 50.5] * 4)
+    assert [t.get_text() for t in inside.get_yticklabels()] == ["rate"]

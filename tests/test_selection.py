@@ -1,0 +1,311 @@
+"""Splitters, and the choice of a model by held-out data."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from temporalnmf import TemporalNMF
+from temporalnmf.chains import Rate
+from temporalnmf.metrics import is_error, kl_error
+from temporalnmf.selection import (
+    Candidate,
+    HiddenBlocks,
+    HiddenEntries,
+    HiddenSteps,
+    RollingOrigin,
+    select,
+)
+from temporalnmf.selection.prediction import last_values, mean_activation
+from temporalnmf.selection.search import _choose
+
+SPLITTERS = [
+    HiddenSteps(4, random_state=0),
+    HiddenBlocks(4, length=2, random_state=0),
+    HiddenEntries(4, random_state=0),
+    RollingOrigin(4, horizon=2),
+]
+every_splitter = pytest.mark.parametrize("splitter", SPLITTERS, ids=lambda s: type(s).__name__)
+
+
+def series(n_steps=29, n_features=3, missing=()):
+    X = np.random.default_rng(0).poisson(5.0, size=(n_steps, n_features)).astype(float)
+    X[list(missing)] = np.nan
+    return X
+
+
+@every_splitter
+def test_masks_are_disjoint_and_hide_only_what_is_there(splitter):
+    X = series(missing=(0, 7))
+    splits = list(splitter.split(X))
+    assert len(splits) == 4
+    for split in splits:
+        total = split.train.astype(int) + split.validation + split.test
+        assert total.max() == 1
+        assert split.test.any()
+        seen = ~np.isnan(X) if split.train.ndim == 2 else ~np.isnan(X).any(axis=1)
+        assert not np.any((total > 0) & ~seen)
+        np.testing.assert_array_equal(split.hidden, split.validation | split.test)
+    assert any(np.any(a.test != b.test) for a, b in pairwise(splits))
+
+
+@every_splitter
+def test_splits_are_those_of_the_seed(splitter):
+    X = series()
+    for a, b in zip(splitter.split(X), splitter.split(X), strict=True):
+        for one, two in zip(a, b, strict=True):
+            np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("n_steps", [5, 10, 29, 53, 365])
+def test_hidden_steps_are_never_neighbours_nor_first_and_always_last(n_steps):
+    n_hidden = int(0.2 * n_steps) + int(0.2 * n_steps) % 2
+    for split in HiddenSteps(20, random_state=1).split(series(n_steps)):
+        hidden = np.flatnonzero(split.hidden)
+        assert len(hidden) == n_hidden
+        assert split.test.sum() == split.validation.sum() == n_hidden // 2
+        assert np.all(np.diff(hidden) > 1)
+        assert hidden[0] > 0
+        assert split.test[-1]
+        np.testing.assert_array_equal(split.train, ~split.hidden)
+
+
+def test_hidden_steps_are_those_of_the_paper():
+    """MATH.md: the draws of NIPS, whose starts come first."""
+    random = np.random.RandomState(20200928)
+    random.gamma(2.0, 0.5, size=(11463, 3, 5))
+    random.gamma(2.0, 0.5, size=(3, 29, 5))
+    split = next(HiddenSteps(5, random_state=random).split(series()))
+    assert np.flatnonzero(split.test).tolist() == [7, 19, 28]
+    assert np.flatnonzero(split.validation).tolist() == [2, 11, 17]
+
+
+def test_the_last_observed_step_is_the_last():
+    X = series(missing=(0, 27, 28))
+    for split in HiddenSteps(10, random_state=0).split(X):
+        assert split.test[26]
+        assert split.train[1]
+
+
+def test_blocks_keep_apart():
+    for split in HiddenBlocks(30, length=3, n_blocks=4, random_state=0).split(series(40)):
+        edges = np.diff(np.concatenate([[0], split.hidden.astype(int), [0]]))
+        starts, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
+        assert (ends - starts).tolist() == [3, 3, 3, 3]
+        assert split.test.sum() == split.validation.sum() == 6
+        assert split.train[0]
+        assert split.train[-1]
+
+
+def test_entries_are_a_fifth_of_those_observed():
+    X = series(20, 10)
+    X[3, 4] = np.nan
+    for split in HiddenEntries(3, random_state=0).split(X):
+        assert split.test.sum() == int(0.2 * 199)
+        assert split.train.sum() == 199 - int(0.2 * 199)
+    (split,) = HiddenEntries(1, random_state=0).split(sparse.csr_array(series(20, 10)))
+    assert split.test.shape == (20, 10)
+
+
+def test_rolling_origins():
+    splits = list(RollingOrigin(3, horizon=2, stride=4).split(series(20)))
+    for split, origin in zip(splits, (10, 14, 18), strict=True):
+        np.testing.assert_array_equal(np.flatnonzero(split.train), np.arange(origin))
+        np.testing.assert_array_equal(np.flatnonzero(split.test), [origin, origin + 1])
+
+
+IMPOSSIBLE = {
+    "too short": (HiddenSteps(), series(4), r"4 observed steps.*fraction=0.2"),
+    "too many": (HiddenSteps(fraction=0.6, random_state=0), series(), r"fraction=0.6.*neighbours"),
+    "fraction": (HiddenSteps(fraction=1.5), series(), r"fraction=1.5.*between 0 and 1"),
+    "no split": (HiddenSteps(n_splits=0), series(), r"n_splits=0.*at least 1"),
+    "no room": (HiddenBlocks(length=10, n_blocks=4, random_state=0), series(), r"no place.*fewer"),
+    "longer than all": (HiddenBlocks(length=50, random_state=0), series(), r"length=50.*no place"),
+    "odd": (HiddenBlocks(n_blocks=3), series(), r"n_blocks=3.*even"),
+    "no entry": (HiddenEntries(fraction=0.01), series(5), r"15 observed entries.*fraction=0.01"),
+    "origins": (RollingOrigin(n_splits=30), series(), r"n_splits=30.*min_train=3"),
+    "nothing": (HiddenSteps(), series() * np.nan, r"no observed entry"),
+}
+
+
+@pytest.mark.parametrize("case", IMPOSSIBLE)
+def test_impossible_requests_are_refused_with_a_reason(case):
+    splitter, X, words = IMPOSSIBLE[case]
+    with pytest.raises(ValueError, match=words):
+        list(splitter.split(X))
+
+
+# The simplest prediction
+
+
+def test_last_values_repeat_the_training_step_before():
+    X = np.arange(10.0).reshape(5, 2) + 1.0
+    train = np.array([True, True, False, False, True])
+    expected = X[[0, 0, 1, 1, 1]]
+    np.testing.assert_array_equal(last_values(X, train), expected)
+    np.testing.assert_array_equal(last_values(sparse.csr_array(X), train), expected)
+    smooth = last_values(X, train, smoothing=0.5)
+    np.testing.assert_allclose(smooth.sum(axis=1), expected.sum(axis=1))
+    np.testing.assert_allclose(smooth[2] / smooth[2, 0], (X[1] + 0.5) / (X[1, 0] + 0.5))
+
+
+def test_level_is_that_of_the_training_data():
+    X = series(10, 4)
+    train = np.arange(10) < 6
+    assert mean_activation(X, train, 2) == pytest.approx(X[:6].sum(axis=1).mean() / 2)
+    rows = sparse.csr_array(X)
+    assert mean_activation(rows, train, 2) == pytest.approx(mean_activation(X, train, 2))
+    X[2, 1] = np.nan
+    expected = np.nanmean(X[:6], axis=0).sum() / 3
+    assert mean_activation(X, train, 3) == pytest.approx(expected)
+
+
+# The search
+
+
+def smooth_counts(n_steps=40, seed=0):
+    """Two components that move by a few percent per step: time helps."""
+    rng = np.random.default_rng(seed)
+    H = 300.0 * np.exp(np.cumsum(rng.normal(0.0, 0.1, size=(n_steps, 2)), axis=0))
+    W = rng.dirichlet(np.ones(12), size=2)
+    return rng.poisson(H @ W).astype(float)
+
+
+def test_errors_are_those_of_a_fit_by_hand():
+    X = smooth_counts()
+    splitter = HiddenSteps(2, random_state=3)
+    found = select(
+        X, chains=Rate(50.0), n_components=2, splitter=splitter, random_state=1, rule="lowest"
+    )
+    candidate = next(c for c in found.candidates if c.chain == "rate")
+    seeds = np.random.RandomState(1).randint(2**31 - 1, size=(2, 1))
+    for i, split in enumerate(splitter.split(X)):
+        model = TemporalNMF(2, chain=Rate(50.0), random_state=int(seeds[i, 0]))
+        model.fit(X, mask=split.train)
+        hidden = split.hidden
+        error = kl_error(X[hidden], (model.activations_ @ model.components_)[hidden])
+        assert candidate.errors[i] == pytest.approx(error / X[hidden].size, rel=1e-12)
+        repeated = kl_error(X[hidden], last_values(X, split.train, 0.1)[hidden]) / X[hidden].size
+        assert found.best_of("last_value").errors[i] == pytest.approx(repeated, rel=1e-12)
+    assert candidate.params == {"alpha": 50.0, "beta": "auto"}
+
+
+def test_the_winner_is_refitted_and_the_answer_names_both_rivals():
+    X = smooth_counts()
+    found = select(
+        X, chains=["rate", "gap"], n_components=2, random_state=0,
+        splitter=HiddenSteps(3, random_state=0),
+    )  # fmt: skip
+    assert found.model.activations_.shape == (40, 2)
+    assert found.model.chain_.name == found.best.chain
+    assert found.best.mean <= min(c.mean for c in found.candidates if c.chain != "last_value") * 1.2
+    for words in ("plain NMF", "repeating the last value", "splits", str(found.best)):
+        assert words in found.answer
+    frame = found.to_frame()
+    assert len(frame) == 1 + 3 + 3 + 1  # none, rate, gap, last_value
+    assert frame["error"].is_monotonic_increasing
+    assert frame["chosen"].sum() == 1
+    assert set(frame["chain"]) == {"none", "rate", "gap", "last_value"}
+
+
+def test_the_result_does_not_depend_on_the_number_of_processes():
+    X = smooth_counts(30)
+    one, two = (
+        select(X, chains=["rate"], n_components=[1, 2], n_init=2, n_jobs=jobs, random_state=0,
+               splitter=HiddenSteps(2, random_state=0))
+        for jobs in (1, 2)
+    )  # fmt: skip
+    for a, b in zip(one.candidates, two.candidates, strict=True):
+        np.testing.assert_array_equal(a.errors, b.errors)
+    np.testing.assert_array_equal(one.model.components_, two.model.components_)
+
+
+def test_rank_is_found_where_it_is_clear():
+    rng = np.random.default_rng(5)
+    H, W = rng.gamma(1.0, 400.0, size=(60, 3)), rng.dirichlet(np.full(30, 0.3), size=3)
+    X = rng.poisson(H @ W).astype(float)
+    found = select(
+        X, chains="none", n_components=range(1, 7), random_state=0,
+        splitter=HiddenEntries(4, random_state=0),
+    )  # fmt: skip
+    assert found.best.n_components == 3
+    assert found.best_of("last_value") is None
+
+
+def test_one_standard_error_rule():
+    def candidate(K, errors):
+        return Candidate("none", {}, K, np.array(errors))
+
+    low = candidate(4, [1.0, 2.0, 3.0])
+    # Worse by 0.1 ± 0.1 (standard error 0.058): not close. Worse by 0.1 ± 0.3: close.
+    steady, shaky = candidate(2, [1.0, 2.1, 3.2]), candidate(3, [1.3, 2.2, 2.8])
+    assert _choose([low, steady, shaky], "lowest") is low
+    assert _choose([low, steady, shaky], "one_se") is shaky
+    assert _choose([low, candidate(1, [9.0, 9.0, 9.0])], "one_se") is low
+    assert _choose([candidate(2, [2.0]), candidate(3, [1.0])], "one_se").n_components == 3
+
+
+def test_exponential_data_have_their_own_error():
+    rng = np.random.default_rng(0)
+    X = rng.exponential(np.outer(np.linspace(1, 9, 30), [1.0, 4.0, 2.0])) + 1e-6
+    splitter = HiddenEntries(1, random_state=0)
+    found = select(
+        X, chains="none", n_components=1, splitter=splitter, likelihood="exponential",
+        smoothing=0.0, random_state=0,
+    )  # fmt: skip
+    (split,) = splitter.split(X)
+    seed = int(np.random.RandomState(0).randint(2**31 - 1, size=(1, 1))[0, 0])
+    model = TemporalNMF(
+        1, chain="none", likelihood="exponential", smoothing=0.0, random_state=seed
+    ).fit(X, mask=split.train)
+    predicted = (model.activations_ @ model.components_)[split.test]
+    expected = is_error(X[split.test], predicted) / split.test.sum()
+    assert found.best.errors[0] == pytest.approx(expected, rel=1e-12)
+    assert is_error([2.0, 1.0], [1.0, 1.0]) == pytest.approx(2.0 - np.log(2.0) - 1.0)
+
+
+def test_sparse_and_dense_data_have_the_same_errors():
+    X = smooth_counts(30)
+    dense, rows = (
+        select(data, chains=["rate"], n_components=2, random_state=0,
+               splitter=HiddenSteps(1, random_state=0))
+        for data in (X, sparse.csr_array(X))
+    )  # fmt: skip
+    for a, b in zip(dense.candidates, rows.candidates, strict=True):
+        np.testing.assert_allclose(a.errors, b.errors, rtol=1e-4)
+
+
+REFUSED = {
+    "chain": ({"chains": "ratte"}, r"chains='ratte'.*rate"),
+    "rule": ({"rule": "two_se"}, r"rule='two_se'.*one_se"),
+    "no rank": ({"n_components": []}, r"n_components is empty"),
+    "zero rank": ({"n_components": [0, 1]}, r"n_components=0.*at least 1"),
+    "empty grid": ({"chains": {"rate": []}}, r"'rate'.*at least one setting"),
+    "no start": ({"n_init": 0}, r"n_init=0"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_bad_requests_are_named(case):
+    arguments, words = REFUSED[case]
+    with pytest.raises(ValueError, match=words):
+        select(series(), **arguments)
+
+
+def test_pictures_of_a_selection():
+    from matplotlib.figure import Figure
+
+    X = smooth_counts(30)
+    splitter = HiddenEntries(2, random_state=0)
+    ranks = select(X, chains="none", n_components=[1, 2, 3], splitter=splitter, random_state=0)
+    ax = ranks.plot(Figure().subplots())
+    assert ax.get_xlabel() == "number of components"
+    chosen = ax.lines[-1].get_xydata()[0]
+    np.testing.assert_allclose(chosen, [ranks.best.n_components, ranks.best.mean])
+    chains = select(
+        X, chains=["rate"], n_components=2, splitter=HiddenSteps(2, random_state=0), random_state=0
+    )
+    labels = [t.get_text() for t in chains.plot(Figure().subplots()).get_yticklabels()]
+    assert labels[-1] == str(chains.lowest).split(" with ")[0]
+    assert "repeating the last value" in labels
