@@ -170,3 +170,115 @@ def test_files_are_written_whole_or_not_at_all(tmp_path):
         raise OSError("disk full")
     assert path.read_text() == "x\n1\n"
     assert [p.name for p in tmp_path.iterdir()] == ["a.csv"]
+
+
+# Experiments
+
+
+@pytest.fixture(scope="module")
+def newcomer(tmp_path_factory):
+    """A CSV as somebody might bring it: 30 months, 10 columns."""
+    rng = np.random.default_rng(0)
+    H = 60.0 * np.exp(np.cumsum(rng.normal(0.0, 0.2, size=(30, 2)), axis=0))
+    X = rng.poisson(H @ rng.dirichlet(np.ones(10), size=2))
+    path = tmp_path_factory.mktemp("data") / "plays.csv"
+    months = [f"{2020 + n // 12}-{n % 12 + 1:02d}" for n in range(30)]
+    lines = [f"{month},{','.join(map(str, row))}" for month, row in zip(months, X, strict=True)]
+    path.write_text("\n".join(["month," + ",".join(f"band {i}" for i in range(10)), *lines]))
+    return path
+
+
+def test_compare_a_newcomers_file(newcomer, tmp_path):
+    out = tmp_path / "out"
+    words = ("compare", newcomer, "--components", 2, "--splits", 2, "--inits", 1, "--out", out)
+    result = _invoke(*words)
+    assert result.exit_code == 0, result.output
+    assert "30 steps x 10 features" in result.output
+    models = ["last_value", "none", "gap", "rate", "hier_rate", "shape", "hier_shape", "bgar"]
+    table = list(csv.DictReader((out / "table.csv").read_text().splitlines()))
+    assert [row["model"] for row in table] == models
+    for column in ("kle_s_mean", "kle_s_std", "kle_f_mean", "kle_f_std"):
+        assert all(float(row[column]) >= 0.0 for row in table)
+    records = list(csv.DictReader((out / "records.csv").read_text().splitlines()))
+    assert len(records) == 2 * len(models)
+    for name in ("table.md", "table.tex", "differences.png", "config.json", "fits.jsonl"):
+        assert (out / name).stat().st_size > 0
+    assert "gap" in result.output.splitlines()[-1]  # the verdict
+    # Again: nothing to do, the same table.
+    before = (out / "fits.jsonl").read_bytes()
+    assert _invoke(*words).exit_code == 0
+    assert (out / "fits.jsonl").read_bytes() == before
+    other = _invoke(*words[:3], 3, *words[4:])
+    assert other.exit_code == 2
+    assert "another experiment: n_components was 2, now it is 3" in other.stderr
+
+
+def test_compare_names_the_bad_cell(newcomer, tmp_path):
+    lines = newcomer.read_text().splitlines()
+    cells = lines[6].split(",")
+    cells[3] = "abc"
+    lines[6] = ",".join(cells)
+    bad = tmp_path / "bad.csv"
+    bad.write_text("\n".join(lines))
+    result = _invoke("compare", bad, "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    for word in ("bad.csv", "line 7", "2020-06", "'band 2'", "'abc'"):
+        assert word in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["compare", "{}/none.csv", "--out", "{}/o"], "no such file"),
+        (["compare", "sotu", "--out", "{}/o", "--chains", "rate,arma"], "model='arma'"),
+        (["compare", "sotu", "--out", "{}/o", "--way", "mine"], "way='mine'"),
+        (["reproduce", "wikipedia", "--out", "{}/o"], "dataset='wikipedia'"),
+        (["reproduce", "nips", "--out", "{}/o", "--data", "{}"], "nips"),
+        (["select-rank", "{}/none.npy"], "no such file"),
+    ],
+)
+def test_experiments_say_what_is_wrong(words, said, tmp_path, monkeypatch):
+    monkeypatch.delenv("TEMPORALNMF_DATA", raising=False)
+    result = _invoke(*(str(word).format(tmp_path) for word in words))
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert not (tmp_path / "o").exists()
+
+
+def test_reproduce_prints_published_numbers_only_beside_the_same_data(tmp_path):
+    from scipy import sparse
+
+    counts = np.random.default_rng(0).poisson(2.0, size=(8, 20))
+    sparse.save_npz(tmp_path / "icews.npz", sparse.csr_array(counts))
+    words = ("reproduce", "icews", "--data", tmp_path / "icews.npz", "--splits", 1, "--inits", 1)
+    result = _invoke(*words, "--components", 1, "--out", tmp_path / "o")
+    assert result.exit_code == 0, result.output
+    assert "stand-in" in result.output
+    assert "published" not in result.output.split("stand-in", 1)[1].split("\n", 1)[1]
+    assert not (tmp_path / "o" / "published.csv").exists()
+    plays = np.random.default_rng(0).poisson(5.5, size=(7017, 53))
+    plays[0, 0] += 2_067_454 - plays.sum()  # the paper's total
+    np.save(tmp_path / "lastfm.npy", plays)
+    result = _invoke(
+        "reproduce", "lastfm", "--data", tmp_path, "--splits", 1, "--inits", 1, "--components", 1,
+        "--out", tmp_path / "p", "--chains", "none,gap,rate",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    rows = list(csv.DictReader((tmp_path / "p" / "published.csv").read_text().splitlines()))
+    assert [row["model"] for row in rows] == ["gap", "rate"]
+    assert float(rows[0]["kle_s_published"]) == 13000.0
+
+
+def test_select_rank(newcomer, tmp_path):
+    result = _invoke(
+        "select-rank", newcomer, "--largest", 3, "--splits", 2, "--out", tmp_path, "--jobs", 1
+    )
+    assert result.exit_code == 0, result.output
+    table = list(csv.DictReader((tmp_path / "table.csv").read_text().splitlines()))
+    assert [row["n_components"] for row in table] == ["1", "2", "3"]
+    chosen = [row for row in table if row["chosen"] == "True"]
+    assert float(chosen[0]["error_mean"]) == min(float(row["error_mean"]) for row in table)
+    records = list(csv.DictReader((tmp_path / "records.csv").read_text().splitlines()))
+    assert len(records) == 6
+    assert (tmp_path / "rank.png").read_bytes().startswith(b"\x89PNG")

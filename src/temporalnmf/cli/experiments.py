@@ -20,6 +20,7 @@ _File = Annotated[
 ]
 _Transpose = Annotated[bool, typer.Option("--transpose", help="The file has a column per step.")]
 _Jobs = Annotated[int, typer.Option(min=-1, help="Worker processes, -1 for all cores.")]
+_Chains = Annotated[str, typer.Option(help="'all', or names with commas between.")]
 _Seed = Annotated[int, typer.Option(help="The same seed gives the same numbers.")]
 
 
@@ -29,7 +30,7 @@ def compare(
     components: Annotated[int, typer.Option(min=1, help="Number of components.")] = 5,
     splits: Annotated[int, typer.Option(min=1, help="Ways to hide steps.")] = 5,
     inits: Annotated[int, typer.Option(min=1, help="Random starts per split.")] = 5,
-    chains: Annotated[str, typer.Option(help="'all', or names with commas between.")] = "all",
+    chains: _Chains = "all",
     way: Annotated[
         str,
         typer.Option(help="'ours': log scale, means, smoothing; 'paper': linear scale, modes, MM."),
@@ -55,9 +56,7 @@ def compare(
         check_choice("way", way, tuple(PROTOCOLS))
         X = _read(file, transpose)
         settings = {"n_splits": splits, "n_inits": inits, "seed": seed}
-        protocol = PROTOCOLS[way](components, **settings)
-        if chains != "all":
-            protocol = protocol.only([name.strip() for name in chains.split(",")])
+        protocol = _only(PROTOCOLS[way](components, **settings), chains)
         table = _run(protocol, X, out, jobs, baseline)
         _print_table(table)
         typer.echo(verdict(table))
@@ -77,6 +76,7 @@ def reproduce(
     components: Annotated[
         int | None, typer.Option(min=1, help="Number of components; the paper's by default.")
     ] = None,
+    chains: _Chains = "all",
 ) -> None:
     """Repeat a table of the paper, with its seed, splits, starts, grids and stopping rule."""
     with clean_errors():
@@ -100,6 +100,7 @@ def reproduce(
         protocol = PROTOCOLS[way](
             components or N_COMPONENTS[dataset], n_splits=splits, n_inits=inits
         )
+        protocol = _only(protocol, chains)
         if inits != 5:
             typer.echo("With another number of starts, the draws differ from the paper's.")
         table = _run(protocol, X, out, jobs, None)
@@ -167,6 +168,10 @@ def _read(file: str, transpose: bool) -> Any:
     for note in table.notes:
         typer.echo(f"  {note}")
     return table.X
+
+
+def _only(protocol: Any, chains: str) -> Any:
+    return protocol if chains == "all" else protocol.only([c.strip() for c in chains.split(",")])
 
 
 def _run(protocol: Any, X: Any, out: Path, jobs: int, baseline: str | None) -> list[dict[str, Any]]:

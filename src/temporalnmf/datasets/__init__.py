@@ -1,5 +1,8 @@
-"""Datasets that come with the package."""
+"""Datasets that come with the package, and the paper's, which are fetched."""
 
+from .icews import fetch_icews
+from .lastfm import fetch_lastfm
+from .nips import fetch_nips
 from .sotu import load_sotu
 
-__all__ = ["load_sotu"]
+__all__ = ["fetch_icews", "fetch_lastfm", "fetch_nips", "load_sotu"]

@@ -1,9 +1,16 @@
 """The words of the State of the Union addresses, year by year."""
 
+from __future__ import annotations
+
 from importlib import resources
+from typing import TYPE_CHECKING
 
 import numpy as np
-from sklearn.utils import Bunch
+
+from .fetching import as_bunch
+
+if TYPE_CHECKING:
+    from sklearn.utils import Bunch
 
 DESCRIPTION = """\
 State of the Union words by year
@@ -72,21 +79,6 @@ def load_sotu(*, as_frame: bool = False) -> Bunch:
         data[~arrays["observed"]] = np.nan
         words, years = arrays["words"], arrays["years"]
 
-    frame = None
-    if as_frame:
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError(
-                "load_sotu(as_frame=True) needs pandas; install it with "
-                '`pip install "temporalnmf[io]"`.'
-            ) from error
-        frame = pd.DataFrame(data, index=pd.Index(years, name="year"), columns=words)
-
-    return Bunch(
-        data=data if frame is None else frame,
-        feature_names=words,
-        times=years,
-        frame=frame,
-        DESCR=DESCRIPTION,
+    return as_bunch(
+        data, words, years, time="year", caller="load_sotu", as_frame=as_frame, DESCR=DESCRIPTION
     )

@@ -159,8 +159,9 @@ def is_best(row: Row, metric: str, table: Sequence[Row]) -> bool:
 
 
 def mean_and_deviation(row: Row, metric: str) -> str:
-    """As "60,178 ± 8,614"."""
-    return f"{_short(row[f'{metric}_mean'])} ± {_short(row[f'{metric}_std'])}"
+    """As "60,178 ± 8,614"; what is only rounding is 0."""
+    mean, deviation = row[f"{metric}_mean"], row[f"{metric}_std"]
+    return f"{_short(mean)} ± {_short(deviation if deviation > 1e-9 * mean else 0.0)}"
 
 
 def _short(value: float) -> str:

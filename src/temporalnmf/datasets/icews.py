@@ -1,0 +1,252 @@
+"""Events between pairs of countries, day by day."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import date, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .fetching import Array, Counts, Dataset, as_text, assemble, find, left_out_remark
+
+if TYPE_CHECKING:
+    from sklearn.utils import Bunch
+
+DESCRIPTION = """\
+ICEWS events by day
+-------------------
+
+How many events between the two countries of each of 6197 pairs were reported, for each day of 2003.
+The third dataset of Filstroff, Gouvert, Févotte and Cappé (2021).
+
+Rows are days, columns are pairs such as "Iraq--United States", values are counts. Pairs have no
+direction: what one does to the other and the reverse are summed.
+"""
+
+STAND_IN = """\
+ICEWS: a stand-in
+-----------------
+
+Events between pairs of countries over time, but not the matrix of the paper, which has 6197 pairs
+and the 365 days of 2003: results cannot be compared with the published ones.
+
+Rows are times, columns are pairs, values are counts.
+
+Source: the file named below. ICEWS events are published by E. Boschee and others, "ICEWS Coded
+Event Data", Harvard Dataverse, doi:10.7910/DVN/28075.
+Licence: the terms of use of that dataset; not to be passed on with this package.
+"""
+
+THREE_DAYS = """
+icews_2001_2003_pairs_3day.npz has 1000 pairs in bins of three days, 2001 to 2003; the bins of
+2003-11-26 and 2003-11-29 look like an outage.
+"""
+
+SOURCE = """
+Source: A. Schein, https://github.com/aschein/pgds (code under the MIT licence), made from
+E. Boschee and others, "ICEWS Coded Event Data", Harvard Dataverse, doi:10.7910/DVN/28075.
+Licence: the terms of use of that dataset; not to be passed on with this package.
+"""
+
+DAYS = [str(date(2003, 1, 1) + timedelta(day)) for day in range(365)]
+NEEDED = ("Event Date", "Source Country", "Target Country")
+COLUMN_OF = {day: column for column, day in enumerate(DAYS)}
+
+
+def prepare_icews(path: Path) -> Counts:
+    """Pairs by day from the archive of pgds, or from a table of events of the Dataverse."""
+    if path.suffix == ".npz":
+        return pairs_from_pgds(path)
+    with _table(path) as lines:
+        return pairs_by_day(lines)
+
+
+def pairs_from_pgds(path: Path) -> Counts:
+    """The archive of pgds holds Y_TV (days × pairs), dates_T and labels_V."""
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+        counts = arrays["Y_TV"].T
+        days = arrays["dates_T"].astype("datetime64[D]").astype(str)
+        try:
+            pairs, remarks = arrays["labels_V"].astype(str), ""
+        except ValueError:  # an array of Python objects, which could run code when loaded
+            pairs = np.array([f"pair_{pair}" for pair in range(len(counts))])
+            remarks = "The pairs are numbered: their names are not stored as text."
+    return Counts(counts, pairs, days, remarks)
+
+
+@contextmanager
+def _table(path: Path) -> Iterator[Iterable[str]]:
+    if not zipfile.is_zipfile(path):
+        with as_text(path.open("rb")) as lines:
+            yield lines
+        return
+    with zipfile.ZipFile(path) as archive:
+        name = next((name for name in archive.namelist() if name.endswith(".tab")), None)
+        if name is None:
+            raise ValueError("there is no table of events (.tab) in it")
+        with archive.open(name) as file:
+            yield as_text(file)
+
+
+def pairs_by_day(lines: Iterable[str]) -> Counts:
+    """Number of events between two countries on each day of 2003, most active pairs first.
+
+    Events inside one country are left out (pgds has none: its most active pair is Iraq--United
+    States), and so are events that do not name two countries.
+
+    Examples
+    --------
+    >>> lines = [
+    ...     "Event Date\\tSource Country\\tTarget Country",
+    ...     "2003-01-01\\tPeru\\tChile",
+    ...     "2003-01-01\\tChile\\tPeru",
+    ...     "2003-01-02\\tPeru\\tPeru",
+    ... ]
+    >>> counts, pairs, days, remarks, *_ = pairs_by_day(lines)
+    >>> print(pairs, days[:2], counts[:, :2])
+    ['Chile--Peru'] ['2003-01-01' '2003-01-02'] [[2 0]]
+    >>> print(remarks)
+    Left out of the source: 1 events inside one country.
+    """
+    left_out: Counter[str] = Counter()
+    events = Counter(_events(iter(lines), left_out))
+    activity: Counter[str] = Counter()
+    for (pair, _), number in events.items():
+        activity[pair] += number
+    if not activity:
+        raise ValueError(f"no event between two countries in 2003. {left_out_remark(left_out)}")
+    pairs = sorted(activity, key=lambda pair: (-activity[pair], pair))
+    return Counts(
+        _matrix(events, pairs), np.array(pairs), np.array(DAYS), left_out_remark(left_out)
+    )
+
+
+def _matrix(events: Counter[tuple[str, str]], pairs: list[str]) -> Array:
+    row = {pair: index for index, pair in enumerate(pairs)}
+    counts = np.zeros((len(pairs), len(DAYS)), dtype=np.int64)
+    for (pair, day), number in events.items():
+        counts[row[pair], COLUMN_OF[day]] = number
+    return counts
+
+
+def _events(lines: Iterator[str], left_out: Counter[str]) -> Iterator[tuple[str, str]]:
+    """Pair and day of each event to be counted."""
+    header = _cells(next(lines, ""))
+    missing = [name for name in NEEDED if name not in header]
+    if missing:
+        raise ValueError(f"its header has no column {missing[0]!r}")
+    columns = [header.index(name) for name in NEEDED]
+    for line in lines:
+        cells = _cells(line)
+        if len(cells) != len(header):
+            left_out["malformed lines"] += 1
+            continue
+        day, source, target = (cells[column] for column in columns)
+        if day not in COLUMN_OF:
+            left_out["events not dated in 2003"] += 1
+        elif not source or not target:
+            left_out["events without two countries"] += 1
+        elif source == target:
+            left_out["events inside one country"] += 1
+        else:
+            yield "--".join(sorted((source, target))), day
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip().strip('"') for cell in line.rstrip("\r\n").split("\t")]
+
+
+ICEWS = Dataset(
+    name="icews",
+    feature="pair",
+    time="day",
+    shape=(6197, 365),
+    total=None,
+    times=DAYS,
+    # The path is the one that the notebook of pgds reads.
+    url="https://github.com/aschein/pgds/raw/master/dat/icews/undirected/2003-D/data.npz",
+    sources=("icews_2003-D.npz", "events.2003.*"),
+    prepare=prepare_icews,
+    about=DESCRIPTION + SOURCE,
+    stand_ins=("icews_2001_2003_pairs_3day.npz",),
+)
+
+
+def fetch_icews(
+    *,
+    data: str | os.PathLike[str] | None = None,
+    allow_stand_in: bool = False,
+    as_frame: bool = False,
+) -> Bunch:
+    """Fetch the events between pairs of countries by day, 2003.
+
+    Looked for in this order: ``data``; ``icews.npy`` or ``icews.npz`` (pairs × days, the latter a
+    SciPy sparse matrix) in the folder that the environment variable ``TEMPORALNMF_DATA`` names; the
+    cache (``TEMPORALNMF_CACHE``, or else the user's cache folder); a source file in one of the
+    folders, ``icews_2003-D.npz`` of pgds or a table ``events.2003.*`` of the Dataverse, which is
+    prepared; with ``allow_stand_in=True`` the stand-in ``icews_2001_2003_pairs_3day.npz``; the
+    file of pgds, which is downloaded, prepared and kept in the cache.
+
+    Parameters
+    ----------
+    data : path, optional
+        A file, or a folder to look in before anything else. A file may hold any pairs × times.
+    allow_stand_in : bool, default=False
+        Whether other events between countries will do if the paper's are not at hand.
+    as_frame : bool, default=False
+        If True, ``data`` is a pandas DataFrame with the days as index and the pairs as columns.
+
+    Returns
+    -------
+    icews : :class:`~sklearn.utils.Bunch`
+        Dictionary-like object with these attributes:
+
+        data : ndarray of shape (365, 6197), another shape for a stand-in, or DataFrame
+            Number of events between the countries of each pair on each day.
+        feature_names : ndarray of shape (6197,)
+            The pairs, such as ``"Iraq--United States"``; ``pair_0``, ``pair_1``, … if the file does
+            not say. Names are read from a file ``…_labels.txt`` beside the matrix.
+        times : ndarray of shape (365,)
+            The days, such as ``"2003-01-01"``; read from a file ``…_times.txt`` beside the matrix
+            if there is one.
+        frame : DataFrame or None
+            The same DataFrame as ``data`` if ``as_frame=True``, otherwise None.
+        DESCR : str
+            Description of the dataset with its source and licence, and how it was checked.
+        source : str
+            The file or the address it came from.
+        labels_inferred : bool
+            Whether the pairs are inferred.
+        stand_in : bool
+            Whether this is something else than the paper's 6197 × 365.
+        name : str
+            ``"icews"`` or ``"icews (stand-in)"``.
+
+    Warns
+    -----
+    UserWarning
+        If a source gives another shape than the paper's. Neither total nor checksum are known.
+
+    Notes
+    -----
+    Use it like this::
+
+        from temporalnmf.datasets import fetch_icews
+
+        icews = fetch_icews(allow_stand_in=True)
+        TemporalNMF(5).fit(icews.data)
+    """
+    counts = find(ICEWS, data, allow_stand_in)
+    stand_in = counts.values.shape != ICEWS.shape
+    detail = THREE_DAYS if Path(counts.source).name in ICEWS.stand_ins else ""
+    about = STAND_IN + detail if stand_in else ICEWS.about
+    name = "icews (stand-in)" if stand_in else "icews"
+    dataset = replace(ICEWS, about=about)
+    return assemble(dataset, counts, as_frame=as_frame, name=name, stand_in=stand_in)

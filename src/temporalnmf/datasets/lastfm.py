@@ -1,0 +1,213 @@
+"""The listeners of artists on last.fm, month by month."""
+
+from __future__ import annotations
+
+import os
+import tarfile
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from itertools import compress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .fetching import Array, Counts, Dataset, as_text, assemble, find, left_out_remark
+
+if TYPE_CHECKING:
+    from sklearn.utils import Bunch
+
+DESCRIPTION = """\
+last.fm listeners by month
+--------------------------
+
+How many of some thousand users of last.fm listened to each of 7017 artists, for each of the 53
+months from February 2005 to June 2009. The second dataset of Filstroff, Gouvert, Févotte and Cappé
+(2021).
+
+Rows are months, columns are artists. Artists with at least 20 different listeners are kept. A
+listener counts once per artist and month, however many songs were played. (The paper speaks of
+listening counts; but in its authors' matrix no entry is above 200, the total is 2,067,454 where 992
+users played 19 million songs, and most artists vary hardly more than Poisson counts do.) The last
+two months are cut short at the source.
+
+An artist is known by the MusicBrainz identifier, or by the name where there is none; artists that
+share a name have the identifier added to it. Lines that cannot be read and plays outside the 53
+months are left out.
+
+Source: O. Celma, "Last.fm Dataset - 1K users", version 1.0, May 2010,
+http://ocelma.net/MusicRecommendationDataset/lastfm-1K.html, from
+https://zenodo.org/records/6090214.
+Licence: non-commercial use, with permission of last.fm.
+"""
+
+TABLE = "userid-timestamp-artid-artname-traid-traname.tsv"
+FIRST = 2005 * 12 + 1  # February 2005, in months
+MONTHS = [f"{month // 12}-{month % 12 + 1:02d}" for month in range(FIRST, FIRST + 53)]
+USERS = 1 << 20  # more than there are
+BATCH = 1 << 21
+
+
+def prepare_lastfm(path: Path) -> Counts:
+    """Listeners by month from the archive of the source, or from the table in it."""
+    with _table(path) as lines:
+        return listeners_by_month(lines)
+
+
+@contextmanager
+def _table(path: Path) -> Iterator[Iterable[str]]:
+    if not tarfile.is_tarfile(path):
+        with as_text(path.open("rb")) as lines:
+            yield lines
+        return
+    with tarfile.open(path) as archive:
+        for member in archive:
+            if Path(member.name).name == TABLE and (file := archive.extractfile(member)):
+                yield as_text(file)
+                return
+    raise ValueError(f"there is no {TABLE} in it")
+
+
+def listeners_by_month(lines: Iterable[str], minimum: int = 20) -> Counts:
+    """Number of different listeners, for artists that have at least `minimum` in all.
+
+    Examples
+    --------
+    >>> lines = [
+    ...     "user_1\\t2005-02-14T10:00:00Z\\tid-1\\tNina Simone\\t\\tSinnerman",
+    ...     "user_1\\t2005-02-15T10:00:00Z\\tid-1\\tNina Simone\\t\\tFeeling Good",
+    ...     "user_2\\t2005-03-01T10:00:00Z\\tid-1\\tNina Simone\\t\\tSinnerman",
+    ...     "user_2\\t2005-03-01T10:03:00Z\\t\\tA Friend of Mine\\t\\tDemo",
+    ... ]
+    >>> counts, artists, months, *_ = listeners_by_month(lines, minimum=2)
+    >>> print(artists, months[:3], counts[:, :3])
+    ['Nina Simone'] ['2005-02' '2005-03' '2005-04'] [[1 1 0]]
+    """
+    left_out: Counter[str] = Counter()
+    names: dict[str, str] = {}  # of artists, by identifier
+    found = _combinations(_plays(lines, left_out), names)
+    place, user = np.divmod(found, USERS)
+    listeners = np.unique(place // len(MONTHS) * USERS + user) // USERS
+    kept = np.bincount(listeners, minlength=len(names)) >= minimum
+    if not kept.any():
+        raise ValueError(f"no artist in it has {minimum} listeners. {left_out_remark(left_out)}")
+    counts = np.bincount(place, minlength=len(names) * len(MONTHS)).reshape(len(names), -1)
+    labels = _labels(dict(compress(names.items(), kept)))
+    order = np.argsort(labels)
+    return Counts(counts[kept][order], labels[order], np.array(MONTHS), left_out_remark(left_out))
+
+
+def _plays(lines: Iterable[str], left_out: Counter[str]) -> Iterator[tuple[str, int, str, str]]:
+    """User, number of the month, identifier and name of the artist, of each line to be counted."""
+    for line in lines:
+        try:
+            user, moment, identifier, name, _, _ = line.rstrip("\n").split("\t")
+            date = datetime.fromisoformat(moment)
+        except ValueError:
+            left_out["malformed lines"] += 1
+            continue
+        month = date.year * 12 + date.month - 1 - FIRST
+        if not user or not (identifier or name):
+            left_out["lines without user or artist"] += 1
+        elif not 0 <= month < len(MONTHS):
+            left_out[f"plays outside {MONTHS[0]} to {MONTHS[-1]}"] += 1
+        else:
+            yield user, month, identifier or f"name:{name}", name or identifier
+
+
+def _combinations(plays: Iterable[tuple[str, int, str, str]], names: dict[str, str]) -> Array:
+    """Each artist, month and user that occur together, as one number; fills `names`."""
+    users: dict[str, int] = {}
+    artists: dict[str, int] = {}
+    found = np.empty(0, dtype=np.int64)
+    batch = array("q")
+    for user, month, artist, name in plays:
+        names.setdefault(artist, name)
+        place = artists.setdefault(artist, len(artists)) * len(MONTHS) + month
+        batch.append(place * USERS + users.setdefault(user, len(users)))
+        if len(batch) == BATCH:  # 19 million plays are some millions of combinations
+            found = np.union1d(found, batch)
+            batch = array("q")
+    return np.union1d(found, batch)
+
+
+def _labels(names: dict[str, str]) -> Array:
+    """Names of artists, with the identifier where several share one."""
+    sharing = Counter(names.values())
+    return np.array(
+        [
+            name if sharing[name] == 1 or artist.startswith("name:") else f"{name} ({artist})"
+            for artist, name in names.items()
+        ]
+    )
+
+
+LASTFM = Dataset(
+    name="lastfm",
+    feature="artist",
+    time="month",
+    shape=(7017, 53),
+    total=2_067_454,
+    times=MONTHS,
+    url="https://zenodo.org/records/6090214/files/lastfm-dataset-1K.tar.gz",
+    sources=("lastfm-dataset-1K.tar.gz", TABLE),
+    prepare=prepare_lastfm,
+    about=DESCRIPTION,
+)
+
+
+def fetch_lastfm(*, data: str | os.PathLike[str] | None = None, as_frame: bool = False) -> Bunch:
+    """Fetch the listeners of artists on last.fm by month, February 2005 to June 2009.
+
+    Looked for in this order: ``data``; ``lastfm.npy`` (artists × months) in the folder that the
+    environment variable ``TEMPORALNMF_DATA`` names; the cache (``TEMPORALNMF_CACHE``, or else the
+    user's cache folder); the source (640 MB), which is downloaded, prepared and kept in the cache.
+    A source file ``lastfm-dataset-1K.tar.gz``, or the table in it, in one of the folders is
+    prepared instead of a download.
+
+    Parameters
+    ----------
+    data : path, optional
+        A file, or a folder to look in before anything else.
+    as_frame : bool, default=False
+        If True, ``data`` is a pandas DataFrame with the months as index and the artists as columns.
+
+    Returns
+    -------
+    lastfm : :class:`~sklearn.utils.Bunch`
+        Dictionary-like object with these attributes:
+
+        data : ndarray of shape (53, 7017) or DataFrame
+            Number of listeners of each artist in each month.
+        feature_names : ndarray of shape (7017,)
+            The artists; ``artist_0``, ``artist_1``, … if the file does not say. Names are read from
+            a file ``lastfm_labels.txt`` beside ``lastfm.npy``.
+        times : ndarray of shape (53,)
+            The months, such as ``"2005-02"``.
+        frame : DataFrame or None
+            The same DataFrame as ``data`` if ``as_frame=True``, otherwise None.
+        DESCR : str
+            Description of the dataset with its source and licence, and how it was checked.
+        source : str
+            The file or the address it came from.
+        labels_inferred : bool
+            Whether the artists are inferred.
+
+    Warns
+    -----
+    UserWarning
+        If shape or total are not those of the paper's matrix. No checksum is known.
+
+    Notes
+    -----
+    Use it like this::
+
+        from temporalnmf.datasets import fetch_lastfm
+
+        lastfm = fetch_lastfm()
+        TemporalNMF(5).fit(lastfm.data)
+    """
+    return assemble(LASTFM, find(LASTFM, data), as_frame=as_frame, name="lastfm")

@@ -1,0 +1,142 @@
+"""The words of the papers of the NIPS conference, year by year."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .fetching import Counts, Dataset, assemble, find
+
+if TYPE_CHECKING:
+    from sklearn.utils import Bunch
+
+DESCRIPTION = """\
+NIPS words by year
+------------------
+
+How often each of 11463 words occurs in the papers of the conference NIPS (now NeurIPS), for each
+year from 1987 to 2015; stop words are not among them. The first dataset of Filstroff, Gouvert,
+Févotte and Cappé (2021).
+
+Rows are years, columns are words, values are counts. There are more and longer papers in later
+years, so the rows differ much in total. The source has one column per paper; here the papers of a
+year are summed, and nothing else is done.
+
+Source: V. Perrone, P. A. Jenkins, D. Spanò and Y. W. Teh, "NIPS Conference Papers 1987-2015",
+UCI Machine Learning Repository, https://archive.ics.uci.edu/dataset/371.
+Licence: CC BY 4.0.
+"""
+
+
+def prepare_nips(path: Path) -> Counts:
+    """Words by year from the CSV file of the source."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return words_by_year(file)
+
+
+def words_by_year(lines: Iterable[str]) -> Counts:
+    """Sum the columns of a year: the source has a row per word and a column per paper.
+
+    Examples
+    --------
+    >>> lines = ['"","1987_1","1987_2","1988_1"', '"neuron",3,1,5', '"kernel",0,2,7']
+    >>> counts, words, years, *_ = words_by_year(lines)
+    >>> counts
+    array([[4, 5],
+           [2, 7]])
+    >>> print(words, years)
+    ['neuron' 'kernel'] [1987 1988]
+    """
+    rows = csv.reader(lines)
+    papers = next(rows, [""])[1:]
+    years, column = np.unique([_year(paper) for paper in papers], return_inverse=True)
+    words, counts = [], []
+    for row in rows:
+        if len(row) != len(papers) + 1:
+            raise ValueError(
+                f"line {rows.line_num} has {len(row)} cells, the header {len(papers) + 1}"
+            )
+        words.append(row[0])
+        cells = np.fromiter(map(int, row[1:]), dtype=np.int64, count=len(papers))
+        counts.append(np.bincount(column, weights=cells))
+    return Counts(np.array(counts, dtype=np.int64), np.array(words), years)
+
+
+def _year(paper: str) -> int:
+    match = re.fullmatch(r"X?(\d{4})_\d+", paper)
+    if match is None:
+        raise ValueError(f"column {paper!r} is not named like a paper, 1987_1 or X1987_1")
+    return int(match[1])
+
+
+NIPS = Dataset(
+    name="nips",
+    feature="word",
+    time="year",
+    shape=(11463, 29),
+    total=11_040_357,
+    times=range(1987, 2016),
+    url="https://archive.ics.uci.edu/ml/machine-learning-databases/00371/NIPS_1987-2015.csv",
+    sources=("NIPS_1987-2015.csv",),
+    prepare=prepare_nips,
+    about=DESCRIPTION,
+)
+
+
+def fetch_nips(*, data: str | os.PathLike[str] | None = None, as_frame: bool = False) -> Bunch:
+    """Fetch the words of NIPS papers by year, 1987 to 2015.
+
+    Looked for in this order: ``data``; ``nips.npy`` (words × years) in the folder that the
+    environment variable ``TEMPORALNMF_DATA`` names; the cache (``TEMPORALNMF_CACHE``, or else the
+    user's cache folder); the source, which is downloaded, prepared and kept in the cache. A source
+    file ``NIPS_1987-2015.csv`` in one of the folders is prepared instead of a download.
+
+    Parameters
+    ----------
+    data : path, optional
+        A file, or a folder to look in before anything else.
+    as_frame : bool, default=False
+        If True, ``data`` is a pandas DataFrame with the years as index and the words as columns.
+
+    Returns
+    -------
+    nips : :class:`~sklearn.utils.Bunch`
+        Dictionary-like object with these attributes:
+
+        data : ndarray of shape (29, 11463) or DataFrame
+            Count of each word in each year.
+        feature_names : ndarray of shape (11463,)
+            The words; ``word_0``, ``word_1``, … if the file does not say. They are read from a file
+            ``nips_labels.txt`` or ``nips_labels_inferred.txt`` beside ``nips.npy``.
+        times : ndarray of shape (29,)
+            The years.
+        frame : DataFrame or None
+            The same DataFrame as ``data`` if ``as_frame=True``, otherwise None.
+        DESCR : str
+            Description of the dataset with its source and licence, and how it was checked.
+        source : str
+            The file or the address it came from.
+        labels_inferred : bool
+            Whether the words are inferred, so that some are wrong.
+
+    Warns
+    -----
+    UserWarning
+        If shape or total are not those of the paper's matrix. No checksum is known.
+
+    Notes
+    -----
+    Use it like this::
+
+        from temporalnmf.datasets import fetch_nips
+
+        nips = fetch_nips()
+        TemporalNMF(3).fit(nips.data)
+    """
+    return assemble(NIPS, find(NIPS, data), as_frame=as_frame, name="nips")
