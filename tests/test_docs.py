@@ -18,7 +18,7 @@ def test_contributing_shows_the_real_source_of_a_chain():
 def test_readme_examples_run():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, re.S)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     X = np.random.default_rng(0).poisson(5.0, size=(30, 8)).astype(float)
     names = {"X": X, "np": np}
     for block in blocks:
@@ -83,3 +83,14 @@ def test_regimes_quoted_in_the_documents():
     said = f"# {Rate(alpha=1.5, beta=1.3).regime()}\n"
     for name in ("README.md", "docs/chains.md"):
         assert said in (ROOT / name).read_text(encoding="utf-8")
+
+
+def test_results_page_shows_its_tables():
+    """Every table of docs/results/README.md is that of the CSV beside it."""
+    from sync_results import BLOCK, PAGE, rendered
+
+    text = PAGE.read_text(encoding="utf-8")
+    assert len(BLOCK.findall(text)) >= 8
+    assert rendered(text) == text
+    shown = set(re.findall(r"!\[\]\((\w+)\.png\)", text))
+    assert shown <= {path.stem for path in PAGE.parent.glob("*.png")}

