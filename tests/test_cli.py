@@ -131,6 +131,7 @@ def test_simulate_knows_every_process(name):
         (["rate", "--h1", 0], "h1=0.0"),
         (["rate", "--n-steps", 0], "n_steps=0"),
         (["rate", "--plot", "{}/x.abc"], "'abc' is not supported"),
+        (["rate", "--plot", "{}/x"], "has no suffix"),
     ],
 )
 def test_simulate_says_what_is_wrong(words, said, tmp_path):

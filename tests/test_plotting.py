@@ -45,11 +45,33 @@ def test_prior_shows_moments_and_quantiles(law, ax):
     )
     np.testing.assert_allclose(lines["median"], np.median(law.sample(500, 6, 0, 1.5), axis=0))
     assert law.regime().title.split("; ")[0] in ax.get_title()
+    for band, levels in zip(ax.collections, ((0.05, 0.95), (0.25, 0.75)), strict=True):
+        edges = set(band.get_paths()[0].vertices[:, 1].tolist())
+        ends = np.quantile(law.sample(500, 6, 0, 1.5)[:, -1], levels)
+        assert set(ends.tolist()) <= edges
 
 
 def test_prior_takes_a_logarithmic_axis_where_needed():
     for chain, scale in ((Rate(1.5), "log"), (BGAR(5.0, 1.0, 0.5), "linear")):
         assert plotting.plot_prior(chain, ax=Figure().subplots()).get_yscale() == scale
+
+
+@pytest.mark.parametrize("h1", [1e-20, 1.0, 1e20])
+def test_pictures_of_chains_that_run_away(h1):
+    for chain in (Rate(3.0, 1.0), Rate(1.0, 3.0), Shape(3.0, 1.0), Shape(1.0, 3.0)):
+        top = plotting.plot_paths(chain, n_steps=2000, n_paths=3, h1=h1, ax=Figure().subplots())
+        low, high = top.get_ylim()
+        assert low < np.log10(h1) < high < np.log10(h1) + 20
+        prior = plotting.plot_prior(
+            chain, n_steps=2000, h1=h1, n_paths=50, log=True, ax=Figure().subplots()
+        )
+        low, high = prior.get_ylim()
+        assert low <= h1 <= high
+
+
+def test_one_step_is_a_dot(ax):
+    plotting.plot_paths(Rate(2.0), n_steps=1, n_paths=3, ax=ax)
+    assert {line.get_marker() for line in ax.lines} == {"."}
 
 
 def test_every_panel_of_the_paper_has_its_own_regime():
@@ -77,6 +99,13 @@ def test_region_is_drawn_on_its_edge(ax):
     np.testing.assert_allclose(edges["αρ = 1"].prod(axis=1), 1.0)
     alpha, rho = edges["α(1 − ρ) = 1"].T
     np.testing.assert_allclose(alpha * (1.0 - rho), 1.0)
+
+    def grey(point):
+        return any(path.contains_point(point) for c in ax.collections for path in c.get_paths())
+
+    assert grey((1.0, 0.5))
+    assert grey((10.0, 0.97))
+    assert not grey((10.0, 0.5))
 
 
 def test_a_new_figure_where_no_axes_are_given():

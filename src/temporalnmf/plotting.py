@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .chains import BGAR, HierRate, HierShape, Process, Rate, Shape, map_region
+from .chains.outlook import paths_for_quantiles
 from .likelihoods.base import Array
 
 try:
@@ -71,22 +72,23 @@ def plot_paths(
     ax = _new_axes() if ax is None else ax
     paths = chain.sample(n_paths, n_steps, seed, h1)
     steps = np.arange(1, n_steps + 1)
+    style = {**_STYLE, "marker": "." if n_steps == 1 else ""}
     if log:
         with np.errstate(divide="ignore"):
             logs = np.log10(paths)
-        shown = logs[np.isfinite(logs)]
-        low, high = max(shown.min(), -_DECADES), min(shown.max(), _DECADES)
+        shown, start = logs[np.isfinite(logs)], float(np.median(logs[:, 0]))
+        low, high = max(shown.min(), start - _DECADES), min(shown.max(), start + _DECADES)
         margin = 0.05 * (high - low) + 1e-3
         for path in logs:
             ended = np.flatnonzero(np.isneginf(path))
             # Down to the frame where the next value is zero.
-            ax.plot(steps, np.maximum(path, -400.0), **_STYLE)
+            ax.plot(steps, np.maximum(path, -400.0), **style)
             if ended.size:
                 ax.plot(steps[ended[0]], low, "x", color=ORANGE, markersize=4, clip_on=False)
         ax.set_ylim(low - margin, high + margin)
         ax.set_ylabel("log₁₀ h")
     else:
-        ax.plot(steps, paths.T, **_STYLE)
+        ax.plot(steps, paths.T, **style)
         ax.set_ylabel("h")
     ax.set_xlabel("step n")
     ax.set_title(title, fontsize=8)
@@ -99,7 +101,7 @@ def plot_prior(
     n_steps: int = 50,
     h1: Any = None,
     seed: Any = 0,
-    n_paths: int = 10_000,
+    n_paths: int | None = None,
     log: bool | None = None,
     ax: Any = None,
 ) -> Any:
@@ -111,8 +113,9 @@ def plot_prior(
         With hyper-parameters that are numbers, one for all components.
     n_steps, h1, seed
         As in `Process.sample`.
-    n_paths : int, default=10000
-        Simulated for the quantiles; mean and deviation are exact.
+    n_paths : int, default=None
+        Simulated for the quantiles, 10,000 unless the paths are long; mean and deviation are
+        exact.
     log : bool, default=None
         Logarithmic axis; None takes one where the quantiles span more than two decades.
     ax : matplotlib Axes, default=None
@@ -126,23 +129,25 @@ def plot_prior(
     ax = _new_axes() if ax is None else ax
     steps = np.arange(1, n_steps + 1)
     levels = (0.05, 0.25, 0.5, 0.75, 0.95)
+    n_paths = paths_for_quantiles(n_steps) if n_paths is None else n_paths
     fan = np.quantile(chain.sample(n_paths, n_steps, seed, h1), levels, axis=0)
     mean, deviation = chain.mean(h1, steps), np.sqrt(chain.var(h1, steps))
     if log is None:
         log = bool(fan[4].max() > 100.0 * fan[0].min())
     if log:
         ax.set_yscale("log")
+    _frame(ax, fan, log)
     ax.fill_between(steps, fan[0], fan[4], color=BLUE, alpha=0.15, lw=0, label="90 % of paths")
     ax.fill_between(steps, fan[1], fan[3], color=BLUE, alpha=0.3, lw=0, label="50 % of paths")
     ax.plot(steps, fan[2], color=BLUE, lw=1.4, label="median")
     known = np.isfinite(mean)
-    ax.plot(steps[known], mean[known], color=ORANGE, lw=1.4, label="mean")
+    if known.all():
+        ax.plot(steps, mean, color=ORANGE, lw=1.4, label="mean")
     for sign in (-1.0, 1.0):
-        edge = mean + sign * deviation
+        edge = mean + sign * np.where(known, deviation, np.nan)
         usable = np.isfinite(edge) & (edge > 0.0)
         label = "mean ± standard deviation" if sign > 0 else None
         ax.plot(steps[usable], edge[usable], color=ORANGE, lw=0.9, ls=":", label=label)
-    _frame(ax, fan, log)
     ax.set_xlabel("step n")
     ax.set_ylabel("h")
     ax.set_title(title, fontsize=9)
@@ -154,8 +159,9 @@ def _frame(ax: Any, fan: Array, log: bool) -> None:
     """Room for the quantiles; moments may run out of the picture."""
     low, high = fan[0].min(), fan[4].max()
     if log:
-        low = max(low, fan[4].max() * 10.0**-_DECADES, 1e-300)
-        ax.set_ylim(low / 1.5, high * 2.0)
+        start = fan[2, 0]
+        low = max(low, start * 10.0**-_DECADES, 1e-300)
+        ax.set_ylim(low / 1.5, min(high, start * 10.0**_DECADES) * 2.0)
     else:
         ax.set_ylim(0.0, high + 0.3 * (high - low))
 

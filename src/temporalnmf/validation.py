@@ -340,13 +340,24 @@ def check_steps(name: str, value: Any, least: int = 1) -> Array:
     return array.astype(np.int64)
 
 
-def check_positive(name: str, value: Any) -> Array:
-    """Positive finite numbers as an array."""
+def check_rng(rng: Any) -> np.random.Generator:
+    """A generator, from one or from a seed."""
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"rng={rng!r}: expected a NumPy Generator, a whole number of at least 0, or None."
+        ) from error
+
+
+def check_positive(name: str, value: Any, *, zero: bool = False) -> Array:
+    """Positive (or zero) finite numbers as an array."""
     try:
         array = np.asarray(value, dtype=float)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name}={value!r}: expected positive numbers.") from error
-    wrong = ~(np.isfinite(array) & (array > 0.0))
+    wrong = ~(np.isfinite(array) & ((array >= 0.0) if zero else (array > 0.0)))
     if np.any(wrong):
-        raise ValueError(f"{name}={array[wrong].flat[0]}: expected positive, finite numbers.")
+        sign = "non-negative" if zero else "positive"
+        raise ValueError(f"{name}={array[wrong].flat[0]}: expected {sign}, finite numbers.")
     return array

@@ -228,19 +228,16 @@ class Chain(Process):
     ) -> Array:
         """Point forecast (K, steps) from the last activations (K,).
 
-        Conditional means (or modes) are chained step by step; for means this is exact, since each
-        is linear in the last value. Without dynamics the last value is repeated, as in the paper.
+        Means are exact; modes are chained step by step. Without dynamics the last value is
+        repeated, as in the paper.
         """
         if not self.dynamic:
             return np.repeat(h_last[:, None], steps, axis=1)
+        if steps and point == "mean":
+            return self.mean(h_last, np.arange(2, steps + 2)).T
         path = [np.asarray(h_last, dtype=float)]
         for _ in range(steps):
-            here = path[-1]
-            path.append(
-                self.conditional_mean(here)
-                if point == "mean"
-                else self.conditional_mode(here, scale)
-            )
+            path.append(self.conditional_mode(path[-1], scale))
         return np.reshape(path[1:], (steps, len(path[0]))).T
 
     def _point(self, last: Array, steps: int, point: Point, scale: Scale) -> Array:

@@ -14,6 +14,7 @@ from ..kernels.roots import LAST_STEP, _barrier_root, _retained_guess, _retained
 from ..kernels.rows import seven
 from ..kernels.transition import bgar_log_density
 from ..likelihoods.base import Array
+from ..validation import check_choice
 from .base import (
     Chain,
     Kernels,
@@ -407,7 +408,7 @@ class BGAR(Stationary, Chain):
         )
 
     def _transition(self, h: Array, steps: int) -> Any:
-        return self._stationary() if np.all(np.asarray(self.rho) == 0.0) else None
+        return self._independent(h) if np.all(np.asarray(self.rho) == 0.0) else None
 
     def _log_density(self, h: Array, before: Array) -> Array:
         """By quadrature over b; infinite at h = before where γ ≤ 1/2."""
@@ -440,6 +441,7 @@ def map_region(alpha: Any, rho: Any, scale: Scale = "linear") -> Array:
     >>> map_region(11.0, [0.05, 0.5, 0.9, 0.95])
     array([False,  True,  True, False])
     """
+    check_choice("scale", scale, ("log", "linear"))
     alpha, rho = np.asarray(alpha, dtype=float), np.asarray(rho, dtype=float)
     inside = (alpha > 0.0) & (rho > 0.0) & (rho < 1.0)
     return inside if scale == "log" else inside & (alpha * (1.0 - rho) > 1.0) & (alpha * rho > 1.0)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from scipy import stats
 from scipy.special import gammaln
 
 from ..kernels.floor import FLOOR
@@ -107,8 +106,7 @@ class GaP(Stationary, Chain):
         return Moments(slope=np.zeros_like(beta), offset=alpha / beta, constant=alpha / beta**2)
 
     def _transition(self, h: Array, steps: int) -> Any:
-        alpha, beta = self._values("alpha", "beta")
-        return stats.gamma(np.broadcast_to(alpha, h.shape), scale=1.0 / beta)
+        return self._independent(h)
 
     def _step(self, h: Array, rng: np.random.Generator) -> tuple[Array, None]:
         alpha, beta = self._values("alpha", "beta")

@@ -8,6 +8,8 @@ from ..likelihoods.base import Array
 from .process import Moments, Parameter, Scale
 from .stationary import Stationary
 
+_MOST_JUMPS = 1e6
+
 
 class GAR(Stationary):
     """Another stationary chain with Gamma law, which falls by a fixed share between jumps.
@@ -67,6 +69,13 @@ class GAR(Stationary):
     def _step(self, h: Array, rng: np.random.Generator) -> tuple[Array, None]:
         alpha, beta, rho = self._values("alpha", "beta", "rho")
         moving = np.where(rho > 0.0, rho, 0.5)
+        expected = float(np.max(-alpha * np.log(moving)))
+        if expected > _MOST_JUMPS:
+            raise ValueError(
+                f"GAR(alpha={self.alpha}, rho={self.rho}) makes {expected:.2g} jumps per step, "
+                f"which would take too long; {_MOST_JUMPS:.0e} are the limit. BGAR has the same "
+                f"stationary law and no jumps."
+            )
         jumps = rng.poisson(-alpha * np.log(moving), size=h.shape).ravel()
         # All jumps of all paths in a row; each is added to its own path.
         owner = np.repeat(np.arange(h.size), jumps)

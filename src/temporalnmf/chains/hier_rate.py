@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from ..kernels.rows import seven
 from ..likelihoods.base import Array
 from .base import Kernels, Parameter, Point, Row, Scale, lost_power, rows_of, scalar_or_array
 from .multiplicative import Multiplicative, log_gamma_draws
+from .outlook import Outlook
 
 # Numbers of a component: α_z, β_z, α_h, β_h, s (1 on the linear scale, 0 on the log scale), the
 # power A of z in (HR0), and whether z is integrated out.
@@ -214,18 +216,29 @@ class HierRate(Multiplicative):
         alpha_z, beta_z, alpha_h, beta_h = self._all()
         return stats.betaprime(alpha_h, alpha_z, scale=beta_z / beta_h * h) if steps == 1 else None
 
-    def _has_mean(self) -> bool:
-        return bool(np.all(np.asarray(self.alpha_z) > 1.0))
+    def _has_mean(self) -> Array:
+        return np.asarray(self.alpha_z, dtype=float) > 1.0
+
+    def forecast(
+        self, h_last: Any, steps: int, *, point: Point = "mean", **options: Any
+    ) -> Outlook:
+        ahead = super().forecast(h_last, steps, point=point, **options)
+        if point == "mean" and not np.all(self._has_mean()):
+            medians = ahead.quantile(0.5)
+            return replace(ahead, point=np.where(self._has_mean(), ahead.mean, medians))
+        return ahead
 
     def point_forecast(
         self, h_last: Array, steps: int, point: Point = "mean", scale: Scale = "log"
     ) -> Array:
-        if point == "mean" and not self._has_mean():
+        ahead = super().point_forecast(h_last, steps, point, scale)
+        if point == "mean" and not np.all(self._has_mean()):
             paths = self.sample(20_001, steps + 1, 0, np.reshape(h_last, (1, -1)))
-            return np.median(paths[:, 1:], axis=0).T
-        return super().point_forecast(h_last, steps, point, scale)
+            medians = np.median(paths[:, 1:], axis=0).T
+            return np.where(np.reshape(self._has_mean(), (-1, 1)), ahead, medians)
+        return ahead
 
     def point_name(self, point: Point) -> str:
-        if point == "mean" and not self._has_mean():
+        if point == "mean" and not np.all(self._has_mean()):
             return "conditional median (the mean is infinite for alpha_z <= 1)"
         return super().point_name(point)

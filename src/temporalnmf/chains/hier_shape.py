@@ -191,12 +191,12 @@ class HierShape(Chain):
         """For α = 0 the value at h = 0 is the logarithm of the probability exp(−βh) of dying."""
         alpha, beta = self._values("alpha", "beta")
         inside = np.where(h > 0.0, h, 1.0)
-        x = 2.0 * beta * np.sqrt(before * inside)
+        x = 2.0 * beta * np.sqrt(before) * np.sqrt(inside)  # the product may not be a double
         log_bessel = log_bessel_scaled(np.abs(alpha - 1.0), x)  # I_{−1} = I_1
         log_bessel = np.where(alpha == 0.0, log_bessel, log_bessel_scaled(alpha - 1.0, x))
         density = (
             np.log(beta)
-            + 0.5 * (alpha - 1.0) * np.log(inside / before)
+            + 0.5 * (alpha - 1.0) * (np.log(inside) - np.log(before))
             - beta * (np.sqrt(inside) - np.sqrt(before)) ** 2
             + log_bessel
         )
@@ -205,8 +205,10 @@ class HierShape(Chain):
 
     def _step(self, h: Array, rng: np.random.Generator) -> tuple[Array, Array]:
         alpha, beta = self._values("alpha", "beta")
-        z = _poisson(np.minimum(beta * h, CEILING), rng)
-        return rng.standard_gamma(alpha + z) / beta, z
+        rate = beta * h
+        z = _poisson(np.minimum(rate, CEILING), rng)
+        drawn = rng.standard_gamma(alpha + z) / beta
+        return np.where(rate > CEILING, h, drawn), z  # no noise is left there
 
     def _paths(self) -> tuple[Paths, str]:
         """A Bessel process returns to zero in up to two dimensions."""

@@ -11,6 +11,11 @@ from ..likelihoods.base import Array
 from .regime import Regime
 
 
+def paths_for_quantiles(n_steps: int) -> int:
+    """10,000 paths, fewer if they are so long that memory would run out."""
+    return min(10_000, max(200, 20_000_000 // n_steps))
+
+
 @dataclass(frozen=True)
 class Outlook:
     """A chain's forecast from a known value: moments, quantiles, simulated paths.
@@ -51,15 +56,16 @@ class Outlook:
     def quantile(self, levels: Any) -> Array:
         """Quantiles at the levels, e.g. 0.9: (len(levels), steps, …), or (steps, …) for one.
 
-        Exact where the step has a law in closed form, otherwise those of the simulated paths.
+        Exact where the step has a law in closed form (and SciPy finds its quantiles), otherwise
+        those of the simulated paths.
         """
         wanted = np.asarray(levels, dtype=float)
         if not np.all((wanted > 0.0) & (wanted < 1.0)):
             raise ValueError(f"levels={levels!r}: expected numbers strictly between 0 and 1.")
         found = np.empty((wanted.size, *self.paths.shape[1:]))
         for s, law in enumerate(self.laws):
-            if law is None:
-                found[:, s] = np.quantile(self.paths[:, s], wanted.ravel(), axis=0)
-            else:
+            if law is not None:
                 found[:, s] = [law.ppf(level) for level in wanted.ravel()]
+            if law is None or np.isnan(found[:, s]).any():
+                found[:, s] = np.quantile(self.paths[:, s], wanted.ravel(), axis=0)
         return found.reshape(wanted.shape + found.shape[1:])

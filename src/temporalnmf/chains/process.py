@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..likelihoods.base import Array
-from ..validation import check_choice, check_count, check_positive, check_steps
+from ..validation import check_choice, check_count, check_positive, check_rng, check_steps
 from .outlook import Outlook
 from .regime import Paths, Regime, long_run_of_moments
 
@@ -176,6 +176,16 @@ class Process(BaseEstimator):
         values = self.get_params().values()
         return np.broadcast_shapes(*(np.shape(v) for v in values if not isinstance(v, str | bool)))
 
+    def _check_values_of(self, name: str, value: Any, *, zero: bool = False) -> Array:
+        """Values of h: positive, with the components, if several, on the last axis."""
+        array = check_positive(name, value, zero=zero)
+        if self._shape and array.ndim and array.shape[-1] not in (1, *self._shape):
+            raise ValueError(
+                f"{name} has shape {array.shape}: expected a number, or {self._shape[0]} values on "
+                f"the last axis, one per component."
+            )
+        return array
+
     # Moments
 
     def _moments(self) -> Moments:
@@ -183,14 +193,16 @@ class Process(BaseEstimator):
 
     def conditional_mean(self, h: Any) -> Array:
         """E[h_n | h_{n−1} = h]; infinite where the law has no mean."""
-        m = self._concrete()._moments()
-        return m.slope * np.asarray(h, dtype=float) + m.offset
+        chain = self._concrete()
+        m = chain._moments()
+        return m.slope * chain._check_values_of("h", h, zero=True) + m.offset
 
     def conditional_var(self, h: Any) -> Array:
         """Var[h_n | h_{n−1} = h]; infinite where there is a mean only, NaN where there is none."""
-        m, h = self._concrete()._moments(), np.asarray(h, dtype=float)
-        with np.errstate(invalid="ignore", over="ignore"):
-            return m.square * h**2 + m.linear * h + m.constant
+        chain = self._concrete()
+        m, h = chain._moments(), chain._check_values_of("h", h, zero=True)
+        with np.errstate(all="ignore"):
+            return _times(m.square, h**2) + _times(m.linear, h) + m.constant
 
     def mean(self, h1: Any = None, n: Any = 1) -> Array:
         """E[h_n], n = 1 being the first step.
@@ -216,7 +228,9 @@ class Process(BaseEstimator):
         chain = self._concrete()
         steps = check_steps("n", n)
         slope, offset, square, linear, constant = m = chain._moments()
-        mean, var = chain._start_moments() if h1 is None else (check_positive("h1", h1), 0.0)
+        mean, var = chain._start_moments()
+        if h1 is not None:
+            mean, var = chain._check_values_of("h1", h1), 0.0
         shape = np.broadcast_shapes(np.shape(mean), *map(np.shape, m))
         mean, var = np.broadcast_to(mean, shape), np.broadcast_to(var, shape)
         means, variances = np.empty((2, int(steps.max()), *shape))
@@ -254,19 +268,21 @@ class Process(BaseEstimator):
             NaN where a variance is zero or infinite, for instance that of a given first value.
         """
         lags = check_steps("lag", lag, least=0)
-        slope, offset, square, linear, constant = self._concrete()._moments()
-        apart = lags.reshape(lags.shape + (1,) * np.ndim(slope))
+        moments = self._concrete()._moments()
+        slope, offset, square, linear, _ = np.broadcast_arrays(*moments)
         with np.errstate(all="ignore"):
             if n is None:
+                apart = lags.reshape(lags.shape + (1,) * slope.ndim)
                 # The variance grows in the end by its largest root per step: that of its own
                 # recursion, of a noise fed by the mean, of a constant noise.
-                fed = np.where((constant > 0.0) | (offset > 0.0), 1.0, 0.0)
+                fed = np.where(offset > 0.0, 1.0, 0.0)
                 growth = np.maximum(np.where(linear > 0.0, slope, 0.0), slope**2 + square)
                 found = (slope / np.sqrt(np.maximum(growth, fed))) ** apart
                 return np.where(np.isfinite(square), found, np.nan)
-            (first,) = check_steps("n", [n])
+            first = check_count("n", n)
             _, var = self._moments_at(h1, np.concatenate([[first], first + np.ravel(lags)]))
             later = var[1:].reshape(lags.shape + var.shape[1:])
+            apart = lags.reshape(lags.shape + (1,) * (var.ndim - 1))
             found = slope**apart * np.sqrt(var[0] / later)
             return np.where((var[0] > 0.0) & np.isfinite(later), found, np.nan)
 
@@ -277,20 +293,22 @@ class Process(BaseEstimator):
 
         None where it has no closed form; `log_density` may still know its density.
         """
-        (steps,) = check_steps("steps", [steps])
-        return self._concrete()._transition(check_positive("h", h), int(steps))
+        chain = self._concrete()
+        return chain._transition(chain._check_values_of("h", h), check_count("steps", steps))
 
     def _transition(self, h: Array, steps: int) -> Any:
         return None
 
     def log_density(self, h: Any, before: Any) -> Array:
         """log p(h_n = h | h_{n−1} = before), −∞ where h is not positive."""
-        before, h = check_positive("before", before), np.asarray(h, dtype=float)
-        return self._concrete()._log_density(h, before)
+        chain = self._concrete()
+        before, h = chain._check_values_of("before", before), np.asarray(h, dtype=float)
+        with np.errstate(all="ignore"):
+            density = chain._log_density(np.where(np.isposinf(h), -1.0, h), before)
+        return np.where(np.isnan(h), np.nan, density)[()]
 
     def _log_density(self, h: Array, before: Array) -> Array:
-        with np.errstate(divide="ignore"):
-            return self._transition(before, 1).logpdf(h)
+        return self._transition(before, 1).logpdf(h)
 
     def stationary(self) -> Any:
         """The law that h_n tends to, or keeps, as a frozen SciPy distribution; None without."""
@@ -309,7 +327,7 @@ class Process(BaseEstimator):
         numbers = [np.broadcast_to(m, shape).ravel() for m in chain._moments()]
         found = []
         for k in range(numbers[0].size):
-            mean, var = long_run_of_moments(*(float(m[k]) for m in numbers))
+            mean, var = long_run_of_moments(*(float(m[k]) for m in numbers[:3]))
             paths, note = chain._component(k)._paths()
             found.append(Regime(mean, var, paths, note))
         return found if shape else found[0]
@@ -349,8 +367,9 @@ class Process(BaseEstimator):
         rng : numpy Generator, int or None, default=None
             Random numbers, or a seed for them.
         h1 : float or array, default=None
-            First value, for all paths, (n_paths,) or (n_paths, K). None draws it from the
-            stationary law, and is 1, as in the paper, where there is none.
+            First value: a number; (n_paths,), or (n_paths, K) for K components; (K,) where
+            hyper-parameters are given per component. None draws it from the stationary law, and
+            is 1, as in the paper, where there is none.
         return_aux : bool, default=False
             Return also the auxiliary variables of the n_steps − 1 transitions, of which some
             chains have none.
@@ -363,7 +382,7 @@ class Process(BaseEstimator):
         """
         chain = self._concrete()
         n_paths, n_steps = check_count("n_paths", n_paths), check_count("n_steps", n_steps)
-        generator = np.random.default_rng(rng)
+        generator = check_rng(rng)
         with np.errstate(all="ignore"):
             first = chain._first_values(n_paths, h1, generator)
             paths, aux = chain._simulate(first, n_steps, generator)
@@ -374,12 +393,13 @@ class Process(BaseEstimator):
         shape = (n_paths, *self._shape)
         if h1 is None:
             law = self._stationary()
-            return np.ones(shape) if law is None else law.rvs(size=shape, random_state=rng)
-        given = check_positive("h1", h1)
-        if given.ndim == 2:
+            drawn = np.ones(shape) if law is None else law.rvs(size=shape, random_state=rng)
+            return np.minimum(drawn, CEILING)
+        given = self._check_values_of("h1", h1)
+        if given.ndim == 2 and not self._shape:
             shape = (n_paths, given.shape[1])
         try:
-            return np.broadcast_to(given, shape)
+            return np.broadcast_to(np.minimum(given, CEILING), shape)
         except ValueError as error:
             raise ValueError(
                 f"h1 has shape {given.shape}: expected a number, or {shape} values."
@@ -434,8 +454,16 @@ class Process(BaseEstimator):
         """
         chain = self._concrete()
         steps = check_count("steps", steps)
+        n_paths = check_count("n_paths", n_paths)
         check_choice("point", point, ("mean", "mode"))
-        last = check_positive("h_last", h_last)
+        check_choice("scale", scale, ("log", "linear"))
+        if point == "mode":
+            chain.check("map", scale)
+        last = chain._check_values_of("h_last", h_last)
+        if last.ndim > 1:
+            raise ValueError(
+                f"h_last has shape {last.shape}: expected a number, or one per component."
+            )
         last = np.broadcast_to(last, np.broadcast_shapes(last.shape, chain._shape))
         ahead = np.arange(2, steps + 2)
         paths = chain.sample(n_paths, steps + 1, rng, np.broadcast_to(last, (n_paths, *last.shape)))
@@ -451,8 +479,6 @@ class Process(BaseEstimator):
 
     def _point(self, last: Array, steps: int, point: Point, scale: Scale) -> Array:
         """Point forecast (steps, …)."""
-        if point == "mode":
-            raise ValueError(f"point='mode': {type(self).__name__} has no mode; use 'mean'.")
         return self.mean(last, np.arange(2, steps + 2))
 
     def point_name(self, point: Point) -> str:

@@ -78,13 +78,12 @@ class Regime:
         return f"mean {self.mean.symbol}, variance {self.var.symbol}; {self.paths.symbol}"
 
 
-def long_run_of_moments(
-    slope: float, offset: float, square: float, linear: float, constant: float
-) -> tuple[LongRun, LongRun]:
-    """What mean and variance do, from the five numbers of `Moments`.
+def long_run_of_moments(slope: float, offset: float, square: float) -> tuple[LongRun, LongRun]:
+    """What mean and variance do, from the numbers of `Moments` that decide it.
 
     The mean follows m ← slope·m + offset, the variance
-    v ← (slope² + square)·v + square·m² + linear·m + constant, all terms non-negative.
+    v ← (slope² + square)·v + square·m² + linear·m + constant, all terms non-negative. Some noise
+    there always is; without offset zero is final, and there is no constant noise.
     """
     if math.isinf(slope):
         return LongRun.INFINITE, LongRun.UNDEFINED
@@ -99,12 +98,9 @@ def long_run_of_moments(
     excess = square if steady else square - (1.0 - slope) * (1.0 + slope)
     if not steady and abs(excess) < 1e-13:
         excess = 0.0
-    fed = linear > 0.0 or constant > 0.0
     if excess > 0.0:
         return mean, LongRun.INFINITE
     if excess == 0.0:
         # What is added goes on being added, unless the mean goes to zero and takes it along.
-        if mean is LongRun.ZERO and constant == 0.0:
-            return mean, LongRun.FINITE
-        return mean, LongRun.INFINITE if fed or square > 0.0 else LongRun.ZERO
-    return mean, LongRun.FINITE if offset > 0.0 or constant > 0.0 else LongRun.ZERO
+        return mean, LongRun.FINITE if mean is LongRun.ZERO else LongRun.INFINITE
+    return mean, LongRun.FINITE if offset > 0.0 else LongRun.ZERO

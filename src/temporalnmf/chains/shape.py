@@ -139,33 +139,30 @@ class Shape(Chain):
 
     def _step(self, h: Array, rng: np.random.Generator) -> tuple[Array, None]:
         alpha, beta = self._values("alpha", "beta")
-        return rng.standard_gamma(np.minimum(alpha * h, CEILING)) / beta, None
+        shape = alpha * h
+        drawn = rng.standard_gamma(np.minimum(shape, CEILING)) / beta
+        return np.where(shape > CEILING, alpha / beta * h, drawn), None  # no noise is left there
 
     def _paths(self) -> tuple[Paths, str]:
-        rate = self.extinction_rate()
+        rate = float(self.extinction_rate())
         if rate == 0.0:
             return Paths.COLLAPSE, ""
-        odds = math.exp(-rate)
-        return Paths.SPLIT, f"From h_1 = 1 it dies out with probability {odds:.2g}."
+        return Paths.SPLIT, f"From h_1 = 1 it dies out with probability {math.exp(-rate):.2g}."
 
-    def extinction_rate(self) -> float:
-        """u such that a path from h_1 dies out with probability exp(−u h_1).
+    def extinction_rate(self) -> Array:
+        """u such that a path from h_1 dies out with probability exp(−u h_1), per component.
 
         E[exp(−u h_n) | h_{n−1}] = exp(−α log(1 + u/β) h_{n−1}), so exp(−u h_n) is a martingale for
-        the largest root of u = α log(1 + u/β): zero for α ≤ β, where every path dies out. Needs
-        hyper-parameters that are numbers.
+        the largest root of u = α log(1 + u/β): zero for α ≤ β, where every path dies out.
         """
-        chain = self._concrete()
-        alpha, beta = (float(value) for value in chain._values("alpha", "beta"))
-        if alpha <= beta:
-            return 0.0
-        # With x = u/β: x = (α/β) log(1 + x), whose root is above α/β − 1 and below (α/β)².
-        growth = alpha / beta
-        root = optimize.brentq(
-            lambda x: x - growth * np.log1p(x),
-            growth - 1.0,
-            growth**2,
-            xtol=1e-15 * growth,
-            rtol=1e-14,
-        )
-        return beta * root
+        alpha, beta = self._concrete()._values("alpha", "beta")
+        return beta * np.vectorize(_extinction_root, otypes=[float])(alpha / beta)
+
+
+def _extinction_root(growth: float) -> float:
+    """The largest root of x = g log(1 + x); for g > 1 it is above g − 1 and below g²."""
+    if growth <= 1.0:
+        return 0.0
+    return optimize.brentq(
+        lambda x: x - growth * math.log1p(x), growth - 1.0, growth**2, xtol=1e-15 * growth
+    )

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from ..likelihoods.base import Array
 from .process import Parameter, Process, scalar_or_array
 from .regime import Paths
 
@@ -25,6 +26,12 @@ class Stationary(Process):
     def _stationary(self) -> Any:
         alpha, beta = self._values("alpha", "beta")
         return stats.gamma(alpha, scale=1.0 / beta)
+
+    def _independent(self, h: Array) -> Any:
+        """The stationary law as that of the next step, in the shape of h."""
+        alpha, beta = self._values("alpha", "beta")
+        shape = np.broadcast_shapes(h.shape, alpha.shape, beta.shape)
+        return stats.gamma(np.broadcast_to(alpha, shape), scale=1.0 / beta)
 
     def _paths(self) -> tuple[Paths, str]:
         return Paths.STATIONARY, ""

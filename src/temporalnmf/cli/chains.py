@@ -28,7 +28,7 @@ def simulate(
         float | None,
         typer.Option(help="First value; drawn from the stationary law if there is one, else 1."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same paths.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same paths.")] = 0,
     plot: Annotated[Path | None, typer.Option(help="Picture to write (png, pdf, svg).")] = None,
     csv: Annotated[
         Path | None, typer.Option(help="Table of the paths to write: path, step, h.")
@@ -74,7 +74,9 @@ def _describe(law: Any, n_steps: int, h1: float | None, seed: int) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    n_paths, levels = 10_000, (0.05, 0.5, 0.95)
+    from ..chains.outlook import paths_for_quantiles
+
+    n_paths, levels = paths_for_quantiles(n_steps), (0.05, 0.5, 0.95)
     fan = np.quantile(law.sample(n_paths, n_steps, seed, h1), levels, axis=0)
     console = Console()
     console.print(f"{type(law).__name__}: {law.numbers()}", highlight=False)
@@ -91,7 +93,7 @@ def _describe(law: Any, n_steps: int, h1: float | None, seed: int) -> None:
 
 def figures(
     out: Annotated[Path, typer.Option(help="Folder for the pictures.")],
-    seed: Annotated[int, typer.Option(help="The same seed gives the same pictures.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same pictures.")] = 0,
 ) -> None:
     """Draw the paper's six figures, and what each chain expects at its defaults."""
     with clean_errors():

@@ -47,6 +47,8 @@ def save_figure(figure: Any, path: Path) -> None:
     """Write a picture, whole or not at all, and say where."""
     from ..files import written_whole
 
+    if not path.suffix:
+        raise ValueError(f"{path} has no suffix: name the picture as .png, .pdf or .svg.")
     with written_whole(path) as partial:
         figure.savefig(partial, dpi=110)
     typer.echo(f"written: {path}")

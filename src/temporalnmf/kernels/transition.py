@@ -27,7 +27,7 @@ _FAR = 40.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _log_integrand(v, eta, gamma, rate, gap):
+def _log_integrand(v, eta, gamma, rate, gap, log_gap):
     if v >= 0.0:
         e = math.exp(-v)
         log_t = -math.log1p(e)
@@ -38,7 +38,11 @@ def _log_integrand(v, eta, gamma, rate, gap):
         log_y = -math.log1p(e)
         log_t = log_y + v
         y = 1.0 / (1.0 + e)
-    log_far = math.log(gap + y) if gap > 0.0 else log_y
+    log_far = log_y
+    if gap > 1.0:  # perhaps beyond all doubles
+        log_far = log_gap + math.log1p(y / gap)
+    elif gap > 0.0:
+        log_far = math.log(gap + y)
     return eta * log_t + gamma * log_y + (gamma - 1.0) * log_far - rate * y
 
 
@@ -67,19 +71,19 @@ def _top(eta, gamma, rate, gap):
             high = middle
     v = 0.5 * (low + high)
     t, y = 1.0 / (1.0 + math.exp(-v)), 1.0 / (1.0 + math.exp(v))
-    passed = gap * math.exp(v)
+    passed = min(gap * math.exp(v), 1e150)
     bend = (1.0 - gamma) * passed / (1.0 + gap + passed) ** 2
     return v, t * (eta * math.exp(-v) + rate * y * t + bend)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _half(start, step, top, eta, gamma, rate, gap, edge, power):
+def _half(start, step, top, eta, gamma, rate, gap, log_gap, edge, power):
     """Sum of the terms on one side of the maximum; beyond `edge` they fall like exp(−power |v|)."""
     total, v = 0.0, start
     ratio = math.exp(-power * abs(step))
     while True:
         v += step
-        term = math.exp(_log_integrand(v, eta, gamma, rate, gap) - top)
+        term = math.exp(_log_integrand(v, eta, gamma, rate, gap, log_gap) - top)
         total += term
         if abs(v) > edge and (v > 0.0) == (step > 0.0):
             return total + term * ratio / -math.expm1(-power * abs(step))
@@ -88,19 +92,19 @@ def _half(start, step, top, eta, gamma, rate, gap, edge, power):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _log_integral(eta, gamma, rate, gap):
+def _log_integral(eta, gamma, rate, gap, log_gap):
     """log ∫ t^η y^γ (δ + y)^(γ−1) exp(−rate·y) dv."""
     power = gamma if gap > 0.0 else 2.0 * gamma - 1.0
     if power <= 0.0:
         return math.inf
     v, curvature = _top(eta, gamma, rate, gap)
     step = min(_STEP, _PART / math.sqrt(curvature)) if curvature > 0.0 else _STEP
-    top = _log_integrand(v, eta, gamma, rate, gap)
+    top = _log_integrand(v, eta, gamma, rate, gap, log_gap)
     largest = max(1.0, eta, gamma, rate)
     left = _FAR + math.log(largest)
     right = _FAR + math.log(max(largest, largest / gap if gap > 0.0 else 1.0))
-    total = 1.0 + _half(v, -step, top, eta, gamma, rate, gap, left, eta)
-    total += _half(v, step, top, eta, gamma, rate, gap, right, power)
+    total = 1.0 + _half(v, -step, top, eta, gamma, rate, gap, log_gap, left, eta)
+    total += _half(v, step, top, eta, gamma, rate, gap, log_gap, right, power)
     return top + math.log(total * step)
 
 
@@ -111,6 +115,7 @@ def bgar_log_density(h, before, eta, gamma, beta):
         return -np.inf
     width = min(h, before)
     gap = abs(h - before) / width
+    log_gap = math.log(abs(h - before)) - math.log(width) if gap > 1.0 else 0.0
     powers = (eta + 2.0 * gamma - 2.0) * math.log(width) - (eta + gamma - 1.0) * math.log(before)
-    integral = _log_integral(eta, gamma, beta * width, gap)
+    integral = _log_integral(eta, gamma, beta * width, gap, log_gap)
     return powers - beta * max(h - before, 0.0) + integral
