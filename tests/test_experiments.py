@@ -262,7 +262,7 @@ def fake(model, split, init, point, validation, s, f):
 # gap is best on validation at point 1, rate at point 0.
 RECORDS = [
     record
-    for split in (0, 1)
+    for split in (0, 1, 2)
     for init in (0, 1)
     for record in (
         fake("gap", split, init, 0, 9.0, 1.0, 1.0),
@@ -275,7 +275,7 @@ RECORDS = [
 
 def test_the_point_with_the_lowest_validation_error_is_chosen():
     rows = chosen(RECORDS)
-    assert len(rows) == 8
+    assert len(rows) == 12
     assert {(r["model"], r["params"]) for r in rows} == {("gap", "alpha=1"), ("rate", "alpha=0")}
     assert rows[0]["kle_s"] == 100.0
     assert rows[0]["seconds"] == 1.0
@@ -284,40 +284,42 @@ def test_the_point_with_the_lowest_validation_error_is_chosen():
 def test_table_by_hand():
     gap, rate = summary(chosen(RECORDS))
     assert gap["baseline"] == rate["baseline"] == "gap"
-    assert gap["kle_s_mean"] == 105.0
-    assert gap["kle_s_std"] == 5.0  # of the population
-    assert rate["kle_s_mean"] == 95.5
+    assert gap["kle_s_mean"] == 110.0
+    assert gap["kle_s_std"] == pytest.approx(np.sqrt(200.0 / 3.0))  # of the population
+    assert rate["kle_s_mean"] == 100.5
+    assert (rate["kle_s_wins"], rate["kle_f_wins"], rate["n_splits"]) == (3, 0, 3)
     assert (gap["kle_s_rank"], rate["kle_s_rank"]) == (2.0, 1.0)
     assert (gap["kle_f_rank"], rate["kle_f_rank"]) == (1.0, 2.0)
     assert rate["kle_s_diff"] == -9.5
-    # Both splits differ by the same amount, so every resample does.
+    # All splits differ by the same amount, so every resample does.
     assert rate["kle_s_diff_low"] == rate["kle_s_diff_high"] == -9.5
     assert rate["kle_f_diff"] == 10.0
     assert gap["kle_f_diff"] == 0.0
 
 
 def test_the_bootstrap_resamples_splits():
-    """Differences −1 and +3 of two splits: means of resamples are −1, 1, 3 with odds 1:2:1."""
+    """Differences −1, 3 and 3: a resample has a mean of −1 or of 3 with odds of 1 or 8 in 27."""
     records = []
-    for split, (base, other) in enumerate([(10.0, 9.0), (10.0, 13.0)]):
+    for split, (base, other) in enumerate([(10.0, 9.0), (10.0, 13.0), (10.0, 13.0)]):
         for init in range(3):
             records.append(fake("gap", split, init, 0, 1.0, base, base))
             records.append(fake("rate", split, init, 0, 1.0, other, other))
     rate = summary(chosen(records))[1]
     assert (rate["kle_s_diff_low"], rate["kle_s_diff_high"]) == (-1.0, 3.0)
-    one = summary(chosen([r for r in records if r["split"] == 0]))[1]
-    assert np.isnan(one["kle_s_diff_low"])
+    two = summary(chosen([r for r in records if r["split"] < 2]))[1]
+    assert np.isnan(two["kle_s_diff_low"])
+    assert two["kle_s_wins"] == 1
 
 
 def test_tables_as_text():
     table = summary(chosen(RECORDS))
     lines = markdown(table).splitlines()
-    assert lines[2] == "| gap | 105 ± 5 | 2.0 | baseline | **50.5 ± 0.5** | 1.0 | baseline |"
-    assert lines[3].startswith("| rate | **95.5 ± 5.02** | 1.0 | -9.0 % (-9.0 to -9.0) |")
-    assert r"gap & $1.05 \times 10^{2} \pm 5.00 \times 10^{0}$" in latex(table)
+    assert lines[2] == "| gap | 110 ± 8.16 | 2.0 | baseline | **50.5 ± 0.5** | 1.0 | baseline |"
+    assert lines[3].startswith("| rate | **100 ± 8.18** | 1.0 | -8.6 % (-8.6 to -8.6) |")
+    assert r"gap & $1.10 \times 10^{2} \pm 8.16 \times 10^{0}$" in latex(table)
     assert latex([{**table[0], "model": "hier_rate"}]).count(r"hier\_rate") == 1
     assert difference(table[1], "kle_f", table) == "+19.8 % (+19.8 to +19.8)"
-    assert "rate, 9.0 % below gap (the interval of the difference excludes zero" in verdict(table)
+    assert "rate, 8.6 % below gap, lower in 3 of 3 splits" in verdict(table)
     assert "Nothing beats gap in forecasts" in verdict(table)
     assert verdict(table[:1]) == "Only gap took part."
 
@@ -343,7 +345,7 @@ def test_files(tmp_path):
     assert list(rows[0])[:5] == ["model", "kle_s_mean", "kle_s_std", "kle_s_rank", "kle_s_diff"]
     assert float(rows[1]["kle_f_mean"]) == table[1]["kle_f_mean"]
     records = list(csv.DictReader((tmp_path / "records.csv").read_text().splitlines()))
-    assert len(records) == 8
+    assert len(records) == 12
     for column in ("split", "init", "model", "params", "kle_s", "kle_f", "seconds"):
         assert column in records[0]
 
@@ -352,7 +354,12 @@ def test_picture_of_differences():
     figure = plot_differences(chosen(RECORDS))
     inside, ahead = figure.axes
     means = [line.get_xdata()[0] for line in inside.lines if line.get_marker() == "D"]
-    np.testing.assert_allclose(means, [100.0 * -9.5 / 105.0])
+    np.testing.assert_allclose(means, [100.0 * -9.5 / 110.0])
     dots = next(line.get_xdata() for line in ahead.lines if line.get_marker() == ".")
-    np.testing.assert_allclose(sorted(dots), [100.0 * 10.0 / 50.5] * 4)
+    np.testing.assert_allclose(sorted(dots), [100.0 * 10.0 / 50.5] * 6)
     assert [t.get_text() for t in inside.get_yticklabels()] == ["rate"]
+    far = [fake("shape", r["split"], r["init"], 0, 1.0, 990.0, 50.0) for r in RECORDS]
+    inside, ahead = plot_differences(chosen([*RECORDS, *far])).axes
+    assert [t.get_text() for t in inside.texts] == ["+800 % →"]
+    assert inside.get_xlim()[1] < 100.0
+    assert not ahead.texts

@@ -120,6 +120,9 @@ def select_rank(
     rule: Annotated[
         str, typer.Option(help="'lowest' error, as in the paper, or 'one_se'.")
     ] = "lowest",
+    way: Annotated[
+        str, typer.Option(help="'paper': no smoothing, MM; 'ours': smoothing, accelerated.")
+    ] = "paper",
     jobs: _Jobs = 1,
     seed: _Seed = 0,
     transpose: _Transpose = False,
@@ -128,13 +131,16 @@ def select_rank(
     with clean_errors():
         from ..files import write_csv
         from ..selection import HiddenEntries, select
+        from ..validation import check_choice
 
+        check_choice("way", way, ("paper", "ours"))
+        plain: dict[str, Any] = {"smoothing": 0.0, "solver": "mm"} if way == "paper" else {}
         X = _read(file, transpose)
         with progress_bar("fits") as progress:
             found = select(
                 X, chains="none", n_components=range(1, largest + 1), n_init=inits, rule=rule,
                 splitter=HiddenEntries(splits, random_state=seed), n_jobs=jobs, random_state=seed,
-                progress=progress,
+                progress=progress, **plain,
             )  # fmt: skip
         table = [
             {

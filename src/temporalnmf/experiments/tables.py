@@ -15,7 +15,12 @@ from .published import Published
 from .runner import Record
 
 Row = dict[str, Any]
+
+# Fewer splits have no spread to speak of.
+_FEWEST_SPLITS = 3
 METRICS = ("kle_s", "kle_f")
+# Differences beyond this many percent are written, not drawn.
+_OFF_SCALE = 50.0
 _TITLES = {"kle_s": "KLE-S", "kle_f": "KLE-F"}
 
 
@@ -67,7 +72,8 @@ def summary(rows: Sequence[Row], baseline: str | None = None, seed: int = 0) -> 
         For each metric m: `m_mean`, `m_std` (population), `m_rank` (mean rank among the models,
         1 is best), `m_diff` (mean difference from the baseline), `m_diff_low` and `m_diff_high`
         (its 95 % bootstrap interval; splits are resampled, since starts of one split share its
-        hidden steps, and NaN if there is only one).
+        hidden steps, and NaN if there are fewer than three), `m_wins` (number of splits, of
+        `n_splits`, with a lower error than the baseline, starts averaged).
     """
     models = list(dict.fromkeys(row["model"] for row in rows))
     if baseline is None:
@@ -79,17 +85,20 @@ def summary(rows: Sequence[Row], baseline: str | None = None, seed: int = 0) -> 
     for metric, matrix in errors.items():
         ranks = rankdata(matrix, axis=-1).mean(axis=(0, 1))
         differences = matrix - matrix[:, :, [models.index(baseline)]]
-        low, high = _bootstrap(differences.mean(axis=1), seed)
+        per_split = differences.mean(axis=1)
+        low, high = _bootstrap(per_split, seed)
         for j, row in enumerate(table):
             row[f"{metric}_mean"] = float(matrix[:, :, j].mean())
             row[f"{metric}_std"] = float(matrix[:, :, j].std())
             row[f"{metric}_rank"] = float(ranks[j])
             row[f"{metric}_diff"] = float(differences[:, :, j].mean())
             row[f"{metric}_diff_low"], row[f"{metric}_diff_high"] = float(low[j]), float(high[j])
+            row[f"{metric}_wins"] = int(np.sum(per_split[:, j] < 0.0))
     seconds = _matrix(rows, models, "seconds").mean(axis=(0, 1))
     for row, value in zip(table, seconds, strict=True):
         row["seconds"] = float(value)
         row["baseline"] = baseline
+        row["n_splits"] = len({r["split"] for r in rows})
     return table
 
 
@@ -107,7 +116,7 @@ def _matrix(rows: Sequence[Row], models: list[str], key: str) -> Array:
 def _bootstrap(differences: Array, seed: int, n_draws: int = 10_000) -> tuple[Array, Array]:
     """95 % interval of the mean over splits, (n_models,) each, from (n_splits, n_models)."""
     n_splits, n_models = differences.shape
-    if n_splits < 2:
+    if n_splits < _FEWEST_SPLITS:
         return np.full(n_models, np.nan), np.full(n_models, np.nan)
     drawn = np.random.default_rng(seed).integers(n_splits, size=(n_draws, n_splits))
     low, high = np.quantile(differences[drawn].mean(axis=1), [0.025, 0.975], axis=0)
@@ -190,17 +199,11 @@ def verdict(table: Sequence[Row]) -> str:
         if best["model"] == baseline:
             sentences.append(f"Nothing beats {baseline} {where}.")
             continue
-        others = len(table) - 1
         gain = 100.0 * (1.0 - best[f"{metric}_mean"] / base)
-        high = best[f"{metric}_diff_high"]
-        sure = (
-            "one split says little" if np.isnan(high)
-            else "the interval of the difference excludes zero" if high < 0.0
-            else "the interval of the difference includes zero"
-        )  # fmt: skip
         sentences.append(
-            f"Lowest {where}: {best['model']}, {gain:.1f} % below {baseline} ({sure}; it is the "
-            f"best of {others}, so a little of this is luck)."
+            f"Lowest {where}: {best['model']}, {gain:.1f} % below {baseline}, lower in "
+            f"{best[f'{metric}_wins']:.0f} of {best['n_splits']:.0f} splits (it is the best of "
+            f"{len(table) - 1}, so a little of this is luck)."
         )
     return " ".join(sentences)
 
@@ -238,19 +241,26 @@ def plot_differences(rows: Sequence[Row], baseline: str | None = None) -> Any:
     for ax, metric in zip(axes, METRICS, strict=True):
         matrix = _matrix(rows, models, metric)
         reference = matrix[:, :, models.index(baseline)]
-        relative = 100.0 / reference.mean()
+        percent = 100.0 / reference.mean()
+        shown = [0.0]
         for y, row in enumerate(others):
-            paired = matrix[:, :, models.index(row["model"])] - reference
-            spread = np.linspace(-0.2, 0.2, paired.size)
-            ax.plot(relative * paired.ravel(), y + spread, ".", color=BLUE, ms=3, alpha=0.5)
-            ax.plot(relative * row[f"{metric}_diff"], y, "D", color=ORANGE, ms=5)
-            ends = [relative * row[f"{metric}_diff_{end}"] for end in ("low", "high")]
+            mean = percent * row[f"{metric}_diff"]
+            if abs(mean) > _OFF_SCALE and len(others) > 1:
+                # It would squeeze all others.
+                ax.text(0.98, y, f"{mean:+.0f} % →", va="center", ha="right", color=ORANGE,
+                        transform=ax.get_yaxis_transform())  # fmt: skip
+                continue
+            paired = percent * (matrix[:, :, models.index(row["model"])] - reference).ravel()
+            ax.plot(
+                paired, y + np.linspace(-0.2, 0.2, paired.size), ".", color=BLUE, ms=3, alpha=0.5
+            )
+            ax.plot(mean, y, "D", color=ORANGE, ms=5)
+            ends = [percent * row[f"{metric}_diff_{end}"] for end in ("low", "high")]
             ax.plot(ends, [y, y], color=ORANGE, lw=2)
+            shown += paired.tolist()
         ax.axvline(0.0, color="black", lw=0.8)
-        # A model that fails by a factor would squeeze all others.
-        reach = max(1.0, *(abs(relative * row[f"{metric}_diff"]) for row in others))
-        if reach > 60.0:
-            ax.set_xscale("symlog", linthresh=20.0)
+        reach = max(map(abs, shown)) or 1.0
+        ax.set_xlim(1.1 * min(shown) - 0.05 * reach, 1.1 * max(shown) + 0.05 * reach)
         ax.set_xlabel(f"{_TITLES[metric]}: difference from {baseline}, % of its mean")
     axes[0].set_yticks(range(len(others)), [row["model"] for row in others])
     axes[0].invert_yaxis()
