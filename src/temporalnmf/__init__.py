@@ -12,11 +12,14 @@ __version__ = "0.1.0"
 
 # Loaded on first use: the compiler behind the estimator takes longer to import than all else.
 _LAZY = {"TemporalNMF": "estimator", "Forecast": "forecasting"}
-_SUBMODULES = ("chains", "datasets", "likelihoods", "metrics", "plotting", "registry")
+_SUBMODULES = (
+    "chains", "datasets", "experiments", "likelihoods", "metrics", "plotting", "reading",
+    "registry", "selection",
+)  # fmt: skip
 
 __all__ = [
-    "Forecast", "TemporalNMF",
-    "chains", "datasets", "likelihoods", "metrics", "plotting", "registry",
+    "Forecast", "TemporalNMF", "chains", "datasets", "experiments", "likelihoods", "metrics",
+    "plotting", "reading", "registry", "selection",
 ]  # fmt: skip
 
 
