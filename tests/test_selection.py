@@ -209,6 +209,15 @@ def test_the_winner_is_refitted_and_the_answer_names_both_rivals():
     assert set(frame["chain"]) == {"none", "rate", "gap", "last_value"}
 
 
+def test_the_winner_knows_the_names_of_a_frame():
+    import pandas as pd
+
+    X = pd.DataFrame(smooth_counts(), columns=[f"band {i}" for i in range(12)])
+    found = select(X, chains="none", n_components=2, random_state=0,
+                   splitter=HiddenEntries(1, random_state=0))  # fmt: skip
+    assert found.model.feature_names_in_.tolist() == list(X.columns)
+
+
 def test_the_result_does_not_depend_on_the_number_of_processes():
     X = smooth_counts(30)
     one, two = (

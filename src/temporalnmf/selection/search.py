@@ -225,7 +225,7 @@ def select(
     random = check_random_state(random_state)
     if splitter is None:
         splitter = HiddenSteps(random_state=random)
-    X = X if sparse.issparse(X) else np.asarray(X, dtype=float)
+    given, X = X, X if sparse.issparse(X) else np.asarray(X, dtype=float)
     splits = list(splitter.split(X))
     seeds = random.randint(2**31 - 1, size=(len(splits), n_init))
     work = [
@@ -245,7 +245,10 @@ def select(
     if splits[0].train.ndim == 1:
         candidates.append(_last_value(X, splits, params))
     best = _choose(candidates, rule)
-    model = _refit(X, best, int(seeds[0, 0]), params)
+    level = mean_activation(X, np.ones(X.shape[0], dtype=bool), best.n_components)
+    chain = _chain(best.chain, best.params, level)
+    model = TemporalNMF(best.n_components, chain=chain, random_state=int(seeds[0, 0]), **params)
+    model.fit(given)
     return Selection(candidates, best, model, rule)
 
 
@@ -359,13 +362,6 @@ def _choose(candidates: Sequence[Candidate], rule: str) -> Candidate:
         return bool(excess.mean() <= excess.std(ddof=1) / np.sqrt(n))
 
     return min(filter(close, models), key=lambda c: (c.n_components, c.mean))
-
-
-def _refit(X: Any, best: Candidate, seed: int, params: dict[str, Any]) -> TemporalNMF:
-    whole = np.ones(X.shape[0], dtype=bool)
-    level = mean_activation(X, whole, best.n_components)
-    chain = _chain(best.chain, best.params, level)
-    return TemporalNMF(best.n_components, chain=chain, random_state=seed, **params).fit(X)
 
 
 def _comparison(best: Candidate, other: Candidate, title: str) -> str:
