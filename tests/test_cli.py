@@ -214,6 +214,46 @@ def test_compare_a_newcomers_file(newcomer, tmp_path):
     assert "another experiment: n_components was 2, now it is 3" in other.stderr
 
 
+def test_compare_with_two_workers_killed_and_resumed_with_one(newcomer, tmp_path):
+    words = [
+        "compare", str(newcomer), "--components", "2", "--splits", "4", "--inits", "3",
+        "--chains", "gap,rate", "--seed", "3",
+    ]  # fmt: skip
+    assert _invoke(*words, "--out", tmp_path / "calm").exit_code == 0
+    out = tmp_path / "killed"
+    program = [sys.executable, "-m", "temporalnmf", *words, "--jobs", "2", "--out", str(out)]
+    run = subprocess.Popen(program, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    log = out / "fits.jsonl"
+    while run.poll() is None and (not log.exists() or log.stat().st_size < 3000):
+        pass
+    run.kill()
+    run.wait()
+    assert run.returncode == -9
+    done = log.read_bytes().count(b"\n")
+    assert 0 < done < 4 * 3 * 6
+    assert _invoke(*words, "--out", out).exit_code == 0
+    both = [
+        [
+            {column: cell for column, cell in row.items() if column != "seconds"}
+            for row in csv.DictReader((folder / "records.csv").read_text().splitlines())
+        ]
+        for folder in (tmp_path / "calm", out)
+    ]
+    assert both[0] == both[1]
+    assert log.read_bytes().count(b"\n") == 4 * 3 * 6
+
+
+def test_compare_a_short_series(newcomer, tmp_path):
+    short = tmp_path / "short.csv"
+    short.write_text("\n".join(newcomer.read_text().splitlines()[:9]))
+    out = tmp_path / "o"
+    words = ("compare", short, "--components", 1, "--splits", 2, "--inits", 1, "--out", out)
+    result = _invoke(*words, "--chains", "gap,rate")
+    assert result.exit_code == 0, result.output
+    assert "too short for hidden test steps inside the series" in result.output
+    assert "in forecasts" in result.output.splitlines()[-1]
+
+
 def test_compare_names_the_bad_cell(newcomer, tmp_path):
     lines = newcomer.read_text().splitlines()
     cells = lines[6].split(",")
@@ -269,6 +309,7 @@ def test_reproduce_prints_published_numbers_only_beside_the_same_data(tmp_path):
     rows = list(csv.DictReader((tmp_path / "p" / "published.csv").read_text().splitlines()))
     assert [row["model"] for row in rows] == ["gap", "rate"]
     assert float(rows[0]["kle_s_published"]) == 13000.0
+    assert "ratios mean little: n_components, n_splits, n_inits" in result.output
 
 
 def test_select_rank(newcomer, tmp_path):

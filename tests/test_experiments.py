@@ -79,8 +79,43 @@ def test_hidden_steps_of_nips():
     found = [
         (np.flatnonzero(s.test).tolist(), np.flatnonzero(s.validation).tolist()) for s in splits
     ]
-    assert found[0] == ([7, 19, 28], [2, 11, 17])
-    assert len({str(pair) for pair in found}) == 5
+    assert found == [
+        ([7, 19, 28], [2, 11, 17]),
+        ([12, 20, 28], [3, 17, 22]),
+        ([9, 19, 28], [14, 21, 25]),
+        ([2, 6, 28], [12, 14, 16]),
+        ([1, 11, 28], [18, 22, 25]),
+    ]
+
+
+def test_short_series_have_only_a_forecast(tmp_path):
+    """Ten steps: two are hidden, one for validation and the last."""
+    records = run(small(), counts(10), tmp_path)
+    assert all(np.isnan(r["kle_s"]) and r["kle_f"] >= 0.0 for r in records)
+    table, _ = write_tables(records, tmp_path)
+    assert difference(table[0], "kle_s", table) == "–"
+    assert "| – | – | – |" in markdown(table)
+    assert r"\text{--}" in latex(table)
+    assert "too short for hidden test steps inside the series" in verdict(table)
+    assert "in forecasts" in verdict(table)
+    assert plot_differences(chosen(records)).axes[0].texts[0].get_text() == "–"
+
+
+def test_hidden_values_do_not_reach_the_fits(monkeypatch):
+    from temporalnmf.experiments import runner
+
+    monkeypatch.setattr(runner, "kl_error", lambda v, predicted: float(predicted.sum()))
+    X = counts()
+    for protocol in (small(), our_protocol(2, n_splits=1, n_inits=1, seed=1, max_iter=30)):
+        draws = protocol.draw(X)
+        split = draws.splits[0]
+        other = X.copy()
+        other[split.hidden] = 999.0
+        for task in protocol.tasks():
+            if task.split == task.init == 0:
+                start = draws.W[:, :, 0], draws.H[:, :, 0]
+                found = [fit_task(data, protocol, task, *start, split) for data in (X, other)]
+                assert without_seconds(found)[0] == without_seconds(found)[1], task
 
 
 def test_units_of_the_level():
@@ -102,6 +137,7 @@ REFUSED = {
     "no model": (lambda: Protocol(2), r"grids is empty"),
     "unknown": (lambda: Protocol(2, grids={"arma": [{}]}), r"model='arma'.*bgar"),
     "unknown, only": (lambda: paper_protocol(2).only(["arma"]), r"model='arma'.*bgar"),
+    "no process": (lambda: run(small(), counts(), "nowhere", n_jobs=0), r"n_jobs=0"),
     "baseline": (lambda: summary(chosen(RECORDS), "bgar"), r"baseline='bgar'.*gap"),
 }
 
@@ -204,6 +240,11 @@ def test_a_folder_holds_one_experiment(tmp_path):
         run(replace(protocol, n_splits=3), X, tmp_path)
     with pytest.raises(ValueError, match=r"another experiment: data was 20 x 6.*sha256"):
         run(protocol, X + 1.0, tmp_path)
+    with pytest.raises(ValueError, match=r"grids was 1 of last_value, 9 of gap, 3 of rate, now"):
+        run(protocol.only(["gap"]), X, tmp_path)
+    (tmp_path / "config.json").rename(tmp_path / "elsewhere.json")
+    with pytest.raises(ValueError, match=r"records but no config.json"):
+        run(protocol, X, tmp_path)
     (tmp_path / "config.json").write_text("{")
     with pytest.raises(ValueError, match=r"config.json is damaged"):
         run(protocol, X, tmp_path)
@@ -279,6 +320,8 @@ def test_the_point_with_the_lowest_validation_error_is_chosen():
     assert {(r["model"], r["params"]) for r in rows} == {("gap", "alpha=1"), ("rate", "alpha=0")}
     assert rows[0]["kle_s"] == 100.0
     assert rows[0]["seconds"] == 1.0
+    broken = {**RECORDS[0], "kle_validation": float("nan")}
+    assert chosen([broken, RECORDS[1]])[0]["params"] == "alpha=1"
 
 
 def test_table_by_hand():
@@ -319,7 +362,8 @@ def test_tables_as_text():
     assert r"gap & $1.10 \times 10^{2} \pm 8.16 \times 10^{0}$" in latex(table)
     assert latex([{**table[0], "model": "hier_rate"}]).count(r"hier\_rate") == 1
     assert difference(table[1], "kle_f", table) == "+19.8 % (+19.8 to +19.8)"
-    assert "rate, 8.6 % below gap, lower in 3 of 3 splits" in verdict(table)
+    assert "rate, -8.6 % (-8.6 to -8.6) against gap, lower in 3 of 3 splits." in verdict(table)
+    assert "luck" not in verdict(table)
     assert "Nothing beats gap in forecasts" in verdict(table)
     assert verdict(table[:1]) == "Only gap took part."
 
@@ -363,3 +407,6 @@ def test_picture_of_differences():
     assert [t.get_text() for t in inside.texts] == ["+800 % →"]
     assert inside.get_xlim()[1] < 100.0
     assert not ahead.texts
+    near = [fake("shape", r["split"], r["init"], 0, 1.0, 11.0, 50.0) for r in RECORDS]
+    inside, _ = plot_differences(chosen([*RECORDS, *near])).axes
+    assert [t.get_text() for t in inside.texts] == ["← -90 %"]

@@ -81,7 +81,7 @@ def reproduce(
     """Repeat a table of the paper, with its seed, splits, starts, grids and stopping rule."""
     with clean_errors():
         from .. import datasets
-        from ..experiments import PROTOCOLS
+        from ..experiments import PROTOCOLS, paper_protocol
         from ..experiments.published import N_COMPONENTS, SHAPES, TABLES
         from ..validation import check_choice
 
@@ -101,12 +101,13 @@ def reproduce(
             components or N_COMPONENTS[dataset], n_splits=splits, n_inits=inits
         )
         protocol = _only(protocol, chains)
-        if inits != 5:
-            typer.echo("With another number of starts, the draws differ from the paper's.")
         table = _run(protocol, X, out, jobs, None)
         _print_table(table)
         if same:
             _print_published(table, dataset, out)
+            changed = protocol.differs(paper_protocol(N_COMPONENTS[dataset]))
+            if changed:
+                typer.echo(f"Not the paper's setting, so ratios mean little: {', '.join(changed)}.")
 
 
 def select_rank(
@@ -155,7 +156,11 @@ def select_rank(
             for i, error in enumerate(c.errors)
         ]
         _print_ranks(table)
-        typer.echo(found.answer.split(" No chain")[0])
+        typer.echo(found.answer)
+        if found.best.n_components == largest > 1:
+            typer.echo(
+                f"This is the largest number that was tried: try more than --largest {largest}."
+            )
         typer.echo(f"written: {write_csv(out / 'records.csv', records)}")
         typer.echo(f"written: {write_csv(out / 'table.csv', table)}")
         _save_picture(lambda: found.plot(_axes()).figure, out / "rank.png")
@@ -216,7 +221,7 @@ def _print_table(table: Sequence[dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from ..experiments.tables import difference, is_best, mean_and_deviation
+    from ..experiments.tables import difference, is_best, mean_and_deviation, mean_rank
 
     baseline = table[0]["baseline"]
     for metric, title in (("kle_s", "KLE-S: inside the series"), ("kle_f", "KLE-F: the last step")):
@@ -229,7 +234,7 @@ def _print_table(table: Sequence[dict[str, Any]]) -> None:
                 row["model"],
                 mean_and_deviation(row, metric),
                 difference(row, metric, table),
-                f"{row[f'{metric}_rank']:.1f}",
+                mean_rank(row, metric),
                 style="bold" if is_best(row, metric, table) else None,
             )
         Console().print(shown)

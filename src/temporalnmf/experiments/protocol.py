@@ -146,6 +146,11 @@ class Protocol:
             check_choice("model", model, tuple(self.grids))
         return replace(self, grids={m: g for m, g in self.grids.items() if m in models})
 
+    def differs(self, other: Protocol) -> list[str]:
+        """Names of the settings that are not those of another protocol, models aside."""
+        mine, others = self.describe(), other.describe()
+        return [name for name in mine if name != "grids" and mine[name] != others[name]]
+
     def describe(self) -> dict[str, Any]:
         """As plain numbers and words, for a file."""
         return asdict(self)

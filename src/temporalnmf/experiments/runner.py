@@ -16,6 +16,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy import sparse
 
+from .. import __version__
 from ..estimator import TemporalNMF
 from ..files import written_whole
 from ..likelihoods.base import Array
@@ -71,6 +72,8 @@ def _fit(X: Any, protocol: Protocol, task: Task, W: Array, H: Array, split: Any)
 
 
 def _error(X: Any, rows: Array, mask: Array) -> float:
+    if not mask.any():
+        return float("nan")  # a short series may have no inner test step
     observed = rows_of(X, mask)
     seen = ~np.isnan(observed)
     return kl_error(observed[seen], rows[mask][seen])
@@ -110,12 +113,14 @@ def run(
     list of dict
         In the order of `protocol.tasks()`.
     """
+    if n_jobs == 0:
+        raise ValueError("n_jobs=0: expected a number of processes, or -1 for all cores.")
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     tasks = protocol.tasks()
     with _alone(folder):
-        _check_config(folder / "config.json", protocol, X)
         log = folder / "fits.jsonl"
+        _check_config(folder / "config.json", protocol, X, started=log.exists())
         done = {_task(record): record for record in read_records(log, repair=True)}
         missing = [task for task in tasks if task not in done]
         with log.open("a", encoding="utf-8") as file:
@@ -165,10 +170,16 @@ def read_records(log: Path, *, repair: bool = False) -> list[Record]:
         ) from error
 
 
-def _check_config(path: Path, protocol: Protocol, X: Any) -> None:
+def _check_config(path: Path, protocol: Protocol, X: Any, *, started: bool) -> None:
     """Write down which experiment a folder holds, or refuse another one."""
-    wanted = json.loads(json.dumps({**protocol.describe(), "data": fingerprint(X)}))
+    config = {**protocol.describe(), "data": fingerprint(X), "temporalnmf": __version__}
+    wanted = json.loads(json.dumps(config))
     if not path.exists():
+        if started:
+            raise ValueError(
+                f"{path.parent} has records but no config.json that says of which experiment. Name "
+                f"another folder, or delete this one."
+            )
         with written_whole(path) as partial:
             partial.write_text(json.dumps(wanted, indent=1) + "\n", encoding="utf-8")
         return
@@ -180,9 +191,16 @@ def _check_config(path: Path, protocol: Protocol, X: Any) -> None:
     if differing:
         key = differing[0]
         raise ValueError(
-            f"{path.parent} holds another experiment: {key} was {found.get(key)}, now it is "
-            f"{wanted[key]}. Name another folder, or delete this one."
+            f"{path.parent} holds another experiment: {key} was {_brief(found.get(key))}, now it "
+            f"is {_brief(wanted[key])}. Name another folder, or delete this one."
         )
+
+
+def _brief(value: Any) -> str:
+    """Of grids, the number of points of each."""
+    if isinstance(value, dict):
+        return ", ".join(f"{len(points)} of {name}" for name, points in value.items())
+    return str(value)
 
 
 def fingerprint(X: Any) -> str:

@@ -34,7 +34,7 @@ def chosen(records: Sequence[Record]) -> list[Row]:
         groups.setdefault((record["split"], record["init"], record["model"]), []).append(record)
     rows = []
     for (split, init, model), tried in groups.items():
-        best = min(tried, key=lambda record: record["kle_validation"])
+        best = min(tried, key=_validation_error)
         rows.append(
             {
                 "split": split,
@@ -47,6 +47,12 @@ def chosen(records: Sequence[Record]) -> list[Row]:
             }
         )
     return rows
+
+
+def _validation_error(record: Record) -> float:
+    """One that could not be computed is never the lowest."""
+    error = float(record["kle_validation"])
+    return float("inf") if np.isnan(error) else error
 
 
 def _number(value: Any) -> str:
@@ -157,7 +163,7 @@ def markdown(table: Sequence[Row]) -> str:
         for metric in METRICS:
             shown = mean_and_deviation(row, metric)
             bold = f"**{shown}**" if is_best(row, metric, table) else shown
-            cells += [bold, f"{row[f'{metric}_rank']:.1f}", difference(row, metric, table)]
+            cells += [bold, mean_rank(row, metric), difference(row, metric, table)]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
@@ -170,7 +176,15 @@ def is_best(row: Row, metric: str, table: Sequence[Row]) -> bool:
 def mean_and_deviation(row: Row, metric: str) -> str:
     """As "60,178 ± 8,614"; what is only rounding is 0."""
     mean, deviation = row[f"{metric}_mean"], row[f"{metric}_std"]
+    if np.isnan(mean):
+        return "–"
     return f"{_short(mean)} ± {_short(deviation if deviation > 1e-9 * mean else 0.0)}"
+
+
+def mean_rank(row: Row, metric: str) -> str:
+    """With one decimal."""
+    rank = row[f"{metric}_rank"]
+    return "–" if np.isnan(rank) else f"{rank:.1f}"
 
 
 def _short(value: float) -> str:
@@ -182,6 +196,8 @@ def difference(row: Row, metric: str, table: Sequence[Row]) -> str:
     if row["model"] == row["baseline"]:
         return "baseline"
     base = next(r for r in table if r["model"] == row["baseline"])[f"{metric}_mean"]
+    if not base > 0.0:
+        return "–"
     mean, low, high = (100.0 * row[f"{metric}_diff{end}"] / base for end in ("", "_low", "_high"))
     interval = "" if np.isnan(low) else f" ({low:+.1f} to {high:+.1f})"
     return f"{mean:+.1f} %{interval}"
@@ -195,15 +211,18 @@ def verdict(table: Sequence[Row]) -> str:
     sentences = []
     for metric, where in (("kle_s", "inside the series"), ("kle_f", "in forecasts")):
         base = next(row for row in table if row["model"] == baseline)[f"{metric}_mean"]
+        if np.isnan(base):
+            sentences.append(f"The series is too short for hidden test steps {where}.")
+            continue
         best = min(table, key=lambda row: row[f"{metric}_mean"])
         if best["model"] == baseline:
             sentences.append(f"Nothing beats {baseline} {where}.")
             continue
-        gain = 100.0 * (1.0 - best[f"{metric}_mean"] / base)
+        luck = f" It is the best of {len(table) - 1}: a little of this is luck."
         sentences.append(
-            f"Lowest {where}: {best['model']}, {gain:.1f} % below {baseline}, lower in "
-            f"{best[f'{metric}_wins']:.0f} of {best['n_splits']:.0f} splits (it is the best of "
-            f"{len(table) - 1}, so a little of this is luck)."
+            f"Lowest {where}: {best['model']}, {difference(best, metric, table)} against "
+            f"{baseline}, lower in {best[f'{metric}_wins']:.0f} of {best['n_splits']:.0f} splits."
+            + (luck if len(table) > 2 else "")
         )
     return " ".join(sentences)
 
@@ -219,6 +238,8 @@ def latex(table: Sequence[Row]) -> str:
 
 
 def _latex(value: float) -> str:
+    if np.isnan(value):
+        return r"\text{--}"
     mantissa, exponent = f"{value:.2e}".split("e")
     return f"{mantissa} \\times 10^{{{int(exponent)}}}"
 
@@ -245,9 +266,12 @@ def plot_differences(rows: Sequence[Row], baseline: str | None = None) -> Any:
         shown = [0.0]
         for y, row in enumerate(others):
             mean = percent * row[f"{metric}_diff"]
-            if abs(mean) > _OFF_SCALE and len(others) > 1:
-                # It would squeeze all others.
-                ax.text(0.98, y, f"{mean:+.0f} % →", va="center", ha="right", color=ORANGE,
+            if not abs(mean) <= _OFF_SCALE:
+                # It would squeeze all others, or there is no such error.
+                right = not mean < 0.0
+                words = f"{mean:+.0f} % →" if right else f"← {mean:+.0f} %"
+                ax.text(0.98 if right else 0.02, y, "–" if np.isnan(mean) else words, va="center",
+                        ha="right" if right else "left", color=ORANGE,
                         transform=ax.get_yaxis_transform())  # fmt: skip
                 continue
             paired = percent * (matrix[:, :, models.index(row["model"])] - reference).ravel()

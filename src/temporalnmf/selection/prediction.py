@@ -20,12 +20,21 @@ def mean_activation(X: Any, train: Array, n_components: int) -> float:
 
     `train` is a mask of steps or of entries.
     """
+    level = _total(X, train) / n_components
+    if level == 0.0:
+        raise ValueError(
+            "X is zero wherever it is observed and not hidden: there is nothing to factorize."
+        )
+    return level
+
+
+def _total(X: Any, train: Array) -> float:
     if sparse.issparse(X) and train.ndim == 1:
-        return float(X[train].sum() / train.sum() / n_components)
+        return float(X[train].sum() / train.sum())
     dense = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=float)
     seen = (train if train.ndim == 2 else train[:, None]) & ~np.isnan(dense)
     counts = np.maximum(seen.sum(axis=0), 1)
-    return float((np.where(seen, dense, 0.0).sum(axis=0) / counts).sum() / n_components)
+    return float((np.where(seen, dense, 0.0).sum(axis=0) / counts).sum())
 
 
 def last_values(X: Any, train: Array, smoothing: float = 0.0) -> Array:

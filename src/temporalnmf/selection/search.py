@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+# Models that know nothing of the order of steps, or have no chain to speak of.
+_WITHOUT_TIME = ("none", "gap", LAST_VALUE)
+
+
 @dataclass(frozen=True)
 class Candidate:
     """One setting and its errors on held-out data.
@@ -91,12 +95,12 @@ class Selection:
     @property
     def lowest(self) -> Candidate:
         """The setting with the lowest mean error."""
-        return min(_models(self.candidates), key=lambda c: c.mean)
+        return _lowest(_models(self.candidates))
 
     def best_of(self, chain: str) -> Candidate | None:
         """The setting of one chain with the lowest mean error."""
         found = [c for c in self.candidates if c.chain == chain]
-        return min(found, key=lambda c: c.mean) if found else None
+        return _lowest(found) if found else None
 
     @property
     def answer(self) -> str:
@@ -112,7 +116,11 @@ class Selection:
             other = self.best_of(name)
             if other is not None and best.chain != name:
                 words.append(_comparison(best, other, title))
-        if best.chain in ("none", "gap"):
+        plain, chains = (
+            [c.mean for c in self.candidates if (c.chain in _WITHOUT_TIME) == without]
+            for without in (True, False)
+        )
+        if chains and min(chains) >= min(plain):
             words.append("No chain does better here: modelling time does not help on these data.")
         words.append(
             "The setting was chosen on these very errors, so expect a little more on new data."
@@ -225,7 +233,13 @@ def select(
     random = check_random_state(random_state)
     if splitter is None:
         splitter = HiddenSteps(random_state=random)
-    given, X = X, X if sparse.issparse(X) else np.asarray(X, dtype=float)
+    for name in ("chain", "warm_start", "callback", "init"):
+        if name in params:
+            raise ValueError(
+                f"{name}={params[name]!r} cannot be set here: select makes many fits. Chains go "
+                f"into `chains`."
+            )
+    given, X = X, _as_matrix(X)
     splits = list(splitter.split(X))
     seeds = random.randint(2**31 - 1, size=(len(splits), n_init))
     work = [
@@ -253,6 +267,17 @@ def select(
 
 
 Family = tuple[str, list[Any]]
+
+
+def _as_matrix(X: Any) -> Any:
+    if sparse.issparse(X):
+        return sparse.csr_array(X)
+    if hasattr(X, "iloc"):  # pandas has a missing value of its own
+        X = X.to_numpy(dtype=float, na_value=np.nan)
+    X = np.asarray(X, dtype=float)
+    if X.ndim != 2:
+        raise ValueError(f"X has shape {X.shape}: expected (n_times, n_features).")
+    return X
 
 
 def _check_ranks(n_components: Any) -> list[int]:
@@ -350,9 +375,14 @@ def _models(candidates: Sequence[Candidate]) -> list[Candidate]:
     return [c for c in candidates if c.chain != LAST_VALUE]
 
 
+def _lowest(candidates: Sequence[Candidate]) -> Candidate:
+    """The lowest mean error; one that could not be computed never is."""
+    return min(candidates, key=lambda c: np.inf if np.isnan(c.mean) else c.mean)
+
+
 def _choose(candidates: Sequence[Candidate], rule: str) -> Candidate:
     models = _models(candidates)
-    lowest = min(models, key=lambda c: c.mean)
+    lowest = _lowest(models)
     n = len(lowest.errors)
     if rule == "lowest" or n < 2:
         return lowest
@@ -366,6 +396,8 @@ def _choose(candidates: Sequence[Candidate], rule: str) -> Candidate:
 
 def _comparison(best: Candidate, other: Candidate, title: str) -> str:
     """How the chosen setting does against another, split by split."""
+    if other.mean == 0.0:
+        return f"The error of {title} is {other.mean:g}."
     gain = 100.0 * (1.0 - best.mean / other.mean)
     won, n = int(np.sum(best.errors < other.errors)), len(best.errors)
     way = f"{gain:.1f} % lower than" if gain >= 0 else f"{-gain:.1f} % higher than"

@@ -18,6 +18,9 @@ from sklearn.utils import check_random_state
 from ..likelihoods.base import Array
 from ..validation import check_count
 
+# Draws of hidden steps before a crowded request is given up.
+_ATTEMPTS = 100
+
 
 class Split(NamedTuple):
     """What a fit may see, what chooses between fits, and what is kept for the verdict.
@@ -83,24 +86,29 @@ class HiddenSteps:
             )
         random = check_random_state(self.random_state)
         for _ in range(self.n_splits):
-            hidden = self._draw(random, observed, n_hidden)
+            hidden = self._drawn(random, observed, n_hidden)
             masks = np.zeros((2, len(observed)), dtype=bool)
             masks[0, hidden[n_hidden // 2 :]] = masks[1, hidden[: n_hidden // 2]] = True
             yield Split(observed & ~masks.any(axis=0), *masks)
 
+    def _drawn(self, random: Any, observed: Array, n_hidden: int) -> list[int]:
+        for _ in range(_ATTEMPTS):
+            hidden = self._draw(random, observed, n_hidden)
+            if len(hidden) == n_hidden:
+                return hidden
+        raise ValueError(
+            f"fraction={self.fraction:g} asks for {n_hidden} hidden steps of "
+            f"{int(observed.sum())}, no two of them neighbours: they found no place in {_ATTEMPTS} "
+            f"attempts. Ask for a smaller fraction."
+        )
+
     def _draw(self, random: Any, observed: Array, n_hidden: int) -> list[int]:
-        """Hidden steps in the order they were drawn, the last step first."""
+        """Hidden steps in the order they were drawn, the last first, until none is left to hide."""
         first, last = np.flatnonzero(observed)[[0, -1]]
         free = observed.copy()
         free[: first + 1] = free[last - 1 :] = False
         hidden = [int(last)]
-        while len(hidden) < n_hidden:
-            if not free.any():
-                raise ValueError(
-                    f"fraction={self.fraction:g} asks for {n_hidden} hidden steps of "
-                    f"{int(observed.sum())}, no two of them neighbours, and only {len(hidden)} "
-                    f"found a place. A fraction of up to 1/3 always does."
-                )
+        while len(hidden) < n_hidden and free.any():
             n = int(random.choice(range(first + 1, last), 1)[0])
             if free[n]:
                 hidden.append(n)
@@ -214,7 +222,8 @@ class RollingOrigin:
     Parameters
     ----------
     n_splits : int, default=5
-        Number of origins. The last one leaves `horizon` steps, each earlier one `stride` more.
+        Number of origins. The last one leaves `horizon` steps, each earlier one `stride` more;
+        one that has only missing steps ahead of it is passed over.
     horizon : int, default=1
         Steps to forecast.
     stride : int, default=1
@@ -234,17 +243,21 @@ class RollingOrigin:
             check_count(name, getattr(self, name))
         observed = observed_steps(X)
         n_steps = int(np.flatnonzero(observed)[-1]) + 1
-        earliest = n_steps - self.horizon - (self.n_splits - 1) * self.stride
-        known = int(observed[: max(earliest, 0)].sum())
-        if known < self.min_train:
+        origins: list[int] = []
+        origin = n_steps - self.horizon
+        while len(origins) < self.n_splits and observed[: max(origin, 0)].sum() >= self.min_train:
+            if observed[origin : origin + self.horizon].any():
+                origins.insert(0, origin)
+            origin -= self.stride
+        if len(origins) < self.n_splits:
             raise ValueError(
                 f"n_splits={self.n_splits} origins with horizon={self.horizon} and "
-                f"stride={self.stride} leave {known} observed steps before the first origin, less "
-                f"than min_train={self.min_train}. Ask for fewer origins or a shorter horizon."
+                f"stride={self.stride} find no place: {len(origins)} have min_train="
+                f"{self.min_train} observed steps or more before them. Ask for fewer origins or a "
+                f"shorter horizon."
             )
         order, nothing = np.arange(len(observed)), np.zeros_like(observed)
-        for i in range(self.n_splits):
-            origin = earliest + i * self.stride
+        for origin in origins:
             ahead = (order >= origin) & (order < origin + self.horizon)
             yield Split(observed & (order < origin), nothing, observed & ahead)
 
