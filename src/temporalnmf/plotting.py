@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -243,8 +244,7 @@ def draw_simulation(
 def paper_figures(seed: int = 0) -> dict[str, Callable[[], Figure]]:
     """The paper's six figures by name: realizations of the five chains, BGAR's admissible set."""
     figures: dict[str, Callable[[], Figure]] = {
-        name: lambda name=name: _realizations(name, seed)  # type: ignore[misc]
-        for name in PAPER_PANELS
+        name: partial(_realizations, name, seed) for name in PAPER_PANELS
     }
     figures["bgar_region"] = _region
     return figures
@@ -261,7 +261,7 @@ def prior_figures(seed: int = 0) -> dict[str, Callable[[], Figure]]:
         return figure
 
     return {
-        f"prior_{name}": lambda name=name: draw(name)  # type: ignore[misc]
+        f"prior_{name}": partial(draw, name)
         for name in registry.CHAINS
         if name in registry.PROCESSES
     }
