@@ -11,7 +11,8 @@ from numba import njit
 
 from ..kernels.roots import _quadratic_root
 from ..likelihoods.base import Array, Majorizer
-from .process import Parameter, Point, Process, Scale, scalar_or_array
+from .parameters import Parameter, Scale, scalar_or_array
+from .process import Point, Process
 
 Row = tuple[float, ...]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..likelihoods.base import Array
-from .process import Moments, Parameter, Scale
+from .parameters import Parameter, Scale
+from .process import Moments
 from .stationary import Stationary
 
 _MOST_JUMPS = 1e6

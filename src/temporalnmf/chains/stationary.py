@@ -8,7 +8,8 @@ import numpy as np
 from scipy import stats
 
 from ..likelihoods.base import Array
-from .process import Parameter, Process, scalar_or_array
+from .parameters import Parameter, scalar_or_array
+from .process import Process
 from .regime import Paths
 
 
