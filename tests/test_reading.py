@@ -737,3 +737,22 @@ def test_a_wide_table(write):
     path = write(",".join(["year", *(f"w{f}" for f in range(5000))]) + "\n" + "\n".join(lines))
     table = read_table(path)
     np.testing.assert_array_equal(table.X, counts)
+
+
+@pytest.mark.parametrize(
+    ("times", "absent"),
+    [
+        (["2020-01", "2020-02", "2020-03", "2020-04", "2020-05"], None),
+        (["2019-12-31", "2020-12-31", "2021-12-31"], None),
+        (["2020-01", "2020-02", "2020-03", "2020-05", "2020-06"], ("2020-03", "2020-05")),
+        (["1931", "1932", "1934", "1935"], ("1932", "1934")),
+    ],
+)
+def test_absent_times_are_noticed(write, times, absent):
+    rows = "".join(f"{label},1,2\n" for label in times)
+    notes = read_table(write("time,war,peace\n" + rows)).notes
+    uneven = [note for note in notes if "evenly spaced" in note]
+    if absent is None:
+        assert uneven == []
+    else:
+        assert f"the first from {absent[0]!r} to {absent[1]!r}" in uneven[0]

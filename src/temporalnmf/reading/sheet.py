@@ -222,7 +222,23 @@ def _times(sheet: Sheet, X: Any) -> tuple[Array, tuple[str, ...]]:
                 f"after {labels[n - 1]!r} ({sheet.time(n - 1)}). Sort it by time."
             )
     numbers = np.array(keys)
-    return (numbers if numbers.dtype.kind in "if" else np.array(labels)), ()
+    kept = numbers if numbers.dtype.kind in "if" else np.array(labels)
+    return kept, _about_spacing(labels, keys)
+
+
+def _about_spacing(labels: Sequence[str], keys: Sequence[Any]) -> tuple[str, ...]:
+    """A word on steps that are longer than most; months and leap years are even enough."""
+    lengths = [after - before for before, after in pairwise(keys)]
+    usual = sorted(lengths)[len(lengths) // 2]
+    longer = [n for n, length in enumerate(lengths) if length > 1.5 * usual]
+    if not longer:
+        return ()
+    n = longer[0]
+    return (
+        f"times are not evenly spaced, steps longer than most: {len(longer)}, the first from "
+        f"{labels[n]!r} to {labels[n + 1]!r}. Steps are taken as even: give absent times a row of "
+        f"empty cells",
+    )
 
 
 def _about_numbering(X: Any) -> tuple[str, ...]:
