@@ -21,6 +21,7 @@ from temporalnmf.experiments.tables import (
     latex,
     markdown,
     plot_differences,
+    unconverged,
     verdict,
     write_tables,
 )
@@ -366,6 +367,18 @@ def test_tables_as_text():
     assert "luck" not in verdict(table)
     assert "Nothing beats gap in forecasts" in verdict(table)
     assert verdict(table[:1]) == "Only gap took part."
+
+
+def test_fits_that_did_not_converge_are_counted():
+    assert unconverged(chosen(RECORDS)) == ""
+    records = [{**RECORDS[2], "stop_reason": "max_iter=30 reached, …"}, *RECORDS[4:]]
+    assert unconverged(chosen(records)).endswith("before they converged: 1 of rate.")
+
+
+def test_what_cannot_be_split_leaves_no_folder(tmp_path):
+    with pytest.raises(ValueError, match="4 observed steps"):
+        run(small(), counts(4), tmp_path / "new")
+    assert not (tmp_path / "new").exists()
 
 
 def test_published_numbers_stand_beside_ours():

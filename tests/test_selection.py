@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 
 from temporalnmf import TemporalNMF
 from temporalnmf.chains import Rate
@@ -302,6 +303,18 @@ def test_the_answer_is_about_what_was_tried():
     constant = select(np.full((20, 4), 7.0), chains="rate", n_components=1, random_state=0)
     assert "The error of repeating the last value is 0" in constant.answer
     assert "No chain does better" in constant.answer  # than a last value that is exact
+
+
+def test_the_answer_counts_fits_that_did_not_converge():
+    settings = {"n_components": 2, "splitter": HiddenSteps(2, random_state=0), "random_state": 0}
+    X = smooth_counts(30)
+    done = select(X, chains="gap", **settings)
+    assert (done.n_fits, done.n_unconverged) == (8, 0)  # plain NMF and three of gap, two splits
+    assert "max_iter" not in done.answer
+    with pytest.warns(ConvergenceWarning, match="max_iter"):  # of the refit
+        hasty = select(X, chains="gap", max_iter=2, **settings)
+    assert hasty.n_unconverged > 0
+    assert f"{hasty.n_unconverged} of 8 fits ended at max_iter" in hasty.answer
 
 
 def test_missing_values_of_pandas():

@@ -188,13 +188,15 @@ def _only(protocol: Any, chains: str) -> Any:
 def _run(protocol: Any, X: Any, out: Path, jobs: int, baseline: str | None) -> list[dict[str, Any]]:
     """Do the experiment, write its files and return the table."""
     from ..experiments import chosen, run, write_tables
-    from ..experiments.tables import plot_differences
+    from ..experiments.tables import plot_differences, unconverged
 
     with progress_bar("fits") as progress:
         records = run(protocol, X, out, n_jobs=jobs, progress=progress)
     table, paths = write_tables(records, out, baseline)
     for path in paths:
         typer.echo(f"written: {path}")
+    if words := unconverged(chosen(records)):
+        typer.echo(words)
     if len(table) > 1:
         picture = out / "differences.png"
         _save_picture(lambda: plot_differences(chosen(records), baseline), picture)

@@ -66,7 +66,8 @@ def _fit(X: Any, protocol: Protocol, task: Task, W: Array, H: Array, split: Any)
         init=(W.T, H.T * level if protocol.at_level else H.T),
     )
     with warnings.catch_warnings():
-        # Records carry the stop reason; on the linear scale some fits reach the floor, as known.
+        # Tables count the fits that did not converge; that some reach the floor on the linear
+        # scale is known.
         warnings.simplefilter("ignore")
         return model.fit(X, mask=split.train)
 
@@ -115,16 +116,16 @@ def run(
     """
     if n_jobs == 0:
         raise ValueError("n_jobs=0: expected a number of processes, or -1 for all cores.")
+    draws, tasks = protocol.draw(X), protocol.tasks()  # refuses what cannot be split, first of all
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    tasks = protocol.tasks()
     with _alone(folder):
         log = folder / "fits.jsonl"
         _check_config(folder / "config.json", protocol, X, started=log.exists())
         done = {_task(record): record for record in read_records(log, repair=True)}
         missing = [task for task in tasks if task not in done]
         with log.open("a", encoding="utf-8") as file:
-            for record in _results(protocol, X, missing, n_jobs):
+            for record in _results(protocol, X, draws, missing, n_jobs):
                 file.write(json.dumps(record) + "\n")
                 file.flush()
                 os.fsync(file.fileno())
@@ -134,11 +135,12 @@ def run(
     return [done[task] for task in tasks]
 
 
-def _results(protocol: Protocol, X: Any, tasks: list[Task], n_jobs: int) -> Iterator[Record]:
+def _results(
+    protocol: Protocol, X: Any, draws: Draws, tasks: list[Task], n_jobs: int
+) -> Iterator[Record]:
     """Records as they come."""
     if not tasks:
         return
-    draws: Draws = protocol.draw(X)
     jobs = (
         delayed(fit_task)(
             X, protocol, task, draws.W[:, :, task.init], draws.H[:, :, task.init],

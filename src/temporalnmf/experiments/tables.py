@@ -129,6 +129,15 @@ def _bootstrap(differences: Array, seed: int, n_draws: int = 10_000) -> tuple[Ar
     return low, high
 
 
+def unconverged(rows: Sequence[Row]) -> str:
+    """How many of the chosen fits ended at max_iter, in words; empty if none did."""
+    ended = [row["model"] for row in rows if row["stop_reason"].startswith("max_iter")]
+    if not ended:
+        return ""
+    counts = ", ".join(f"{ended.count(model)} of {model}" for model in dict.fromkeys(ended))
+    return f"Chosen fits that ended at max_iter, before they converged: {counts}."
+
+
 def beside_published(table: Sequence[Row], published: dict[str, Published]) -> list[Row]:
     """The means of a table beside those of the paper, with ratios, for the paper's models."""
     rows = []

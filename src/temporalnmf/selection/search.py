@@ -85,12 +85,16 @@ class Selection:
     model : TemporalNMF
         Fitted with that setting to all of the data.
     rule : {"one_se", "lowest"}
+    n_fits, n_unconverged : int
+        How many fits were made, and how many of them ended at max_iter.
     """
 
     candidates: list[Candidate]
     best: Candidate
     model: TemporalNMF
     rule: str
+    n_fits: int
+    n_unconverged: int
 
     @property
     def lowest(self) -> Candidate:
@@ -122,6 +126,11 @@ class Selection:
         )
         if chains and min(chains) >= min(plain):
             words.append("No chain does better here: modelling time does not help on these data.")
+        if self.n_unconverged:
+            words.append(
+                f"{self.n_unconverged} of {self.n_fits} fits ended at max_iter, before they "
+                f"converged."
+            )
         words.append(
             "The setting was chosen on these very errors, so expect a little more on new data."
         )
@@ -249,10 +258,11 @@ def select(
         for i, split in enumerate(splits)
         for j in range(n_init)
     ]
-    found = []
+    found, n_unconverged = [], 0
     jobs = (delayed(_errors_of)(X, *unit, params) for unit in work)
-    for errors in Parallel(n_jobs, return_as="generator")(jobs):
+    for errors, unconverged in Parallel(n_jobs, return_as="generator")(jobs):
         found.append(errors)
+        n_unconverged += unconverged
         if progress is not None:
             progress(len(found), len(work))
     candidates = _collect(families, ranks, len(splits), n_init, found)
@@ -263,7 +273,7 @@ def select(
     chain = _chain(best.chain, best.params, level)
     model = TemporalNMF(best.n_components, chain=chain, random_state=int(seeds[0, 0]), **params)
     model.fit(given)
-    return Selection(candidates, best, model, rule)
+    return Selection(candidates, best, model, rule, sum(map(len, found)), n_unconverged)
 
 
 Family = tuple[str, list[Any]]
@@ -319,21 +329,25 @@ def _chain(name: str, setting: Any, level: float) -> Chain:
 
 def _errors_of(
     X: Any, family: Family, n_components: int, split: Split, seed: int, params: dict[str, Any]
-) -> list[float]:
-    """Held-out error of each setting of a family, each fit started from the last."""
+) -> tuple[list[float], int]:
+    """Held-out error of each setting of a family, each fit started from the last.
+
+    And how many of the fits ended at max_iter.
+    """
     # Workers share the data as read-only memory, which would be compiled for once more.
     X = X.copy() if sparse.issparse(X) else np.array(X)
     name, grid = family
     level = mean_activation(X, split.train, n_components)
     model = TemporalNMF(n_components, random_state=int(seed), warm_start=True, **params)
-    errors = []
+    errors, unconverged = [], 0
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a setting that fails shows in its error
+        warnings.simplefilter("ignore")  # the answer counts what did not converge
         for setting in grid:
             model.set_params(chain=_chain(name, setting, level)).fit(X, mask=split.train)
             predicted = model.activations_ @ model.components_
             errors.append(_held_out_error(X, predicted, split.hidden, model.likelihood))
-    return errors
+            unconverged += not model.converged_
+    return errors, unconverged
 
 
 def _held_out_error(X: Any, predicted: Array, hidden: Array, likelihood: Any) -> float:
