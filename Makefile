@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: run test test-long calibrate results evidence bench lint types lock clean
+.PHONY: run test test-long calibrate results evidence bench docs lint types lock clean
 
 # Does modelling time help on the embedded data, and which chain? Starts anew each time.
 run: $(INSTALLED)
@@ -40,6 +40,11 @@ evidence: $(INSTALLED)
 # TEMPORALNMF_TORCH_PYTHON, an interpreter that has torchnmf, if that is to be measured too.
 bench: $(INSTALLED)
 	$(BIN)/python benchmarks/bench.py
+
+# The pages, with the guides run anew where they changed, in docs/_build/html; a warning is an error.
+docs: $(INSTALLED)
+	$(BIN)/sphinx-build -b html -W --keep-going --quiet docs docs/_build/html
+	@echo "written: docs/_build/html/index.html"
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -24,14 +24,16 @@ def test_importing_the_package_loads_neither_numba_nor_extras():
     assert not loaded & {"numba", "pandas", "typer", "rich", "matplotlib"}
 
 
-def test_help_does_not_load_numba():
+@pytest.mark.parametrize("words", [["--help"], ["fit", "--help"], ["demo", "--help"]])
+def test_help_loads_neither_numba_nor_pandas(words):
     code = (
-        "import sys\nfrom temporalnmf.__main__ import main\nsys.argv = ['temporalnmf', '--help']\n"
-        "try:\n    main()\nexcept SystemExit:\n    pass\nprint('numba' in sys.modules)"
+        f"import sys\nfrom temporalnmf.__main__ import main\nsys.argv = ['temporalnmf', *{words}]\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print({'numba', 'pandas', 'sklearn', 'matplotlib'} & set(sys.modules))"
     )
     printed = _run_python(code)
-    assert "demo" in printed
-    assert printed.splitlines()[-1] == "False"
+    assert "Usage: temporalnmf" in printed
+    assert printed.splitlines()[-1] == "set()"
 
 
 def test_missing_extra_says_how_to_install_it():
@@ -42,48 +44,7 @@ def test_missing_extra_says_how_to_install_it():
     assert 'pip install "temporalnmf[cli]"' in _run_python(code)
 
 
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("demo")
-    result = CliRunner().invoke(
-        app, ["demo", "--components", "2", "--out", str(folder)], catch_exceptions=False
-    )
-    assert result.exit_code == 0
-    return result.output, folder
-
-
-def test_demo_prints_every_chain_and_where_the_results_are(demo):
-    output, folder = demo
-    for name in ("gap", "rate", "hier_rate", "shape", "hier_shape", "bgar"):
-        assert f" {name} " in output
-    assert "held-out error" in output
-    assert str(folder / "summary.csv") in output.replace("\n", "")
-
-
-def test_demo_tables_are_complete_and_consistent(demo):
-    _, folder = demo
-    assert sorted(p.name for p in folder.iterdir()) == [
-        "activations.csv", "components.csv", "summary.csv",
-    ]  # fmt: skip
-    rows = {p.stem: list(csv.DictReader(p.read_text().splitlines())) for p in folder.iterdir()}
-    assert [r["chain"] for r in rows["summary"]] == [
-        "gap", "rate", "hier_rate", "shape", "hier_shape", "bgar",
-    ]  # fmt: skip
-    assert len(rows["components"]) == 6 * 2
-    assert len(rows["activations"]) == 6 * 232 * 2
-    for chain in ("gap", "bgar"):
-        peaks = [r for r in rows["components"] if r["chain"] == chain]
-        values = [r for r in rows["activations"] if r["chain"] == chain]
-        for row in peaks:
-            own = [r for r in values if r["component"] == row["component"]]
-            top = sorted(own, key=lambda r: -float(r["activation"]))[:3]
-            assert row["peak_years"] == " ".join(sorted(r["year"] for r in top))
-    errors = np.array([float(r["held_out_error"]) for r in rows["summary"]])
-    assert np.all(errors > 0)
-    assert np.all(np.isfinite(errors))
-
-
-def test_version(demo):
+def test_version():
     from temporalnmf import __version__
 
     assert CliRunner().invoke(app, ["--version"]).output.strip() == f"temporalnmf {__version__}"
@@ -241,6 +202,51 @@ def test_compare_with_two_workers_killed_and_resumed_with_one(newcomer, tmp_path
     ]
     assert both[0] == both[1]
     assert log.read_bytes().count(b"\n") == 5 * 8 * 6
+
+
+def test_compare_and_select_rank_read_long_tables(newcomer, tmp_path):
+    """The wide table as a long one, two months of it lost: the same totals, two absent steps."""
+    head, *lines = (line.split(",") for line in newcomer.read_text().splitlines())
+    cells = [
+        (month, name, count)
+        for month, *counts in lines
+        for name, count in zip(head[1:], counts, strict=True)
+        if month not in ("2020-05", "2021-02")
+    ]
+    path = tmp_path / "long.csv"
+    path.write_text("\n".join(["when,who,plays", *map(",".join, cells)]))
+    total = sum(int(count) for _, _, count in cells)
+    how = ("--time", "when", "--feature", "who", "--value", "plays", "--freq", "M")
+    for words in (
+        ("compare", path, "--components", 1, "--splits", 1, "--inits", 1, "--chains", "rate"),
+        ("select-rank", path, "--largest", 1, "--splits", 2),
+    ):
+        result = _invoke(*words, "--out", tmp_path / words[0], *how)
+        assert result.exit_code == 0, result.output
+        assert f"30 steps x 10 features, total {total:,}" in result.output
+        assert "absent periods: 2 (2020-05, 2021-02)" in result.output
+        assert (tmp_path / words[0] / "table.csv").exists()
+
+
+def test_gaps_of_a_sparse_table_become_missing_values(monkeypatch):
+    from scipy import sparse
+
+    from temporalnmf.cli import data
+    from temporalnmf.reading import TimeTable
+    from temporalnmf.timeline import timeline_of
+
+    X = sparse.csr_array(np.array([[1.0, 0.0], [0.0, 0.0], [0.0, 2.0]]))
+    seen = np.array([True, False, True])
+    line = timeline_of(np.arange(3))
+    table = TimeTable(X, line.labels, np.array(["a", "b"]), (), line, observed=seen)
+    np.testing.assert_array_equal(
+        data.dense_if_gaps(table), [[1.0, 0.0], [np.nan, np.nan], [0.0, 2.0]]
+    )
+    monkeypatch.setattr(data, "_MOST_BYTES", 47)
+    with pytest.raises(ValueError, match="1 steps without a row"):
+        data.dense_if_gaps(table)
+    whole = TimeTable(X, line.labels, np.array(["a", "b"]), (), line)
+    assert data.dense_if_gaps(whole) is X
 
 
 def test_compare_a_short_series(newcomer, tmp_path):

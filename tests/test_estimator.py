@@ -198,9 +198,9 @@ def test_forecast_values_are_activations_times_components_times_exposure():
     forecast = model.forecast(2, exposure=[1.0, 3.0])
     expected = forecast.activations @ model.components_ * [[1.0], [3.0]]
     np.testing.assert_allclose(np.asarray(forecast), expected, rtol=1e-14)
-    frame = forecast.to_frame()
+    frame = forecast.to_frame(wide=True)
     assert frame.shape == (2, 6)
-    assert list(frame.index) == [1, 2]
+    assert list(frame.index) == [len(_counts()), len(_counts()) + 1]
 
 
 def test_transform_continues_the_chain_from_the_last_step():

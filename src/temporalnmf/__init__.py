@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .estimator import TemporalNMF as TemporalNMF
     from .forecasting import Forecast as Forecast
+    from .persistence import load as load
 
 __version__ = "0.1.0"
 
 # Loaded on first use: the compiler behind the estimator takes longer to import than all else.
-_LAZY = {"TemporalNMF": "estimator", "Forecast": "forecasting"}
+_LAZY = {"TemporalNMF": "estimator", "Forecast": "forecasting", "load": "persistence"}
 _SUBMODULES = (
     "chains", "datasets", "experiments", "likelihoods", "metrics", "plotting", "reading",
-    "registry", "selection",
+    "registry", "report", "selection", "summary", "timeline",
 )  # fmt: skip
 
 __all__ = [
-    "Forecast", "TemporalNMF", "chains", "datasets", "experiments", "likelihoods", "metrics",
-    "plotting", "reading", "registry", "selection",
+    "Forecast", "TemporalNMF", "chains", "datasets", "experiments", "likelihoods", "load",
+    "metrics", "plotting", "reading", "registry", "report", "selection", "summary", "timeline",
 ]  # fmt: skip
 
 

@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
-from numbers import Integral, Real
+from os import PathLike
 from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from . import registry
+from .calibration import Calibration, calibrate
 from .chains.base import Chain, Point, Scale
-from .compilation import announced
+from .fitting import Fitted, check_parameters, fit_factors, infer
 from .forecasting import Forecast
-from .gaps import fill_gaps, fitted_steps
-from .initialisation import start_activations, start_factors
-from .kernels.floor import FLOOR
 from .likelihoods.base import Array, Likelihood
-from .objective import Problem
-from .observations import observe
-from .parallel import Workers
-from .solvers.mm import FitResult
-from .solvers.monitor import Callback, Monitor
-from .validation import Series, check_choice, check_count, check_exposure, check_series
-
-# Fewer steps say nothing about movement in time.
-_FEWEST_STEPS = 3
+from .predicting import append, forecast, smooth
+from .solvers.monitor import Callback
+from .validation import Series, check_series
 
 
 class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -62,7 +48,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     tol : float, default=1e-5
         Stop when the objective's relative decrease per iteration falls below it.
     n_init : int, default=1
-        Number of random starts; the best is kept.
+        Number of random starts; the best is kept, and the others tell how stable its components
+        are, see `stability_`.
     init : {"random", "nndsvda"} or (components, activations), default="random"
     smoothing : float, default=0.1
         Pseudo-count on every entry of the components: features never seen keep a little mass.
@@ -84,7 +71,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     Attributes
     ----------
     components_ : array, (n_components, n_features)
-        Rows sum to one.
+        Rows sum to one. The component with the largest total activation comes first, unless
+        starting values or hyper-parameters were given per component.
     activations_ : array, (n_times, n_components)
         Missing steps are filled.
     chain_ : Chain
@@ -101,6 +89,19 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         solved once more at the final components, as `transform` does.
     reconstruction_err_ : float
         Divergence (Kullback–Leibler or Itakura–Saito) of the observed entries from the fit.
+    stability_ : array, (n_components,), or None
+        How alike each component is to its match in the other starts, 0 to 1 (cosine, averaged
+        over starts). A low value: an accident of the start. None with n_init=1.
+    times_ : array, (n_times,)
+        Labels of the steps, from the index of X; 0, 1, … if it has none.
+    timeline_ : Timeline
+        The grid of the steps. Periods that are absent from the index are steps of their own here
+        and in `activations_`.
+    observed_ : array of bool, (n_times,)
+        Steps with any observed entry.
+    exposure_ : array, (n_times,)
+    calibration_ : Calibration or None
+        What `calibrate` found.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -161,9 +162,10 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
         Parameters
         ----------
-        X : array, pandas or polars frame, or sparse matrix, (n_times, n_features)
-            Non-negative, rows in time order. NaN is missing in dense data; in sparse data an
-            absent entry is a zero.
+        X : array, pandas or polars frame, xarray array, sparse matrix, or TimeTable
+            (n_times, n_features), non-negative, rows in time order. NaN is missing in dense data;
+            in sparse data an absent entry is a zero. Rows with dates or numbers as labels are
+            sorted and put on their regular grid; absent periods become missing steps.
         y : ignored
         mask : array, (n_times,) or (n_times, n_features), default=None
             1 or True: observed, 0 or False: missing, other positive numbers: weights.
@@ -182,7 +184,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     ) -> Array:
         """Fit, and return the activations (n_times, n_components)."""
         self._fit(X, mask, exposure)
-        return self.activations_.copy()
+        return self.activations_[self.timeline_.rows]
 
     def transform(
         self, X: Any, *, mask: Any = None, exposure: Any = None, continue_chain: bool = False
@@ -202,8 +204,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         array, (n_times, n_components)
         """
         check_is_fitted(self)
-        series = check_series(self, X, mask, exposure, self._likelihood(), reset=False)
-        return self._infer(series, continue_chain=continue_chain).T
+        series = self._series_of(X, mask, exposure)
+        return infer(self, series, continue_chain=continue_chain).T[series.rows]
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, as in scikit-learn; `chain__alpha=…` also for a chain given by name."""
@@ -231,11 +233,11 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         is returned unchanged, in the container it came in.
         """
         check_is_fitted(self)
-        series = check_series(self, X, mask, exposure, self._likelihood(), reset=False)
-        H = self._infer(series)
+        series = self._series_of(X, mask, exposure)
+        H = infer(self, series)
         rows = []
-        for n in range(series.n_steps):
-            x, weight = series.row(n)
+        for n in series.rows:
+            x, weight = series.row(int(n))
             expected = series.exposure[n] * (H[:, n] @ self.components_)
             filled = np.where(weight > 0.0, x, expected)
             rows.append(sparse.csr_array(filled[None]) if sparse.issparse(X) else filled)
@@ -244,6 +246,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         values = np.array(rows)
         if hasattr(X, "iloc"):
             return type(X)(values, index=X.index, columns=X.columns)
+        if hasattr(X, "dims"):
+            return X.copy(data=values)
         if hasattr(X, "columns"):
             return type(X)(values, schema=list(X.columns))
         return values
@@ -273,7 +277,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """
         check_is_fitted(self)
         likelihood = self._likelihood()
-        series = check_series(self, X, mask, exposure, likelihood, reset=False)
+        series = self._series_of(X, mask, exposure)
         known, scored = series, series
         if held_out is not None:
             known, scored = series.split(held_out)
@@ -286,7 +290,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 "held_out leaves no observed entry to infer activations from. Hold out less, or "
                 "score a forecast with continue_chain=True."
             )
-        H = self._infer(known, continue_chain=continue_chain)
+        H = infer(self, known, continue_chain=continue_chain)
         total, weight_sum = 0.0, 0.0
         for n in map(int, np.flatnonzero(scored.observed)):
             x, weight = scored.row(n)
@@ -296,35 +300,146 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             weight_sum += float(weight.sum())
         return total / weight_sum
 
-    def forecast(self, steps: int, *, exposure: Any = None, point: Point | None = None) -> Forecast:
-        """Point forecast of the steps after the last fitted one.
+    def forecast(
+        self,
+        steps: int,
+        *,
+        coverage: Any = (0.5, 0.9),
+        exposure: Any = None,
+        point: Point | None = None,
+        n_samples: int = 1000,
+        random_state: int = 0,
+    ) -> Forecast:
+        """The steps after the last one, with intervals.
+
+        Simulated from the chain and the likelihood, starting from what is known, and not known,
+        of the last state. The components are taken as known.
 
         Parameters
         ----------
         steps : int
+        coverage : float or sequence, default=(0.5, 0.9)
+            Probabilities with which intervals hold the truth.
         exposure : float or array, (steps,), default=None
             Exposure of the future steps; 1 if not given.
         point : {"mean", "mode"}, default=None
             Overrides the parameter of the same name.
+        n_samples : int, default=1000
+            Simulated futures.
+        random_state : int, default=0
+            The same number gives the same futures.
 
         Returns
         -------
         Forecast
         """
         check_is_fitted(self)
-        steps = check_count("steps", steps)
-        point = self.point if point is None else point
-        check_choice("point", point, ("mean", "mode"))
-        H = self.chain_.point_forecast(self.activations_[-1], steps, point, self.map_scale)
-        if np.ndim(exposure) == 0 and exposure is not None:
-            exposure = np.full(steps, exposure)
-        size = check_exposure(exposure, steps)
-        return Forecast(
-            values=size[:, None] * (H.T @ self.components_),
-            activations=np.ascontiguousarray(H.T),
-            point=self.chain_.point_name(point),
-            feature_names=getattr(self, "feature_names_in_", None),
-        )
+        return forecast(self, steps, coverage, exposure, point, n_samples, random_state)
+
+    def smooth(
+        self,
+        X: Any = None,
+        *,
+        mask: Any = None,
+        exposure: Any = None,
+        coverage: Any = (0.5, 0.9),
+        n_samples: int = 1000,
+        random_state: int = 0,
+    ) -> Forecast:
+        """Every step as the model sees it, observed or missing, with intervals.
+
+        Parameters
+        ----------
+        X, mask, exposure : default=None
+            As in `fit`: a series of its own. Without X, the fitted series.
+        coverage, n_samples, random_state
+            As in `forecast`. Fewer samples are made where memory would run out.
+
+        Returns
+        -------
+        Forecast
+            Of a step that was observed, its intervals are for what it would be if it were
+            observed again.
+        """
+        check_is_fitted(self)
+        series = None if X is None else self._series_of(X, mask, exposure)
+        return smooth(self, series, coverage, n_samples, random_state)
+
+    def calibrate(
+        self, n_origins: int = 20, *, steps: int = 1, coverage: float = 0.9, progress: Any = None
+    ) -> Self:
+        """Check forecasts against the past, and widen intervals by what they missed.
+
+        Stands at the last `n_origins` steps in turn, each time with components and activations
+        that know nothing of what comes after, and forecasts. What data do beyond the model is
+        then part of all intervals, see `calibration_`; a new fit forgets it.
+
+        Parameters
+        ----------
+        n_origins : int, default=20
+        steps : int, default=1
+            How far ahead each forecast goes.
+        coverage : float, default=0.9
+            Of the intervals that are checked.
+        progress : callable, default=None
+            Called with the numbers of origins done and wanted.
+        """
+        check_is_fitted(self)
+        self.calibration_ = calibrate(self, n_origins, steps, coverage, progress)
+        return self
+
+    def append(
+        self,
+        X: Any,
+        *,
+        mask: Any = None,
+        exposure: Any = None,
+        update_components: bool = False,
+    ) -> Self:
+        """Go on with new steps.
+
+        Parameters
+        ----------
+        X, mask, exposure
+            The steps after the last, as in `fit`. Where X has labels, times between the last
+            step and the first new one become missing steps.
+        update_components : bool, default=False
+            False: components, and the activations so far, stay as they are. True: everything is
+            fitted again, starting from them; components keep their places.
+        """
+        check_is_fitted(self)
+        append(self, self._series_of(X, mask, exposure), update_components)
+        return self
+
+    def save(self, path: str | PathLike[str], *, overwrite: bool = False, data: bool = True) -> Any:
+        """Write the fitted model to one file, without pickle; `temporalnmf.load` reads it.
+
+        Parameters
+        ----------
+        path : path
+            Usually with the suffix .npz.
+        overwrite : bool, default=False
+            Whether a file of this name may be replaced.
+        data : bool, default=True
+            Keep the data in the file too. Without them a model that was read can forecast, but
+            not be appended to or calibrated.
+
+        Returns
+        -------
+        pathlib.Path
+        """
+        from .persistence import save
+
+        check_is_fitted(self)
+        return save(self, path, overwrite=overwrite, data=data)
+
+    def feature_labels(self) -> Array:
+        """Names of the features: those of the data, or x0, x1, …"""
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        if names is None:
+            names = [f"x{f}" for f in range(self.components_.shape[1])]
+        return np.array([str(name) for name in names])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -343,168 +458,45 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             return self.likelihood
         return registry.create(registry.LIKELIHOODS, self.likelihood, "likelihood")
 
-    def _check_parameters(self) -> None:
-        check_choice("map_scale", self.map_scale, ("log", "linear"))
-        check_choice("point", self.point, ("mean", "mode"))
-        for name, kind, least in (
-            ("n_components", Integral, 1), ("n_init", Integral, 1), ("max_iter", Integral, 1),
-            ("tol", Real, 0), ("smoothing", Real, 0),
-        ):  # fmt: skip
-            value = getattr(self, name)
-            number = isinstance(value, kind) and not isinstance(value, bool)
-            if not number or not least <= float(value) < np.inf:
-                what = "whole number" if kind is Integral else "number"
-                raise ValueError(f"{name}={value!r}: expected a {what} of at least {least}.")
-        jobs = self.n_jobs
-        whole = isinstance(jobs, Integral) and not isinstance(jobs, bool)
-        if jobs is not None and not (whole and jobs):
-            raise ValueError(
-                f"n_jobs={jobs!r}: expected a number of threads, -1 for all cores, or None."
-            )
+    def _series_of(self, X: Any, mask: Any, exposure: Any) -> Series:
+        """Checked data with the features of the fit."""
+        return check_series(self, X, mask, exposure, self._likelihood(), reset=False)
 
     def _fit(self, X: Any, mask: Any, exposure: Any) -> None:
         """Fit, or leave the estimator as it was."""
         before = self.__dict__.copy()
         try:
-            self._fit_whole(X, mask, exposure)
+            check_parameters(self)
+            series = check_series(self, X, mask, exposure, self._likelihood(), reset=True)
+            self._take(fit_factors(self, series), series)
         except BaseException:
             self.__dict__ = before
             raise
 
-    def _fit_whole(self, X: Any, mask: Any, exposure: Any) -> None:
-        self._check_parameters()
-        likelihood = self._likelihood()
-        series = check_series(self, X, mask, exposure, likelihood, reset=True)
-        self._check_size(series)
-        chain = self.chain
-        if not isinstance(chain, Chain):
-            chain = registry.create(registry.CHAINS, chain, "chain")
-        kept = fitted_steps(series.observed, chain, self.point)
-        used = series.take(kept)
-        with self._machinery() as workers:
-            observations = observe(used.X, used.weights, used.exposure, likelihood, workers)
-            if not observations.counted.any():
-                raise ValueError(
-                    "X is zero wherever it is observed: there is nothing to factorize. Give at "
-                    "least one positive value."
-                )
-            chain = chain.resolve(observations.level, self.n_components)
-            chain.check("map", self.map_scale)
-            problem = Problem(observations, chain, self.map_scale, float(self.smoothing))
-            best = self._best_start(problem, series, kept)
-            # The last word on H is what `transform` does with the same data, to the bit.
-            problem = replace(problem, chain=best.chain)
-            start = start_activations(used, self.n_components)
-            final = self._solve_activations(problem, best.W, start)
-            self.objective_ = problem.objective(best.W, final)
-            distance = observations.value(best.W, final) - observations.saturated
-        self.components_ = np.ascontiguousarray(best.W.T)
-        self.chain_ = best.chain
-        self.history_ = np.array(best.monitor.history)
-        self.history_iterations_ = np.array(best.monitor.iterations)
-        self.stop_reason_ = best.monitor.reason
-        self.converged_ = best.monitor.converged
-        self.n_iter_ = best.monitor.iteration
-        self.reconstruction_err_ = max(distance, 0.0)
-        self.activations_ = np.ascontiguousarray(self._filled(final, kept, series.n_steps).T)
-        self._warn(best.monitor, final)
+    def _take(self, fitted: Fitted, series: Series) -> None:
+        """Set everything that a fit leaves behind."""
+        monitor = fitted.monitor
+        self.components_ = np.ascontiguousarray(fitted.W.T)
+        self.activations_ = np.ascontiguousarray(fitted.H.T)
+        self.chain_ = fitted.chain
+        self.history_ = np.array(monitor.history)
+        self.history_iterations_ = np.array(monitor.iterations)
+        self.stop_reason_ = monitor.reason
+        self.converged_ = monitor.converged
+        self.n_iter_ = monitor.iteration
+        self.objective_ = fitted.objective
+        self.reconstruction_err_ = fitted.divergence
+        self.stability_ = fitted.stability
+        self._remember(series, fitted.kept)
 
-    @contextmanager
-    def _machinery(self) -> Iterator[Workers]:
-        """Threads for a solve, and a word if the kernels have to be compiled."""
-        with announced(bool(self.verbose)), Workers(self.n_jobs) as workers:
-            yield workers
-
-    def _check_size(self, series: Series) -> None:
-        n_steps, n_features = series.X.shape
-        if n_steps < _FEWEST_STEPS:
-            raise ValueError(
-                f"X has n_samples={n_steps} time step(s), and a series needs at least "
-                f"{_FEWEST_STEPS}. Rows are time steps: is X transposed?"
-            )
-        if not series.observed.any():
-            raise ValueError(
-                "X has no observed entry: everything is NaN or hidden by the mask. Check the mask, "
-                "in which 1 or True means observed."
-            )
-        if self.n_components > max(n_steps, n_features):
-            warnings.warn(
-                f"n_components={self.n_components} is larger than both dimensions of X "
-                f"{series.X.shape}: some components will be copies of others.",
-                UserWarning,
-                stacklevel=5,
-            )
-
-    def _best_start(self, problem: Problem, series: Series, kept: Array) -> FitResult:
-        """Solve from every start and keep the lowest objective."""
-        solver = registry.create(registry.SOLVERS, self.solver, "solver")
-        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=4)
-        children = np.random.default_rng(seeds).spawn(self.n_init)
-        best: FitResult | None = None
-        for i, rng in enumerate(children):
-            W, H = start_factors(self, problem, series, kept, rng)
-            label = f"start {i + 1}/{self.n_init}  " if self.n_init > 1 else ""
-            monitor = Monitor(self.max_iter, self.tol, self.verbose, self.callback, label)
-            result = solver.solve(problem, W, H, monitor)
-            if best is None or result.monitor.history[-1] < best.monitor.history[-1]:
-                best = result
-        assert best is not None
-        return best
-
-    def _infer(self, series: Series, *, continue_chain: bool = False) -> Array:
-        """Activations (K, N) of all steps at fixed components, missing ones filled."""
-        chain, W = self.chain_, self.components_.T
-        last = self.activations_[-1] if continue_chain and chain.dynamic else None
-        if not series.observed.any():
-            if not continue_chain:
-                raise ValueError(
-                    "X has no observed entry: there is nothing to infer from. If its rows follow "
-                    "the fitted ones, continue_chain=True forecasts them."
-                )
-            last = self.activations_[-1]
-            return chain.point_forecast(last, series.n_steps, self.point, self.map_scale)
-        kept = fitted_steps(series.observed, chain, self.point)
-        if last is not None:
-            kept = np.arange(kept[-1] + 1)  # the anchor stands before the first step
-        used = series.take(kept)
-        H = start_activations(used, W.shape[1])
-        held = 0
-        if last is not None:
-            used, H, held = used.anchored(), np.column_stack([last, H]), 1
-        with self._machinery() as workers:
-            observations = observe(used.X, used.weights, used.exposure, self._likelihood(), workers)
-            problem = Problem(observations, chain, self.map_scale)
-            H = self._solve_activations(problem, W, H, held=held)
-        return self._filled(H[:, held:], kept, series.n_steps)
-
-    def _solve_activations(self, problem: Problem, W: Array, H: Array, *, held: int = 0) -> Array:
-        """H (K, N) at fixed W, solved more tightly than a fit since it is cheap."""
-        problem = replace(problem, smoothing=0.0)  # a constant here
-        monitor = Monitor(self.max_iter, _INFERENCE_TOL * self.tol)
-        solver = registry.create(registry.SOLVERS, self.solver, "solver")
-        return solver.solve(problem, W, H, monitor, fixed_W=True, held=held).H
-
-    def _filled(self, H: Array, kept: Array, n_steps: int) -> Array:
-        return fill_gaps(H, kept, n_steps, self.chain_, self.point, self.map_scale)
-
-    def _warn(self, monitor: Monitor, H: Array) -> None:
-        if not monitor.converged and monitor.reason.startswith("max_iter"):
-            warnings.warn(
-                f"The fit did not converge: {monitor.reason}. Increase max_iter, or accept a "
-                f"larger tol (now {self.tol:g}).",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
-        if self.map_scale == "linear" and self.chain_.bottomless() and np.any(H <= FLOOR):
-            where = np.flatnonzero(np.any(H <= FLOOR, axis=1)).tolist()
-            warnings.warn(
-                f"Activations of component(s) {where} reached the floor {FLOOR:g}: on the linear "
-                f"scale this objective can be lowered without end there, and the result depends "
-                f"on the floor. map_scale='log' has no such places.",
-                UserWarning,
-                stacklevel=5,
-            )
-
-
-# Share of `tol` to which activations are solved at fixed components.
-_INFERENCE_TOL = 1e-1
+    def _remember(self, series: Series, kept: Array) -> None:
+        """Keep what forecasts need of the data: the data themselves, not copied if possible."""
+        assert series.timeline is not None
+        self.timeline_ = series.timeline
+        self.times_ = series.timeline.labels
+        self.observed_ = series.observed
+        self.exposure_ = series.exposure
+        self.calibration_: Calibration | None = None
+        self._series: Series | None = series
+        self._kept = kept
+        self._posterior = None

@@ -35,3 +35,12 @@ def write_csv(path: Path, rows: Iterable[dict[str, Any]]) -> Path:
         writer.writeheader()
         writer.writerows(rows)
     return path
+
+
+def refuse_overwriting(path: Path, overwrite: bool) -> None:
+    """A result that is there stays there, unless the user says otherwise."""
+    if path.exists() and not overwrite:
+        raise FileExistsError(
+            f"{path} exists already. Choose another name, or replace it with overwrite=True "
+            f"(--force)."
+        )

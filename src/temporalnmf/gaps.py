@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .chains.base import Chain, Point, Scale
 from .likelihoods.base import Array
+from .posterior import Posterior
 
 
 def fitted_steps(observed: Array, chain: Chain, point: Point) -> Array:
@@ -38,3 +41,30 @@ def fill_gaps(
     ahead = n_steps - 1 - last
     filled[:, last + 1 :] = chain.point_forecast(filled[:, last], ahead, point, scale)
     return filled
+
+
+def draw_steps(
+    posterior: Posterior, kept: Array, n_steps: int, chain: Chain, n_draws: int, rng: Any
+) -> Array:
+    """Draws (n_draws, n_steps, K) of the activations of all steps; `fill_gaps` has their means.
+
+    Fitted steps are drawn together from their posterior. Trailing ones, and the future, follow by
+    the chain; so do leading ones, from the first fitted step backwards, scaled to the mean that
+    `backcast` gives them. Without dynamics a step without data has the law of the chain itself.
+    """
+    first, last, K = int(kept[0]), int(kept[-1]), posterior.activations.shape[1]
+    draws = np.empty((n_draws, n_steps, K))
+    draws[:, kept] = posterior.draw(n_draws, rng)
+    inside = np.setdiff1d(np.arange(first, last + 1), kept)
+    for n in inside:  # only without dynamics
+        draws[:, n] = chain.sample(n_draws, 2, rng, draws[:, first])[:, 1]
+    if last + 1 < n_steps:
+        draws[:, last + 1 :] = chain.sample(n_draws, n_steps - last, rng, draws[:, last])[:, 1:]
+    if first > 0:
+        back = chain.sample(n_draws, first + 1, rng, draws[:, first])[:, 1:]
+        start = posterior.activations[0]
+        wanted = chain.backcast(start, first).T[::-1]
+        expected = chain.mean(start, np.arange(2, first + 2)) if chain.dynamic else wanted
+        back *= np.where(np.isfinite(expected), wanted / expected, 1.0)
+        draws[:, :first] = back[:, ::-1]
+    return draws

@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from .likelihoods.base import Array, Likelihood
+from .reading import TimeTable, as_table
+from .timeline import AS_GIVEN, Timeline, timeline_of, timeline_of_rows
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Series:
     """Checked data: X (N, F) with weights (N, 1), (N, F) or sparse (N, F), and exposures (N,).
 
-    Hidden entries of a dense X may hold anything.
+    Hidden entries of a dense X may hold anything. Steps are those of the timeline, in order; the
+    rows that a user gave lie on the steps `rows`.
     """
 
     X: Any
     weights: Any
     exposure: Array
+    timeline: Timeline | None = None
+
+    @property
+    def rows(self) -> Array:
+        """The step of each row that was given."""
+        return np.arange(self.n_steps) if self.timeline is None else self.timeline.rows
 
     @property
     def n_steps(self) -> int:
@@ -57,19 +67,68 @@ class Series:
         return Series(X, weights, np.concatenate([[1.0], self.exposure]))
 
     def split(self, held_out: Any) -> tuple[Series, Series]:
-        """The entries that are not held out, and those that are."""
-        hidden = check_mask(held_out, self.X.shape, "held_out")
-        hidden = hidden.toarray() > 0 if sparse.issparse(hidden) else hidden > 0
+        """The entries that are not held out, and those that are; one value per row given."""
+        rows = self.rows
+        given = check_mask(held_out, (len(rows), self.X.shape[1]), "held_out")
+        given = given.toarray() > 0 if sparse.issparse(given) else given > 0
+        hidden = np.zeros((self.n_steps, given.shape[1]), dtype=bool)
+        hidden[rows] = given
         weights = self.weights.toarray() if sparse.issparse(self.weights) else self.weights
         known = Series(self.X, np.where(hidden, 0.0, weights), self.exposure)
         scored = Series(self.X, np.where(hidden, weights, 0.0), self.exposure)
         return known, scored
+
+    def on_grid(self, timeline: Timeline) -> Series:
+        """With a step for every time of the grid, in order; those without a row are missing."""
+        rows, n_steps = timeline.rows, len(timeline.labels)
+        if np.array_equal(rows, np.arange(n_steps)):
+            return replace(self, timeline=timeline)
+        exposure = np.ones(n_steps)
+        exposure[rows] = self.exposure
+        places = sparse.csr_array(
+            (np.ones(len(rows)), (rows, np.arange(len(rows)))), shape=(n_steps, len(rows))
+        )
+        X, weights = (
+            sparse.csr_array(places @ part)
+            if sparse.issparse(part)
+            else _spread(part, rows, n_steps)
+            for part in (self.X, self.weights)
+        )
+        return Series(X, weights, exposure, timeline)
+
+    def followed_by(self, other: Series, timeline: Timeline) -> Series:
+        """Both together, on a timeline whose rows are those of the first, then of the second."""
+        stack = sparse.vstack if sparse.issparse(self.X) else np.vstack
+        X = stack([self.X, other.X])
+        parts = [self.weights, other.weights]
+        if any(sparse.issparse(part) for part in parts):
+            wide = [_full(part, s.X.shape) for part, s in zip(parts, (self, other), strict=True)]
+            weights = sparse.csr_array(sparse.vstack(wide))
+        else:
+            width = max(part.shape[1] for part in parts)
+            weights = np.vstack([np.broadcast_to(p, (len(p), width)) for p in parts])
+        X = sparse.csr_array(X) if sparse.issparse(X) else X
+        whole = Series(X, weights, np.concatenate([self.exposure, other.exposure]))
+        return whole.on_grid(timeline)
 
     def row(self, n: int) -> tuple[Array, Array]:
         """Values and weights of one step, dense (F,)."""
         x = self.X[[n]].toarray()[0] if sparse.issparse(self.X) else self.X[n]
         w = self.weights[[n]].toarray()[0] if sparse.issparse(self.weights) else self.weights[n]
         return x, np.broadcast_to(np.asarray(w, dtype=float), x.shape)
+
+
+def _spread(array: Array, rows: Array, n_steps: int) -> Array:
+    """Rows put where they belong, zeros elsewhere."""
+    spread = np.zeros((n_steps, array.shape[1]), dtype=array.dtype)
+    spread[rows] = array
+    return spread
+
+
+def _full(weights: Any, shape: tuple[int, int]) -> sparse.csr_array:
+    if sparse.issparse(weights):
+        return weights
+    return sparse.csr_array(np.broadcast_to(np.asarray(weights, dtype=float), shape))
 
 
 def check_series(
@@ -81,8 +140,8 @@ def check_series(
     ----------
     estimator : TemporalNMF
         Receives (`reset`) or compares the number and names of features.
-    X : array, frame or sparse matrix, (N, F)
-        NaN is missing in dense data.
+    X : array, frame, xarray array, sparse matrix or TimeTable, (N, F)
+        NaN is missing in dense data. Rows with labels are put on a regular grid.
     mask : None, (N,) or (N, F)
         True or 1: observed; False or 0: missing; other positive numbers: weights.
     exposure : None or (N,)
@@ -91,13 +150,31 @@ def check_series(
         True in fit.
     """
     name = type(estimator).__name__
-    _check_time_index(X)
+    names, timeline = None, None
+    if hasattr(X, "dims") and hasattr(X, "coords"):
+        X = as_table(X)
+    if isinstance(X, TimeTable):
+        if mask is None:
+            mask = X.observed
+        exposure = X.exposure if exposure is None else exposure
+        names = np.asarray(X.features, dtype=object)
+        timeline = replace(X.timeline, rows=np.arange(X.X.shape[0]))
+        X = X.X
+    else:
+        _check_time_index(X)
+        timeline = timeline_of_rows(X)
+        _tell(timeline)
+    how: dict[str, Any] = {
+        "accept_sparse": ("csr", "csc"),
+        "dtype": (np.float64, np.float32),
+        "ensure_all_finite": False,
+    }
     try:
-        checked = validate_data(
-            estimator, X, reset=reset, accept_sparse=("csr", "csc"),
-            dtype=(np.float64, np.float32),
-            ensure_all_finite=False,
-        )  # fmt: skip
+        if names is None:
+            checked = validate_data(estimator, X, reset=reset, **how)
+        else:
+            checked = check_array(X, estimator=estimator, input_name="X", **how)
+            _check_names(estimator, names, reset)
     except (TypeError, ValueError) as error:
         _refuse_text_and_dates(X, error)
         raise
@@ -111,7 +188,43 @@ def check_series(
     else:
         weights = _check_dense(checked, weights, likelihood, X, name)
     series = Series(checked, _narrow(weights), check_exposure(exposure, checked.shape[0]))
-    return series
+    return series.on_grid(timeline or timeline_of(np.arange(series.n_steps)))
+
+
+def _tell(timeline: Timeline | None) -> None:
+    """Say what was done with times that do not lie on a grid as they stand."""
+    if timeline is None:
+        return
+    uneven = timeline.every == AS_GIVEN and timeline.labels.dtype.kind != "U"
+    if len(timeline.absent) or (uneven and len(timeline.labels) > 1):
+        warnings.warn(
+            f"X: {timeline.notes[-1]}."
+            + (" They are taken as missing steps." if len(timeline.absent) else ""),
+            UserWarning,
+            stacklevel=5,
+        )
+
+
+def _check_names(estimator: Any, names: Array, reset: bool) -> None:
+    """Names of features that did not come as the columns of a frame."""
+    if reset:
+        estimator.n_features_in_, estimator.feature_names_in_ = len(names), names
+        return
+    if len(names) != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {len(names)} features, and the data of the fit had {estimator.n_features_in_}."
+        )
+    if not np.array_equal(getattr(estimator, "feature_names_in_", names), names):
+        other = _first_difference(estimator, names)
+        raise ValueError(
+            f"X has other features than the data of the fit: {other}. Give the same features in "
+            f"the same order."
+        )
+
+
+def _first_difference(estimator: Any, names: Array) -> str:
+    pairs = zip(names, estimator.feature_names_in_, strict=True)
+    return next(f"{new!r} in the place of {old!r}" for new, old in pairs if new != old)
 
 
 def _check_time_index(X: Any) -> None:
@@ -134,14 +247,6 @@ def _check_time_index(X: Any) -> None:
             f"X has an index of mixed types ({', '.join(map(repr, index[:3]))}, ...), which has no "
             f"order. Give all times labels of one type, or drop them with reset_index(drop=True)."
         )
-    # Text such as month names has an order of its own.
-    if index.inferred_type != "string" and not index.is_monotonic_increasing:
-        values = list(index)
-        later = next(i for i in range(1, len(values)) if values[i] < values[i - 1])
-        raise ValueError(
-            f"X has an unsorted time index: {values[later]!r} comes after {values[later - 1]!r}. "
-            f"Sort it with X.sort_index()."
-        )
 
 
 def _refuse_text_and_dates(X: Any, cause: Exception | None) -> None:
@@ -157,7 +262,8 @@ def _refuse_text_and_dates(X: Any, cause: Exception | None) -> None:
             if isinstance(value, str | date | np.datetime64):
                 raise ValueError(
                     f"X has something else than numbers in column {column!r} (value {value!r}). "
-                    f"Drop the column, use it as the index, or turn it into numbers."
+                    f"Drop the column, use it as the index, or turn it into numbers; "
+                    f"temporalnmf.reading.as_table(X, time={column!r}) takes it as the times."
                 ) from cause
 
 

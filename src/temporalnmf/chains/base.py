@@ -208,6 +208,14 @@ class Chain(Process):
             setattr(chain, name, chain._estimate(name, H, aux))
         return chain
 
+    def reordered(self, order: Array) -> Self:
+        """A copy for components in another order, with hyper-parameters that go along."""
+        chain = copy.copy(self)
+        for name, value in self.get_params().items():
+            if np.ndim(value):
+                setattr(chain, name, np.asarray(value)[order])
+        return chain
+
     def _estimate(self, name: str, H: Array, aux: Array) -> Array:
         """Closed-form estimate (K,) of one hyper-parameter."""
         raise NotImplementedError

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from .. import __version__
-from . import chains, demo, experiments
+from . import chains, demo, experiments, fit, impute, models
 
-app = typer.Typer(add_completion=False, no_args_is_help=True)
+
+class _Group(TyperGroup):
+    """Keeps the words it was called with, for models to say where they come from."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        ctx.meta[fit.WORDS] = list(args)
+        return list(super().parse_args(ctx, args))
+
+
+app = typer.Typer(
+    cls=_Group,
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_show_locals=False,
+    epilog="Exit codes: 0 done, 1 a fault of the program, 2 wrong input or usage, 130 interrupted.",
+)
 
 
 def _show_version(wanted: bool) -> None:
@@ -27,12 +44,12 @@ def temporalnmf(
     """Non-negative matrix factorization of things that change over time."""
 
 
-for command in (
-    demo.demo,
-    experiments.compare,
-    experiments.select_rank,
-    experiments.reproduce,
-    chains.simulate,
-    chains.figures,
-):
-    app.command()(command)
+for panel, commands in {
+    "From a table to a report": (
+        demo.demo, fit.fit, models.forecast, impute.impute, models.report, models.info,
+    ),
+    "Which model?": (experiments.compare, experiments.select_rank, experiments.reproduce),
+    "Chains on their own": (chains.simulate, chains.figures),
+}.items():  # fmt: skip
+    for command in commands:
+        app.command(rich_help_panel=panel)(command)

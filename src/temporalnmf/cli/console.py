@@ -1,23 +1,155 @@
-"""What commands share: errors without tracebacks, progress, saved pictures."""
+"""What commands share: a voice, errors without tracebacks, progress, places to write to."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import json
+import math
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+if TYPE_CHECKING:
+    from ..solvers.monitor import Progress
+
+Json = Annotated[
+    bool, typer.Option("--json", help="One JSON object on standard output, words on the other.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace files that exist.")]
+
+
+class Voice:
+    """What a command says.
+
+    People read standard output. With --json it holds one object and nothing else, and words go to
+    standard error.
+    """
+
+    def __init__(self, json: bool = False) -> None:
+        self.json = json
+        self.written: list[Path] = []
+
+    def say(self, text: str = "", *, style: str | None = None) -> None:
+        """A line, however long; the style shows on a terminal only."""
+        text = "\n".join(map(printable, text.split("\n")))
+        if style and self._console().is_terminal:
+            self._console().print(text, style=style, markup=False, highlight=False)
+        else:
+            typer.echo(text, err=self.json)
+
+    def notes(self, notes: Sequence[str]) -> None:
+        for note in notes:
+            self.say(f"  {note}")
+
+    def table(
+        self, headings: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequence[str] = ()
+    ) -> None:
+        """Rows under headings, flush right but for the columns named in `left`.
+
+        Only the last column may take several lines, and only if it is flush left.
+        """
+        from rich.box import SIMPLE_HEAD
+        from rich.table import Table
+        from rich.text import Text
+
+        shown = Table(box=SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
+        for heading in headings:
+            words = heading in left and heading == headings[-1]
+            shown.add_column(
+                Text(printable(heading)),
+                justify="left" if heading in left else "right",
+                no_wrap=not words,
+                overflow="fold" if words else "ellipsis",
+            )
+        for row in rows:
+            shown.add_row(*(Text(printable(cell)) for cell in row))  # names may look like markup
+        self._console().print(shown)
+
+    def wrote(self, path: Path, what: str = "written") -> None:
+        """A file is there, and this is said."""
+        self.written.append(path)
+        self.say(f"{what}: {path}")
+
+    def answer(self, result: dict[str, Any]) -> None:
+        """The result for machines, if one asked for it."""
+        if self.json:
+            typer.echo(json.dumps(_finite(result), ensure_ascii=False, allow_nan=False))
+
+    @property
+    def width(self) -> int:
+        return int(self._console().width)
+
+    def _console(self) -> Any:
+        from rich.console import Console
+
+        return Console(stderr=self.json)
+
+
+def printable(text: str) -> str:
+    """Text of a foreign file without characters that command a terminal."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def _finite(value: Any) -> Any:
+    """What JSON can hold: None for numbers that are not finite."""
+    if isinstance(value, dict):
+        return {str(name): _finite(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    if hasattr(value, "tolist"):
+        return _finite(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, int | float | str | None) else str(value)
+
 
 @contextmanager
-def clean_errors() -> Iterator[None]:
-    """What a user did wrong, or has not installed, is told without a traceback; exit code 2."""
+def clean_errors(json: bool = False, *, resumes: bool = False) -> Iterator[Voice]:
+    """Speak, and tell without a traceback what went wrong.
+
+    Exit code 2 for what a user did wrong or has not installed, 130 for Ctrl-C. `resumes` is for
+    commands that go on where they were.
+    """
+    voice = Voice(json)
     try:
-        yield
+        yield voice
+    except BrokenPipeError:  # the reader has gone, as in "| head": nobody is left to tell
+        raise
+    except KeyboardInterrupt:
+        if resumes:
+            so_far = "Interrupted: the same command goes on where it was."
+        elif voice.written:
+            so_far = f"Interrupted. Written before: {', '.join(map(str, voice.written))}."
+        else:
+            so_far = "Interrupted: nothing was written."
+        typer.echo(so_far, err=True)
+        raise typer.Exit(130) from None
     except (ValueError, ImportError, OSError) as error:
         typer.echo(f"Error: {error}", err=True)
         raise typer.Exit(2) from error
+
+
+def check_out(option: str, path: Path, force: bool, *, reads: Sequence[Path] = ()) -> None:
+    """Refuse a place to write to before the long work, not after it."""
+    from ..files import refuse_overwriting
+
+    if path.is_dir():
+        raise IsADirectoryError(f"{option} {path} is a folder. Name a file in it.")
+    for other in reads:
+        if path.exists() and other.exists() and path.samefile(other):
+            raise FileExistsError(f"{option} {path} is the file that is read. Choose another name.")
+    refuse_overwriting(path, force)
+    folder = next(parent for parent in path.absolute().parents if parent.exists())
+    if not folder.is_dir():
+        raise NotADirectoryError(f"{option} {path}: {folder} is a file. Choose another folder.")
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(
+            f"{option} {path}: {folder} is not yours to write to. Choose another."
+        )
 
 
 @contextmanager
@@ -41,6 +173,68 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, wanted: bar.update(task, completed=done, total=wanted)
+
+
+@contextmanager
+def fit_progress(n_starts: int, max_iter: int) -> Iterator[Callable[[Progress], None] | None]:
+    """A callback for a fit that shows how it goes, on a terminal only."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    with console.status("fitting") as status:
+        yield Watch(status.update, n_starts, max_iter)
+
+
+class Watch:
+    """Words on a fit that is under way.
+
+    Nobody knows when a fit converges. After a first start the others are taken to last as long;
+    before that there is only the bound that `max_iter` sets.
+    """
+
+    def __init__(
+        self,
+        tell: Callable[[str], None],
+        n_starts: int,
+        max_iter: int,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.tell, self.n_starts, self.max_iter, self.clock = tell, n_starts, max_iter, clock
+        self.began = clock()
+        self.start, self.iteration = 0, 0
+
+    def __call__(self, progress: Progress) -> None:
+        now = self.clock()
+        if not self.start or progress.iteration <= self.iteration:
+            self.start += 1
+            self.start_began, self.first_iteration = now, progress.iteration
+            if self.start == 1:
+                self.first_began = now  # not counting what was compiled
+        self.iteration = progress.iteration
+        start = f"start {self.start} of {self.n_starts}, " if self.n_starts > 1 else ""
+        words = f"{start}iteration {self.iteration}, objective {progress.objective:.6g}, "
+        self.tell(words + _clock_face(now - self.began) + self._left(now))
+
+    def _left(self, now: float) -> str:
+        done = self.start - 1
+        if done:
+            a_start = (self.start_began - self.first_began) / done
+            left = (self.n_starts - done) * a_start - (now - self.start_began)
+            return f", about {_clock_face(max(left, 0.0))} left"
+        passed = self.iteration - self.first_iteration
+        if not passed:
+            return ""
+        iterations = self.n_starts * self.max_iter - self.iteration
+        return f", at most {_clock_face((now - self.start_began) / passed * iterations)} left"
+
+
+def _clock_face(seconds: float) -> str:
+    minutes, seconds = divmod(math.ceil(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
 
 
 def save_figure(figure: Any, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A look at the embedded data."""
+"""The whole way on the embedded data."""
 
 from __future__ import annotations
 
@@ -7,45 +7,60 @@ from typing import Annotated
 
 import typer
 
+from . import data
+from .console import Force, check_out, clean_errors
+from .files import header_of, is_model
+from .fit import calibrate_model, fit_table, provenance, show_components
+from .models import frame_of, show_forecast, tell_notes, write_frame, write_html
+
+QUESTION = (
+    "What did presidents of the United States speak of from 1790 to 2021, when did each theme rise "
+    "and fall, and what comes next?"
+)
+_FILES = ("model.npz", "forecast.csv", "report.html")
+
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the tables.")] = Path("results/demo"),
+    ctx: typer.Context,
+    out: Annotated[Path, typer.Option(help="Folder for what is written.")] = Path("results/demo"),
     components: Annotated[int, typer.Option(min=1, help="Number of components.")] = 6,
-    seed: Annotated[int, typer.Option(help="For hidden years and starting values.")] = 0,
+    starts: Annotated[int, typer.Option(min=1, help="Random starts.")] = 5,
+    seed: Annotated[int, typer.Option(min=0, help="Of the random starts.")] = 0,
+    force: Force = False,
 ) -> None:
-    """Fit the embedded State of the Union data with each of the six chains."""
-    from rich.console import Console
-    from rich.table import Table
+    """Fit, forecast and report on the embedded State of the Union data.
 
-    console = Console()
-    with console.status("loading") as status:
-        from ..demo import component_summary, run_demo, write_results
-
-        results = run_demo(components, seed, lambda text: status.update(text))
-    best = min(results, key=lambda result: result.held_out_error)
-    table = Table(title=f"State of the Union, words by year: {components} components")
-    table.add_column("chain")
-    for heading in ("objective", "iterations", "seconds", "held-out error"):
-        table.add_column(heading, justify="right")
-    for result in results:
-        table.add_row(
-            result.chain,
-            f"{result.objective:,.1f}",
-            str(result.iterations),
-            f"{result.seconds:.1f}",
-            f"{result.held_out_error:.2f}",
-            style="bold" if result is best else None,
+    A former demo is replaced; other files of the same names are not, without --force.
+    """
+    with clean_errors() as voice:
+        model_path, table_path, report_path = (out / name for name in _FILES)
+        for path in (model_path, table_path, report_path):
+            check_out("--out", path, force or _is_demo(model_path))
+        table = data.read(data.EMBEDDED, data.Reading(), voice)
+        settings = {
+            "n_components": components, "chain": "rate", "n_init": starts, "random_state": seed,
+            "n_jobs": -1,
+        }  # fmt: skip
+        model = fit_table(table, settings, voice)
+        model.provenance_ = provenance(ctx, data.EMBEDDED)
+        show_components(model, voice)
+        calibrate_model(model, 20, voice)
+        ahead = model.forecast(5)
+        voice.say("\nThe five years after, by component (words per year):")
+        show_forecast(model, ahead, "components", voice, report_path)
+        tell_notes(ahead, voice)
+        model.save(model_path, overwrite=True)
+        voice.wrote(model_path)
+        write_frame(frame_of(ahead, "features"), table_path)
+        voice.wrote(table_path)
+        write_html(
+            ctx, model, report_path, voice, question=QUESTION, forecast=ahead, overwrite=True
         )
-    console.print(table)
-    console.print(
-        "Objectives of different chains are not comparable; the held-out error is (Kullback-Leibler"
-        " error per year on the 20 % of years that were hidden, lower is better).\n"
-    )
-    words = Table(title=f"Components of '{best.chain}', the lowest held-out error")
-    for heading in ("share", "peaks in", "top words"):
-        words.add_column(heading)
-    for row in component_summary(best.model):
-        words.add_row(row["share"], row["peak_years"], row["top_words"])
-    console.print(words)
-    for path in write_results(results, out):
-        console.print(f"written: {path}")
+
+
+def _is_demo(path: Path) -> bool:
+    """Whether a former demo wrote this model, and so the files beside it."""
+    if not is_model(path):
+        return False
+    origin = header_of(path).get("provenance") or {}
+    return str(origin.get("command", "")).startswith("temporalnmf demo")

@@ -8,24 +8,16 @@ from typing import Annotated, Any
 
 import typer
 
+from . import data as tables
 from .console import clean_errors, progress_bar, save_figure
 
-_File = Annotated[
-    str,
-    typer.Argument(
-        metavar="FILE",
-        help="CSV, TSV, Parquet, NPY, NPZ or Matrix Market, a row per time step; or 'sotu', the "
-        "embedded data.",
-    ),
-]
-_Transpose = Annotated[bool, typer.Option("--transpose", help="The file has a column per step.")]
 _Jobs = Annotated[int, typer.Option(min=-1, help="Worker processes, -1 for all cores.")]
 _Chains = Annotated[str, typer.Option(help="'all', or names with commas between.")]
 _Seed = Annotated[int, typer.Option(help="The same seed gives the same numbers.")]
 
 
 def compare(
-    file: _File,
+    file: tables.File,
     out: Annotated[Path, typer.Option(help="Folder for records and tables.")],
     components: Annotated[int, typer.Option(min=1, help="Number of components.")] = 5,
     splits: Annotated[int, typer.Option(min=1, help="Ways to hide steps.")] = 5,
@@ -40,7 +32,11 @@ def compare(
     ] = None,
     jobs: _Jobs = 1,
     seed: _Seed = 0,
-    transpose: _Transpose = False,
+    time: tables.Time = None,
+    feature: tables.Feature = None,
+    value: tables.Value = None,
+    freq: tables.Freq = None,
+    transpose: tables.Transpose = False,
 ) -> None:
     """Compare chains on your own data, by errors on hidden time steps.
 
@@ -48,13 +44,14 @@ def compare(
     chain's hyper-parameters, the other half is for the verdict: KLE-S on inner steps, KLE-F on
     the last one, lower is better. A run that was stopped goes on where it was.
     """
-    with clean_errors():
+    with clean_errors(resumes=True) as voice:
         from ..experiments import PROTOCOLS
         from ..experiments.tables import verdict
         from ..validation import check_choice
 
         check_choice("way", way, tuple(PROTOCOLS))
-        X = _read(file, transpose)
+        how = tables.Reading(time, feature, value, None, freq, transpose)
+        X = tables.dense_if_gaps(tables.read(file, how, voice))
         settings = {"n_splits": splits, "n_inits": inits, "seed": seed}
         protocol = _only(PROTOCOLS[way](components, **settings), chains)
         table = _run(protocol, X, out, jobs, baseline)
@@ -79,7 +76,7 @@ def reproduce(
     chains: _Chains = "all",
 ) -> None:
     """Repeat a table of the paper, with its seed, splits, starts, grids and stopping rule."""
-    with clean_errors():
+    with clean_errors(resumes=True):
         from .. import datasets
         from ..experiments import PROTOCOLS, paper_protocol
         from ..experiments.published import N_COMPONENTS, SHAPES, TABLES
@@ -111,7 +108,7 @@ def reproduce(
 
 
 def select_rank(
-    file: _File,
+    file: tables.File,
     out: Annotated[Path, typer.Option(help="Folder for records and tables.")] = Path(
         "results/rank"
     ),
@@ -126,17 +123,22 @@ def select_rank(
     ] = "paper",
     jobs: _Jobs = 1,
     seed: _Seed = 0,
-    transpose: _Transpose = False,
+    time: tables.Time = None,
+    feature: tables.Feature = None,
+    value: tables.Value = None,
+    freq: tables.Freq = None,
+    transpose: tables.Transpose = False,
 ) -> None:
     """Choose the number of components by plain NMF on randomly hidden entries, as in the paper."""
-    with clean_errors():
+    with clean_errors() as voice:
         from ..files import write_csv
         from ..selection import HiddenEntries, select
         from ..validation import check_choice
 
         check_choice("way", way, ("paper", "ours"))
         plain: dict[str, Any] = {"smoothing": 0.0, "solver": "mm"} if way == "paper" else {}
-        X = _read(file, transpose)
+        how = tables.Reading(time, feature, value, None, freq, transpose)
+        X = tables.dense_if_gaps(tables.read(file, how, voice))
         with progress_bar("fits") as progress:
             found = select(
                 X, chains="none", n_components=range(1, largest + 1), n_init=inits, rule=rule,
@@ -164,21 +166,6 @@ def select_rank(
         typer.echo(f"written: {write_csv(out / 'records.csv', records)}")
         typer.echo(f"written: {write_csv(out / 'table.csv', table)}")
         _save_picture(lambda: found.plot(_axes()).figure, out / "rank.png")
-
-
-def _read(file: str, transpose: bool) -> Any:
-    """The data of a file, or the embedded ones."""
-    if file == "sotu":
-        from ..datasets import load_sotu
-
-        return load_sotu().data
-    from ..reading import read_table
-
-    table = read_table(Path(file), transpose=transpose)
-    typer.echo(f"{file}: {table.X.shape[0]} steps x {table.X.shape[1]} features")
-    for note in table.notes:
-        typer.echo(f"  {note}")
-    return table.X
 
 
 def _only(protocol: Any, chains: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
@@ -36,11 +37,14 @@ class Likelihood:
         Exponent of the β-divergence behind it, which selects the kernel: 1 or 0.
     takes_zeros : bool
         Whether v = 0 lies in its domain. Sparse data need it.
+    additive : bool
+        Whether a sum of entries has the same law, with the sum of their rates.
     """
 
     name: ClassVar[str]
     power: ClassVar[int]
     takes_zeros: ClassVar[bool]
+    additive: ClassVar[bool] = False
 
     def weigh(
         self, v: Array, weight: Array | float, exposure: Array | float
@@ -58,4 +62,18 @@ class Likelihood:
 
     def saturated(self, v: Array, weight: Array | float, exposure: Array | float) -> float:
         """The objective's value at a perfect fit, e λ = v: what a divergence is measured from."""
+        raise NotImplementedError
+
+    def slope(self, v: Array, weight: Array, exposure: float, lam: Array) -> Array:
+        """∂/∂λ of an entry's part in the objective, λ not counting the exposure."""
+        raise NotImplementedError
+
+    def curvature(
+        self, v: Array, weight: Array, exposure: float, lam: Array, *, expected: bool = False
+    ) -> Array:
+        """∂²/∂λ² of an entry's part in the objective, or what the law expects it to be."""
+        raise NotImplementedError
+
+    def sample(self, lam: Array, rng: np.random.Generator) -> Array:
+        """A draw of v for every λ; λ counts the exposure already."""
         raise NotImplementedError

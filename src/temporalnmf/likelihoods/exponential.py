@@ -42,3 +42,14 @@ class Exponential(Likelihood):
     def saturated(self, v: Array, weight: Array | float, exposure: Array | float) -> float:
         # Hidden entries hold zero, which has no logarithm; their weight is zero too.
         return float(np.sum(weight * (1.0 + np.log(np.where(v > 0.0, v, 1.0) / exposure))))
+
+    def slope(self, v: Array, weight: Array, exposure: float, lam: Array) -> Array:
+        return weight * (1.0 - v / (exposure * lam)) / lam
+
+    def curvature(
+        self, v: Array, weight: Array, exposure: float, lam: Array, *, expected: bool = False
+    ) -> Array:
+        return weight * (1.0 if expected else 2.0 * v / (exposure * lam) - 1.0) / lam**2
+
+    def sample(self, lam: Array, rng: np.random.Generator) -> Array:
+        return lam * rng.standard_exponential(lam.shape)

@@ -27,6 +27,7 @@ class Poisson(Likelihood):
     name = "poisson"
     power = 1
     takes_zeros = True
+    additive = True
 
     def weigh(
         self, v: Array, weight: Array | float, exposure: Array | float
@@ -42,3 +43,18 @@ class Poisson(Likelihood):
 
     def saturated(self, v: Array, weight: Array | float, exposure: Array | float) -> float:
         return float(np.sum(weight * (v - xlogy(v, v / exposure))))
+
+    def slope(self, v: Array, weight: Array, exposure: float, lam: Array) -> Array:
+        return weight * (exposure - v / lam)
+
+    def curvature(
+        self, v: Array, weight: Array, exposure: float, lam: Array, *, expected: bool = False
+    ) -> Array:
+        return weight * (exposure / lam if expected else v / lam**2)
+
+    def sample(self, lam: Array, rng: np.random.Generator) -> Array:
+        return rng.poisson(np.minimum(lam, _LARGEST)).astype(float)
+
+
+# NumPy draws no counts beyond 2^63.
+_LARGEST = 1e18

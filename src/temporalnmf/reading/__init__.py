@@ -1,6 +1,7 @@
 """Files of users become tables: rows are time steps, columns are features.
 
-A reader per format makes a `Sheet`, the cells as they lie in the file; all else is common.
+Wide tables, a row per time: a reader per format makes a `Sheet`, the cells as they lie in the file;
+all else is common. Long tables, a row per time and feature, come in blocks and are added up.
 """
 
 from __future__ import annotations
@@ -11,13 +12,17 @@ from pathlib import Path
 
 from .arrays import read_matrix_market, read_numpy, read_parquet
 from .cells import TIME_NAMES
-from .sheet import Sheet, TimeTable, table_of
+from .containers import as_table
+from .grid import TimeTable, table_of
+from .long import Columns, long_table
+from .long_files import LONG_READERS
+from .sheet import Sheet
 from .text import read_text
 
-__all__ = ["TIME_NAMES", "TimeTable", "read_table"]
+__all__ = ["TIME_NAMES", "TimeTable", "as_table", "read_table"]
 
 
-_READERS: dict[str, Callable[[Path, bool], Sheet]] = {
+_READERS: dict[str, Callable[[Path, bool, str | None], Sheet]] = {
     **dict.fromkeys((".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz"), read_text),
     ".parquet": read_parquet,
     ".npy": read_numpy,
@@ -26,10 +31,20 @@ _READERS: dict[str, Callable[[Path, bool], Sheet]] = {
 }
 
 
-def read_table(path: str | PathLike[str], *, transpose: bool = False) -> TimeTable:
+def read_table(
+    path: str | PathLike[str],
+    *,
+    transpose: bool = False,
+    time: str | None = None,
+    feature: str | None = None,
+    value: str | None = None,
+    exposure: str | None = None,
+    freq: str | None = None,
+) -> TimeTable:
     """Read a table of non-negative numbers over time.
 
     Every cell is a number, or missing (empty, NA, NaN or null), or an error that says where it is.
+    Times are sorted and put on a regular grid; periods that are absent become missing steps.
     Nothing that could run code is loaded.
 
     Parameters
@@ -41,6 +56,20 @@ def read_table(path: str | PathLike[str], *, transpose: bool = False) -> TimeTab
     transpose : bool, default=False
         The file is features × times: its first line holds the times, its first column the
         features.
+    time : str, default=None
+        Name of the column that holds the times.
+    feature : str, default=None
+        Name of the column that holds the features of a long table, which has a row per time and
+        feature. Rows of the same time and feature are added up; what has no row is zero; a time
+        without any row is missing. Needs `time`.
+    value : str, default=None
+        Name of the column that holds the values of a long table; without it each row counts 1.
+    exposure : str, default=None
+        Name of the column that holds the size behind each time (documents, days). It is no
+        feature.
+    freq : str, default=None
+        Periods to add times up into: Y, Q, M, W (from Monday), D, h, min, s, also as 3D; a number
+        for times that are numbers. Found by itself where times leave no doubt.
 
     Returns
     -------
@@ -51,24 +80,33 @@ def read_table(path: str | PathLike[str], *, transpose: bool = False) -> TimeTab
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder, "words.csv")
-    ...     _ = path.write_text("year,war,peace\\n1999,3,5\\n2000,,2\\n2001,4,1\\n")
+    ...     _ = path.write_text("year,war,peace\\n1999,3,5\\n2000,,2\\n2002,4,1\\n")
     ...     table = read_table(path)
     >>> table.X
     array([[ 3.,  5.],
            [nan,  2.],
+           [nan, nan],
            [ 4.,  1.]])
     >>> table.times, table.features
-    (array([1999, 2000, 2001]), array(['war', 'peace'], dtype='<U5'))
-    >>> print(*table.notes, sep="; ")
-    times are in column 'year'; missing cells: 1 of 6
+    (array([1999, 2000, 2001, 2002]), array(['war', 'peace'], dtype='<U5'))
+    >>> print(*table.notes, sep="\\n")
+    times are in column 'year'
+    in steps of 1, 1999 to 2002
+    absent periods: 1 (2001)
+    missing cells: 1 of 6
     """
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"{path}: there is no such file. Check the path.")
-    for suffix, reader in _READERS.items():
+    columns = Columns.of(time, feature, value, exposure, transpose)
+    known = _READERS if columns is None else LONG_READERS
+    for suffix in known:
         if path.name.lower().endswith(suffix):
-            return table_of(reader(path, transpose))
+            if columns is not None:
+                return long_table(LONG_READERS[suffix](path, columns), columns, freq)
+            return table_of(_READERS[suffix](path, transpose, time), exposure, freq)
+    what = "" if columns is None else " for long tables (feature=)"
     raise ValueError(
-        f"{path.name} has the suffix {path.suffix!r}, which is not known. Known are "
-        f"{', '.join(_READERS)}; a spreadsheet can be saved as CSV."
+        f"{path.name} has the suffix {path.suffix!r}, which is not known{what}. Known are "
+        f"{', '.join(known)}; a spreadsheet can be saved as CSV."
     )

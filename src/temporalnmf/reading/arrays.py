@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from .cells import bytes_of, damage_told, is_time_name
+from .cells import bytes_of, damage_told, is_time_name, library, place_of
 from .sheet import Sheet, Wrong, refuse_text
 
 if TYPE_CHECKING:
@@ -20,29 +20,33 @@ if TYPE_CHECKING:
 ARRAY_NAMES = ("X", "data", "counts", "power")
 
 
-def read_parquet(path: Path, transpose: bool) -> Sheet:
-    try:
-        import pandas as pd
+def read_parquet(path: Path, transpose: bool, time: str | None) -> Sheet:
+    pandas = library("pandas", path.name)
+    library("pyarrow", path.name)
+    with damage_told(path, "Parquet", "Write it again."):
+        frame = pandas.read_parquet(path, engine="pyarrow")
+    return frame_sheet(path.name, frame, transpose, time)
 
-        with damage_told(path, "Parquet", "Write it again."):
-            frame = pd.read_parquet(path, engine="pyarrow")
-    except ImportError as error:
-        raise ImportError(
-            f'{path.name} needs pandas and pyarrow: pip install "temporalnmf[io]".'
-        ) from error
-    labels, where, start = _frame_labels(path.name, frame, transpose)
-    names = [str(name) for name in frame.columns[start:]]
+
+def frame_sheet(name: str, frame: Any, transpose: bool, time: str | None) -> Sheet:
+    """The cells of a pandas frame."""
+    labels, where, at = _frame_labels(name, frame, transpose, time)
+    places = [j for j in range(frame.shape[1]) if j != at]
+    names = [str(frame.columns[j]) for j in places]
     cells, wrong = np.empty((len(frame), len(names))), Wrong()
-    for j in range(len(names)):
-        cells[:, j] = _column(frame.iloc[:, j + start], j, wrong)
+    for j, place in enumerate(places):
+        cells[:, j] = _column(frame.iloc[:, place], j, wrong)
     notes = (f"{'features' if transpose else 'times'} are in {where}",) if where else ()
-    sheet = Sheet(path.name, transpose, cells, labels, names, notes=notes)
+    corner = str(frame.index.name or "") if at is None else str(frame.columns[at])
+    sheet = Sheet(name, transpose, cells, labels, names, at=at, corner=corner, notes=notes)
     refuse_text(sheet, wrong)
     return sheet
 
 
-def _frame_labels(name: str, frame: Any, transpose: bool) -> tuple[list[str] | None, str, int]:
-    """Labels of the rows, where they are, and the column at which the cells start."""
+def _frame_labels(
+    name: str, frame: Any, transpose: bool, time: str | None
+) -> tuple[list[str] | None, str, int | None]:
+    """Labels of the rows, where they are, and the column that holds them if one does."""
     import pandas as pd
 
     index = frame.index
@@ -51,18 +55,23 @@ def _frame_labels(name: str, frame: Any, transpose: bool) -> tuple[list[str] | N
             f"{name} has an index of {index.nlevels} levels ({', '.join(map(str, index.names))}). "
             f"Keep one level, the times, and make the others columns with unstack()."
         )
+    if time is not None and time != index.name:
+        at = place_of(time, "time", [str(column) for column in frame.columns], name)
+        return _words(pd.Index(frame.iloc[:, at])), f"column {time!r}", at
     if index.name is not None or not index.equals(pd.RangeIndex(len(frame))):
-        return _words(index), "the index", 0
+        return _words(index), "the index", None
     if frame.shape[1]:
         column, first = str(frame.columns[0]), frame.iloc[:, 0]
         named = not transpose and is_time_name(column)
         decimals = first.dropna().map(lambda value: isinstance(value, Decimal)).all()
         if named or not (pd.api.types.is_numeric_dtype(first) or decimals):
-            return _words(pd.Index(first)), f"column {column!r}", 1
-    return None, "", 0
+            return _words(pd.Index(first)), f"column {column!r}", 0
+    return None, "", None
 
 
 def _words(index: Any) -> list[str]:
+    if hasattr(index, "to_timestamp"):  # a week as text is its first and last day
+        index = index.to_timestamp()
     pairs = zip(index.astype(str), index.isna(), strict=True)
     return ["" if missing else str(word).strip() for word, missing in pairs]
 
@@ -84,7 +93,8 @@ def _column(column: Any, j: int, wrong: Wrong) -> Array:
 _NUMPY_REMEDY = "Save it again as plain numbers, for instance np.save(file, X.astype(float))."
 
 
-def read_numpy(path: Path, transpose: bool) -> Sheet:
+def read_numpy(path: Path, transpose: bool, time: str | None) -> Sheet:
+    _refuse_time(path.name, time)
     notes: tuple[str, ...] = ()
     damage = damage_told(path, "NumPy arrays of numbers", _NUMPY_REMEDY)
     with damage, path.open("rb") as file:
@@ -101,6 +111,14 @@ def read_numpy(path: Path, transpose: bool) -> Sheet:
         notes = (f"data are in array {name!r}", f"arrays not used: {unused or 'none'}")
         loaded = loaded[name]
     return _array_sheet(path.name, loaded, transpose, notes)
+
+
+def _refuse_time(name: str, time: str | None) -> None:
+    if time is not None:
+        raise ValueError(
+            f"{name} has no columns with names, so time={time!r} (--time) cannot be found. Leave "
+            f"it out."
+        )
 
 
 def _check_indices(matrix: Any) -> None:
@@ -136,7 +154,8 @@ def _chosen(file: str, arrays: dict[str, Array | None]) -> str:
     return chosen[0]
 
 
-def read_matrix_market(path: Path, transpose: bool) -> Sheet:
+def read_matrix_market(path: Path, transpose: bool, time: str | None) -> Sheet:
+    _refuse_time(path.name, time)
     from scipy.io import mmread
 
     data = bytes_of(path)

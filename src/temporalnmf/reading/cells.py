@@ -8,8 +8,9 @@ import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 from zipfile import BadZipFile
 
 TIME_NAMES = (
@@ -25,7 +26,15 @@ def is_time_name(name: str) -> bool:
     return name.strip().casefold() in ("", "unnamed: 0", *TIME_NAMES)  # pandas' name for no name
 
 
-def number_in(cell: str, comma: bool) -> float | None:
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
+
+
+def has_thousands(cell: str) -> bool:
+    """Whether a cell is such as 1,234,567.8."""
+    return _THOUSANDS.fullmatch(cell.strip()) is not None
+
+
+def number_in(cell: str, comma: bool, thousands: bool = False) -> float | None:
     """The value of a cell, NaN if it is missing, None if it is not a number."""
     cell = cell.strip()
     if cell.casefold() in MISSING:
@@ -33,22 +42,12 @@ def number_in(cell: str, comma: bool) -> float | None:
     # 1_000 is a number to Python only; beside decimal commas, 1.234 may be a thousand or one.
     if "_" in cell or (comma and "." in cell):
         return None
+    if thousands and has_thousands(cell):
+        cell = cell.replace(",", "")
     try:
         return float(cell.replace(",", ".") if comma else cell)
     except ValueError:
         return None
-
-
-def moment_in(label: str) -> datetime | None:
-    """An ISO date, also without its day."""
-    try:
-        moment = datetime.fromisoformat(f"{label}-01" if _YEAR_MONTH.fullmatch(label) else label)
-    except ValueError:
-        return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-_YEAR_MONTH = re.compile(r"\d{4}-\d{2}")
 
 
 @contextmanager
@@ -71,3 +70,25 @@ def bytes_of(path: Path) -> bytes:
         with damage_told(path, "a gzip file", "Compress it again."):
             data = gzip.decompress(data)
     return data
+
+
+def library(module: str, what: str) -> Any:
+    """A module of the extra `io`; `what` is what needs it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise ImportError(
+            f'{what} needs pandas and pyarrow: pip install "temporalnmf[io]".'
+        ) from error
+
+
+def place_of(name: str, option: str, names: list[str], file: str) -> int:
+    """Where a column stands that an option names."""
+    places = [j for j, found in enumerate(names) if found == name]
+    if len(places) == 1:
+        return places[0]
+    found = ", ".join(repr(name) for name in names[:20]) + (", …" if len(names) > 20 else "")
+    problem = "names several columns" if places else "is not the name of a column"
+    raise ValueError(
+        f"{file}: {option}={name!r} (--{option}) {problem}. The columns are {found or 'none'}."
+    )

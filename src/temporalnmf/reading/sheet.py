@@ -1,43 +1,18 @@
-"""What all formats have in common: orientation, values, times and names are checked here."""
+"""What all wide tables have in common: values and names are checked here."""
 
 from __future__ import annotations
 
-import math
-import re
+import shlex
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
-from .cells import moment_in, number_in
-
 if TYPE_CHECKING:
     from ..likelihoods.base import Array  # not at run time: it loads the compiler
-
-
-@dataclass(frozen=True)
-class TimeTable:
-    """A table of non-negative numbers over time.
-
-    Attributes
-    ----------
-    X : array or sparse.csr_array, (n_times, n_features)
-        NaN is missing; in a sparse X an absent entry is a zero.
-    times : array, (n_times,)
-        Labels of the rows, text or numbers; 0, 1, … if the file has none.
-    features : array of str, (n_features,)
-        Labels of the columns; x0, x1, … if the file has none.
-    notes : tuple of str
-        What was understood, in words.
-    """
-
-    X: Array | sparse.csr_array
-    times: Array
-    features: Array
-    notes: tuple[str, ...]
 
 
 @dataclass
@@ -47,19 +22,22 @@ class Wrong:
     count: int = 0
     first: tuple[int, int] = (0, 0)
     value: object = None
+    columns: Counter[int] = field(default_factory=Counter)
 
     def add(self, i: int, j: int, value: object) -> None:
         if not self.count or (i, j) < self.first:
             self.first, self.value = (i, j), value
         self.count += 1
+        self.columns[j] += 1
 
 
 @dataclass(frozen=True)
 class Sheet:
     """Cells (R, C) as they lie in a file, and the labels of rows and columns that it has.
 
-    In a text file `lines` are the lines of the rows, the first cells are in the column with number
-    `margin`, and `comma` says whether it has decimal commas. Other files are counted from 0.
+    In a text file `lines` are the lines of the rows, columns are counted from 1, and `comma` says
+    whether it has decimal commas. Other files are counted from 0. `at` is the column that held the
+    labels of the rows, `corner` its name.
     """
 
     name: str
@@ -68,7 +46,8 @@ class Sheet:
     rows: Sequence[str] | None = None
     columns: Sequence[str] | None = None
     lines: Sequence[int] | None = None
-    margin: int = 0
+    at: int | None = None
+    corner: str = ""
     comma: bool = False
     notes: tuple[str, ...] = ()
 
@@ -84,7 +63,8 @@ class Sheet:
         return f"row {i}" if self.lines is None else f"line {self.lines[i]}"
 
     def column(self, j: int) -> str:
-        return f"column {j + self.margin}"
+        number = j if self.lines is None else j + 1
+        return f"column {number + (self.at is not None and j >= self.at)}"
 
     def time(self, n: int) -> str:
         """Where a time stands."""
@@ -105,17 +85,7 @@ class Sheet:
         return f"{self.name}, {row}, {column}{base}"
 
 
-def table_of(sheet: Sheet) -> TimeTable:
-    _check_shape(sheet)
-    _check_values(sheet)
-    X = sheet.cells.T if sheet.transpose else sheet.cells
-    X = sparse.csr_array(X) if sparse.issparse(X) else np.ascontiguousarray(X)
-    times, about_times = _times(sheet, X)
-    notes = (*sheet.notes, *about_times, *_missing(X, times))
-    return TimeTable(X, times, _features(sheet, X.shape[1]), notes)
-
-
-def _check_shape(sheet: Sheet) -> None:
+def check_shape(sheet: Sheet) -> None:
     n_times, n_features = sheet.cells.shape[:: -1 if sheet.transpose else 1]
     found = f"{sheet.name} is {n_times} × {n_features} (times × features)"
     if n_features == 0:
@@ -130,7 +100,7 @@ def _check_shape(sheet: Sheet) -> None:
         )
 
 
-def _check_values(sheet: Sheet) -> None:
+def check_values(sheet: Sheet) -> None:
     remedy = "correct it, or leave it out (empty, NA, NaN) if the value is missing."
     values = sheet.cells
     if sparse.issparse(sheet.cells):
@@ -159,6 +129,7 @@ def _refuse(sheet: Sheet, wrong: Array, what: str, remedy: str) -> None:
 def refuse_text(sheet: Sheet, wrong: Wrong) -> None:
     if not wrong.count:
         return
+    _refuse_long(sheet, wrong)
     number = "a number with a decimal comma (1234,5)" if sheet.comma else "a plain number (1234.5)"
     remedy = f"Write {number}, or leave the cell empty if the value is missing."
     i, j = wrong.first
@@ -167,12 +138,32 @@ def refuse_text(sheet: Sheet, wrong: Wrong) -> None:
     raise _refusal(sheet, i, j, f"{wrong.value!r} is not a number", wrong.count, remedy)
 
 
+def _refuse_long(sheet: Sheet, wrong: Wrong) -> None:
+    """Text beside times that repeat: a row per time and feature, and columns to be named."""
+    n_rows, n_columns = sheet.cells.shape
+    texts = [j for j, count in wrong.columns.items() if count > n_rows / 2]
+    if sheet.transpose or sheet.rows is None or sheet.columns is None or n_columns > 2:
+        return
+    if len(texts) != 1 or not (twice := repeated(sheet.rows)):
+        return
+    names = {"time": sheet.corner, "feature": sheet.columns[texts[0]]}
+    if n_columns == 2:
+        names["value"] = sheet.columns[1 - texts[0]]
+    options = ", ".join(f"{option}={name!r}" for option, name in names.items())
+    flags = " ".join(f"--{option} {shlex.quote(name)}" for option, name in names.items())
+    raise ValueError(
+        f"{sheet.name} has the time {sheet.rows[twice[1]]!r} twice, in {sheet.time(twice[0])} and "
+        f"{sheet.time(twice[1])}, and text in column {names['feature']!r}. Is it a long table, "
+        f"with a row per time and feature? Then use {options} ({flags})."
+    )
+
+
 def _refusal(sheet: Sheet, i: int, j: int, what: str, count: int, remedy: str) -> ValueError:
     several = f" ({count} such cells in all)" if count > 1 else ""
     return ValueError(f"{sheet.place(i, j)}: {what}{several}. {remedy}")
 
 
-def _features(sheet: Sheet, n_features: int) -> Array:
+def features_of(sheet: Sheet, n_features: int) -> Array:
     labels = sheet.features
     if labels is None:
         return np.array([f"x{f}" for f in range(n_features)])
@@ -181,7 +172,7 @@ def _features(sheet: Sheet, n_features: int) -> Array:
             f"{sheet.name}: the feature in {sheet.feature(labels.index(''))} has no name. Name it, "
             f"or remove it."
         )
-    if twice := _repeated(labels):
+    if twice := repeated(labels):
         first, again = twice
         raise ValueError(
             f"{sheet.name} has the feature {labels[again]!r} twice, in {sheet.feature(first)} and "
@@ -190,103 +181,10 @@ def _features(sheet: Sheet, n_features: int) -> Array:
     return np.array(labels)
 
 
-def _repeated(keys: Sequence[Any]) -> tuple[int, int] | None:
+def repeated(keys: Sequence[Any]) -> tuple[int, int] | None:
     """The places of the first key that occurs again."""
     seen: dict[Any, int] = {}
     for n, key in enumerate(keys):
         if seen.setdefault(key, n) != n:
             return seen[key], n
     return None
-
-
-def _times(sheet: Sheet, X: Any) -> tuple[Array, tuple[str, ...]]:
-    labels = sheet.times
-    if labels is None:
-        return np.arange(X.shape[0]), _about_numbering(X)
-    kind, keys = _time_keys(sheet, labels)
-    if twice := _repeated(keys):
-        first, again = twice
-        raise ValueError(
-            f"{sheet.name} has the time {labels[again]!r} twice, in {sheet.time(first)} and "
-            f"{sheet.time(again)}. Give each time step one row, with all features in it."
-        )
-    if kind == "text":
-        return np.array(labels), (
-            f"times such as {labels[0]!r} are neither numbers nor ISO dates: their order is taken "
-            f"as it stands",
-        )
-    for n, (before, after) in enumerate(pairwise(keys), 1):
-        if after < before:
-            raise ValueError(
-                f"{sheet.name} is not in the order of time: {labels[n]!r} ({sheet.time(n)}) comes "
-                f"after {labels[n - 1]!r} ({sheet.time(n - 1)}). Sort it by time."
-            )
-    numbers = np.array(keys)
-    kept = numbers if numbers.dtype.kind in "if" else np.array(labels)
-    return kept, _about_spacing(labels, keys)
-
-
-def _about_spacing(labels: Sequence[str], keys: Sequence[Any]) -> tuple[str, ...]:
-    """A word on steps that are longer than most; months and leap years are even enough."""
-    lengths = [after - before for before, after in pairwise(keys)]
-    usual = sorted(lengths)[len(lengths) // 2]
-    longer = [n for n, length in enumerate(lengths) if length > 1.5 * usual]
-    if not longer:
-        return ()
-    n = longer[0]
-    return (
-        f"times are not evenly spaced, steps longer than most: {len(longer)}, the first from "
-        f"{labels[n]!r} to {labels[n + 1]!r}. Steps are taken as even: give absent times a row of "
-        f"empty cells",
-    )
-
-
-def _about_numbering(X: Any) -> tuple[str, ...]:
-    notes = ["no times were found: steps are numbered from 0"]
-    if not sparse.issparse(X):
-        rise = np.diff(X[:, 0])
-        if rise[0] > 0 and np.all(rise == rise[0]):
-            notes.append(
-                f"the first feature rises evenly ({X[0, 0]:g}, {X[1, 0]:g}, …): if these are "
-                f"times, label them 'time'"
-            )
-    return tuple(notes)
-
-
-def _time_keys(sheet: Sheet, labels: Sequence[str]) -> tuple[str, list[Any]]:
-    """The kind of all times, and what they are compared by."""
-    kinds, keys = zip(*(_time_key(label, sheet.comma) for label in labels), strict=True)
-    for n, kind in enumerate(kinds):
-        if kind == "missing":
-            raise ValueError(
-                f"{sheet.name}, {sheet.time(n)} has no time. Fill it in, or remove the step."
-            )
-        if kind != kinds[0]:
-            raise ValueError(
-                f"{sheet.name} has times of two kinds: {labels[0]!r} ({sheet.time(0)}) is "
-                f"{kinds[0]}, {labels[n]!r} ({sheet.time(n)}) is {kind}. Use one kind, and remove "
-                f"what is no time step, such as totals."
-            )
-    return kinds[0], list(keys)
-
-
-def _time_key(label: str, comma: bool) -> tuple[str, Any]:
-    number = number_in(label, comma)
-    if number is not None and math.isnan(number):
-        return "missing", None
-    if number is not None and math.isfinite(number):
-        # Whole numbers stay exact: time stamps in nanoseconds are beyond 2^53.
-        return "a number", int(label) if re.fullmatch(r"[+-]?\d+", label) else number
-    moment = moment_in(label)
-    return ("text", label) if moment is None else ("a date", moment)
-
-
-def _missing(X: Any, times: Array) -> tuple[str, ...]:
-    if sparse.issparse(X) or not (gaps := np.isnan(X)).any():
-        return ()
-    notes = [f"missing cells: {int(gaps.sum())} of {X.size}"]
-    whole = times[gaps.all(axis=1)]
-    if len(whole):
-        few = ", ".join(map(str, whole[:3])) + (", …" if len(whole) > 3 else "")
-        notes.append(f"time steps without any value: {len(whole)} ({few})")
-    return tuple(notes)

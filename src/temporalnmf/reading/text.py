@@ -10,64 +10,82 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO
 
 import numpy as np
 
-from .cells import MISSING, bytes_of, is_time_name, moment_in, number_in
+from ..moments import is_date
+from .cells import MISSING, bytes_of, has_thousands, is_time_name, number_in, place_of
 from .sheet import Sheet, Wrong, refuse_text
-
-if TYPE_CHECKING:
-    pass  # not at run time: it loads the compiler
 
 _SEPARATORS = {"\t": "tabs", ";": "';'", ",": "','"}
 
 
-def read_text(path: Path, transpose: bool) -> Sheet:
+def read_text(path: Path, transpose: bool, time: str | None) -> Sheet:
     name, text = path.name, _decoded(path)
-    separator = _separator(text)
-    comma = separator == ";" and _DECIMAL_COMMA.search(text) is not None
-    lines, margin, head = _outline(name, text, separator)
-    header = _has_header(name, head, transpose, comma)
+    separator = separator_of(text)
+    comma = has_decimal_commas(text, separator)
+    head = [cell.strip() for cell in next(records(name, text, separator))[1]]
+    at = 0 if time is None else place_of(time, "time", head, name)
+    lines, margin, width, n_blank = _outline(name, text, separator, at)
+    dropped = _about_blanks(len(head) - width, n_blank)
+    head = head[:width]
+    header = time is not None or _has_header(name, head, transpose, comma)
     lines, margin = lines[header:], margin[header:]
     if not lines:
         raise ValueError(
             f"{name} holds only a header ({head[0]!r}, …). Add a line per time step below it."
         )
-    corner = head[0] if header else None
-    labelled = _holds_labels(corner, margin, transpose, comma)
+    corner = head[at] if header else None
+    labelled = time is not None or _holds_labels(corner, margin, transpose, comma)
     if len(head) == labelled:
         raise ValueError(
             f"{name} has no column of numbers, only lines such as {margin[0]!r}. Give it one, and "
             f"separate cells by ',', ';' or tabs."
         )
-    body = islice(_records(name, text, separator), header, None)
-    cells, wrong = np.empty((len(lines), len(head) - labelled)), Wrong()
-    for i, (_, record) in enumerate(body):
-        cells[i] = _numbers(record[labelled:], comma, i, wrong)
+    places = [j for j in range(width) if not (labelled and j == at)]
+    cells, wrong = np.empty((len(lines), len(places))), Wrong()
+    numbers = _Numbers(comma, thousands=separator == ",")
+    for i, (_, record) in enumerate(
+        islice(records(name, text, separator), header, header + len(lines))
+    ):
+        cells[i] = numbers.read([record[j] for j in places], i, wrong)
     sheet = Sheet(
         name, transpose, cells,
         rows=margin if labelled else None,
-        columns=head[labelled:] if header else None,
-        lines=lines, margin=1 + labelled, comma=comma,
-        notes=_about_text(separator, comma, corner, labelled, transpose),
+        columns=[head[j] for j in places] if header else None,
+        lines=lines, at=at if labelled else None, corner=corner or "", comma=comma,
+        notes=(
+            *_about_text(separator, comma, numbers.grouped, corner, labelled, transpose), *dropped
+        ),
     )  # fmt: skip
     refuse_text(sheet, wrong)
     return sheet
 
 
 def _about_text(
-    separator: str, comma: bool, corner: str | None, labelled: bool, transpose: bool
+    separator: str,
+    comma: bool,
+    grouped: bool,
+    corner: str | None,
+    labelled: bool,
+    transpose: bool,
 ) -> tuple[str, ...]:
     where = f"column {corner!r}" if corner else "the first column"
     told = {
         "cells are separated by ';'": separator == ";",
         "commas are decimal commas": comma,
+        "commas in numbers such as 1,234 separate thousands": grouped,
         "there is no header: the first line is data": corner is None,
         "times are in the first line": transpose and corner is not None,
         f"{'features' if transpose else 'times'} are in {where}": labelled,
     }
     return tuple(note for note, holds in told.items() if holds)
+
+
+def _about_blanks(n_columns: int, n_rows: int) -> tuple[str, ...]:
+    found = {"columns": n_columns, "rows": n_rows}
+    return tuple(f"empty {what} at the end left out: {n}" for what, n in found.items() if n)
 
 
 def _decoded(path: Path) -> bytes:
@@ -88,9 +106,12 @@ def _decoded(path: Path) -> bytes:
     return text.encode()
 
 
-def _records(name: str, text: bytes, separator: str) -> Iterator[tuple[int, list[str]]]:
-    """The records of a text, each with the line it starts at."""
-    source = io.TextIOWrapper(io.BytesIO(text), encoding="utf-8", newline="")
+def records(
+    name: str, text: bytes | IO[bytes], separator: str, encoding: str = "utf-8"
+) -> Iterator[tuple[int, list[str]]]:
+    """The records of a text or file, each with the line it starts at."""
+    file = io.BytesIO(text) if isinstance(text, bytes) else text
+    source = io.TextIOWrapper(file, encoding=encoding, newline="")
     reader = csv.reader(source, delimiter=separator, strict=True, skipinitialspace=True)
     line = 1
     try:
@@ -101,9 +122,12 @@ def _records(name: str, text: bytes, separator: str) -> Iterator[tuple[int, list
         raise ValueError(
             f"{name}, line {line} cannot be split into cells: {error}. Check its quotation marks."
         ) from error
+    finally:
+        if not file.closed:
+            source.detach()  # closing it is for whom opened it
 
 
-def _separator(text: bytes) -> str:
+def separator_of(text: bytes) -> str:
     """The first that splits all of the first lines alike, or else the one that splits most."""
     widths = {separator: _widths(text, separator) for separator in _SEPARATORS}
     alike = (separator for separator, w in widths.items() if min(w) == max(w) > 1)
@@ -114,35 +138,50 @@ def _widths(text: bytes, separator: str) -> list[int]:
     """How many cells the first lines have; 0 for one that cannot be split."""
     widths = []
     try:
-        for _, record in islice(_records("", text, separator), 20):
+        for _, record in islice(records("", text, separator), 20):
             widths.append(len(record))
     except ValueError:
         widths.append(0)
     return widths
 
 
+def has_decimal_commas(text: bytes, separator: str) -> bool:
+    return separator == ";" and _DECIMAL_COMMA.search(text) is not None
+
+
 _DECIMAL_COMMA = re.compile(rb'(?:^|[;"\r\n]) *[+-]?\d*,\d+(?:[eE][+-]?\d+)? *(?=[;"\r\n]|$)')
 
 
-def _outline(name: str, text: bytes, separator: str) -> tuple[list[int], list[str], list[str]]:
-    """Line numbers and first cells of all records, and all cells of the first one."""
+def _outline(
+    name: str, text: bytes, separator: str, at: int
+) -> tuple[list[int], list[str], int, int]:
+    """Lines and labels of the records, their width, and how many blank ones are left out after.
+
+    Spreadsheets write columns and rows that hold nothing beyond those that do.
+    """
     lines: list[int] = []
     margin: list[str] = []
-    head: list[str] = []
-    for line, record in _records(name, text, separator):
-        head = head or [cell.strip() for cell in record]
+    width = n_cells = n_filled = 0
+    for line, record in records(name, text, separator):
+        n_cells = n_cells or len(record)
         if not record:
             raise ValueError(
                 f"{name}, line {line} is blank. Remove it, or write NA for missing values."
             )
-        if len(record) != len(head):
-            raise ValueError(
-                f"{name}, line {line} has {len(record)} cells and the first line has {len(head)}. "
-                f"Give all lines the same number of cells, separated by {_SEPARATORS[separator]}."
-            )
+        if len(record) != n_cells:
+            raise ragged(name, line, len(record), n_cells, separator)
         lines.append(line)
-        margin.append(record[0].strip())
-    return lines, margin, head
+        margin.append(record[at].strip())
+        filled = next((j + 1 for j in reversed(range(n_cells)) if record[j].strip()), 0)
+        width, n_filled = max(width, filled), len(lines) if filled else n_filled
+    return lines[:n_filled], margin[:n_filled], width, len(lines) - n_filled
+
+
+def ragged(name: str, line: int, found: int, n_cells: int, separator: str) -> ValueError:
+    return ValueError(
+        f"{name}, line {line} has {found} cells and the first line has {n_cells}. Give all lines "
+        f"the same number of cells, separated by {_SEPARATORS[separator]}."
+    )
 
 
 def _has_header(name: str, head: list[str], transpose: bool, comma: bool) -> bool:
@@ -155,7 +194,7 @@ def _has_header(name: str, head: list[str], transpose: bool, comma: bool) -> boo
         return not any(cell.casefold() in MISSING for cell in others)
     if not texts[0] or transpose or is_time_name(corner):
         return texts[0]
-    if moment_in(corner) is not None:
+    if is_date(corner):
         return False
     raise ValueError(
         f"{name}, line 1 may be a header or data: {corner!r} is followed by numbers ({others[0]}, "
@@ -167,22 +206,29 @@ def _has_header(name: str, head: list[str], transpose: bool, comma: bool) -> boo
 def _holds_labels(corner: str | None, margin: list[str], transpose: bool, comma: bool) -> bool:
     """Whether the first column holds times (features if transposed), not numbers to factorize."""
     if corner is not None and transpose:
-        return moment_in(corner) is None  # a date is one of the times
+        return not is_date(corner)  # a date is one of the times
     if corner is not None and is_time_name(corner):
         return True
     values = [number_in(cell, comma) for cell in margin]
     return None in values and all(value is None or math.isnan(value) for value in values)
 
 
-def _numbers(record: list[str], comma: bool, i: int, wrong: Wrong) -> Sequence[float | None]:
-    """The values of row i; those that are not numbers are added to `wrong`."""
-    if not comma and "_" not in "".join(record):
-        try:
-            return list(map(float, record))
-        except ValueError:
-            pass
-    values = [number_in(cell, comma) for cell in record]
-    for j, value in enumerate(values):
-        if value is None:
-            wrong.add(i, j, record[j])
-    return values
+class _Numbers:
+    """Values of rows of cells. `grouped` says whether some had separators of thousands."""
+
+    def __init__(self, comma: bool, thousands: bool) -> None:
+        self.comma, self.thousands, self.grouped = comma, thousands, False
+
+    def read(self, record: list[str], i: int, wrong: Wrong) -> Sequence[float | None]:
+        """The values of row i; those that are not numbers are added to `wrong`."""
+        if not self.comma and "_" not in "".join(record):
+            try:
+                return list(map(float, record))
+            except ValueError:
+                pass
+        values = [number_in(cell, self.comma, self.thousands) for cell in record]
+        for j, value in enumerate(values):
+            if value is None:
+                wrong.add(i, j, record[j])
+            self.grouped |= self.thousands and "," in record[j] and has_thousands(record[j])
+        return values

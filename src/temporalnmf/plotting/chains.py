@@ -1,4 +1,4 @@
-"""Pictures of chains, one function each. Needs matplotlib, the extra "plot"."""
+"""Pictures of chains, and of a choice between models."""
 
 from __future__ import annotations
 
@@ -9,16 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from .chains import BGAR, HierRate, HierShape, Process, Rate, Shape, map_region
-from .chains.outlook import paths_for_quantiles
-from .likelihoods.base import Array
+from ..chains import BGAR, HierRate, HierShape, Process, Rate, Shape, map_region
+from ..chains.outlook import paths_for_quantiles
+from ..likelihoods.base import Array
+from .canvas import BLUE, ORANGE, Figure, new_axes
 
-try:
-    from matplotlib.figure import Figure
-except ImportError as error:
-    raise ImportError('Pictures need matplotlib: pip install "temporalnmf[plot]".') from error
-
-BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#666666"
 _STYLE = {"color": BLUE, "linewidth": 0.8, "alpha": 0.7}
 
 # Powers of ten that a logarithmic picture shows: what is beyond tells nothing more.
@@ -70,7 +65,7 @@ def plot_paths(
     matplotlib Axes
     """
     title = f"{chain.numbers()}\n{_regime(chain)}"
-    ax = _new_axes() if ax is None else ax
+    ax = new_axes() if ax is None else ax
     paths = chain.sample(n_paths, n_steps, seed, h1)
     steps = np.arange(1, n_steps + 1)
     style = {**_STYLE, "marker": "." if n_steps == 1 else ""}
@@ -127,7 +122,7 @@ def plot_prior(
     matplotlib Axes
     """
     title = f"{type(chain).__name__}, {chain.numbers()}\n{_regime(chain)}"
-    ax = _new_axes() if ax is None else ax
+    ax = new_axes() if ax is None else ax
     steps = np.arange(1, n_steps + 1)
     levels = (0.05, 0.25, 0.5, 0.75, 0.95)
     n_paths = paths_for_quantiles(n_steps) if n_paths is None else n_paths
@@ -176,7 +171,7 @@ def plot_map_region(ax: Any = None) -> Any:
     -------
     matplotlib Axes
     """
-    ax = _new_axes() if ax is None else ax
+    ax = new_axes() if ax is None else ax
     alpha, rho = np.linspace(0.0, 20.0, 401), np.linspace(0.0, 1.0, 401)
     inside = map_region(alpha[None], rho[:, None])
     ax.contourf(alpha, rho, ~inside, levels=[0.5, 1.5], colors=["#bbbbbb"])
@@ -196,7 +191,7 @@ def plot_selection(selection: Any, ax: Any = None) -> Any:
     -------
     matplotlib Axes
     """
-    ax = _new_axes() if ax is None else ax
+    ax = new_axes() if ax is None else ax
     models = [c for c in selection.candidates if c.n_components]
     ranks = sorted({c.n_components for c in models})
     style: dict[str, Any] = {"marker": "o", "capsize": 3, "lw": 1.2}
@@ -252,7 +247,7 @@ def paper_figures(seed: int = 0) -> dict[str, Callable[[], Figure]]:
 
 def prior_figures(seed: int = 0) -> dict[str, Callable[[], Figure]]:
     """What each chain expects at the defaults of a fit, from twice the level of the data."""
-    from . import registry
+    from .. import registry
 
     def draw(name: str) -> Figure:
         figure = Figure(figsize=(5.6, 3.4), layout="constrained")
@@ -297,9 +292,3 @@ def _regime(chain: Process) -> str:
             f"{chain} has hyper-parameters per component: draw a chain with one number each."
         )
     return regime.title.replace("; ", "\n")
-
-
-def _new_axes() -> Any:
-    from matplotlib import pyplot
-
-    return pyplot.subplots(layout="constrained")[1]

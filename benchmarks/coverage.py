@@ -1,0 +1,124 @@
+"""Do 90 % intervals hold nine times in ten? Rolling origins on three datasets.
+
+At each origin the model is fitted to the steps before it alone and forecasts the next one, first
+at its word, then after `calibrate`, which again sees only the steps before the origin. Writes one
+row per origin to docs/calibration.csv and the table of docs/calibration.md to the screen.
+
+    python benchmarks/coverage.py --out docs/calibration.csv
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from joblib import Parallel, delayed
+from scipy.stats import binomtest
+
+from temporalnmf import TemporalNMF
+from temporalnmf.datasets import fetch_icews, fetch_nips, load_sotu
+
+COVERAGE = 0.9
+COMPONENTS = {"sotu": 6, "nips": 3, "icews": 5}
+
+
+def data_of(name):
+    folder = os.environ.get("TEMPORALNMF_DATA")
+    if name == "sotu":
+        return load_sotu().data
+    if name == "nips":
+        return np.asarray(fetch_nips(data=folder).data, dtype=float)
+    stand_in = Path(folder) / "icews_2001_2003_pairs_3day.npz" if folder else None
+    X = fetch_icews(data=stand_in, allow_stand_in=True).data
+    return X.toarray() if hasattr(X, "toarray") else np.asarray(X, dtype=float)
+
+
+def origins_of(X, n_origins):
+    """The last steps of short series, evenly spread over the second half of long ones."""
+    seen = np.flatnonzero(~np.isnan(X).any(axis=1))
+    if len(seen) <= 2 * n_origins:
+        return seen[-n_origins:]
+    return seen[np.linspace(len(seen) // 2, len(seen) - 1, n_origins).round().astype(int)]
+
+
+def look(name, chain, X, origin):
+    """Coverage of the step at the origin, model at its word and calibrated."""
+    warnings.simplefilter("ignore")
+    model = TemporalNMF(COMPONENTS[name], chain=chain, random_state=0).fit(X[:origin])
+    row = {"data": name, "chain": chain, "origin": int(origin)}
+    row |= held(model.forecast(1), X[origin], "plain")
+    try:
+        model.calibrate(20)
+    except ValueError:  # too short a past
+        return row
+    row |= held(model.forecast(1), X[origin], "calibrated")
+    noise = model.calibration_.noise
+    return row | {"level": float(np.sqrt(noise.level[0])), "dispersion": noise.dispersion}
+
+
+def held(forecast, x, name):
+    """Shares of entries (ties in part, so that a correct law has 0.9; and as they are) and total."""
+    draws = forecast.samples()[:, 0]
+    tail = 0.5 - COVERAGE / 2.0
+    lower, upper = (draws < x).mean(axis=0), (draws <= x).mean(axis=0)
+    width = np.maximum(upper - lower, 1e-9)
+    shared = np.clip(np.minimum(upper, 1.0 - tail) - np.maximum(lower, tail), 0.0, None)
+    # A value that no draw has: inside or not.
+    inside = np.where(upper > lower, shared / width, (lower > tail) & (lower < 1.0 - tail))
+    low, high = forecast.interval(COVERAGE)
+    low_total, high_total = forecast.interval(COVERAGE, of="totals")
+    return {
+        f"{name}_entries": float(inside.mean()),
+        f"{name}_closed": float(((low[0] <= x) & (x <= high[0])).mean()),
+        f"{name}_total": int(low_total[0] <= x.sum() <= high_total[0]),
+    }
+
+
+def table_of(rows):
+    """Per dataset and chain: coverage with the binomial band of so many origins around 0.9."""
+    found = []
+    for (name, chain), part in rows.groupby(["data", "chain"], sort=False):
+        for way in ("plain", "calibrated"):
+            known = part.dropna(subset=[f"{way}_total"])
+            n, inside = len(known), int(known[f"{way}_total"].sum())
+            band = binomtest(inside, n).proportion_ci(0.95, "exact")
+            entries = float(known[f"{way}_entries"].mean())
+            around = binomtest(round(entries * n), n).proportion_ci(0.95, "exact")
+            found.append(
+                {
+                    "data": name, "chain": chain, "intervals": way, "origins": n,
+                    "totals": inside / n, "totals_low": band.low, "totals_high": band.high,
+                    "entries": entries, "entries_low": around.low, "entries_high": around.high,
+                    "closed": float(known[f"{way}_closed"].mean()),
+                }
+            )  # fmt: skip
+    return pd.DataFrame(found)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path("docs/calibration.csv"))
+    parser.add_argument("--origins", type=int, default=24)
+    parser.add_argument("--data", nargs="*", default=list(COMPONENTS))
+    parser.add_argument("--chains", nargs="*", default=["rate", "hier_rate", "shape", "bgar"])
+    parser.add_argument("--jobs", type=int, default=2)
+    options = parser.parse_args()
+    jobs = []
+    for name in options.data:
+        X = data_of(name)
+        jobs += [
+            delayed(look)(name, chain, X, int(origin))
+            for chain in options.chains
+            for origin in origins_of(X, options.origins)
+        ]
+    rows = pd.DataFrame(Parallel(options.jobs, verbose=1)(jobs))
+    rows.to_csv(options.out, index=False, float_format="%.6g")
+    print(table_of(rows).to_string(index=False, float_format=lambda value: f"{value:.2f}"))
+
+
+if __name__ == "__main__":
+    main()

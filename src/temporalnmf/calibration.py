@@ -1,0 +1,217 @@
+"""Do intervals hold what they promise? Forecasts of the past, and what they missed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import betainc, gammaincinv, pdtr
+from scipy.stats import binomtest
+from sklearn.base import clone
+
+from .fitting import fit_factors
+from .forecasting import Noise, check_coverage
+from .likelihoods.base import Array
+from .predicting import NO_LAW, data_of, forecast
+from .timeline import timeline_of
+from .validation import Series, check_count
+
+# Steps before the first origin, and origins, below which nothing can be learned.
+_FEWEST_STEPS, _FEWEST_ORIGINS = 8, 5
+_N_SAMPLES = 1000
+# Entries that the dispersion is found from, at the most.
+_MOST_ENTRIES = 50_000
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """What forecasts of the past were like.
+
+    Attributes
+    ----------
+    coverage : float
+        What the intervals promise.
+    n_origins : int
+        How many forecasts were made, each without a look at what came after.
+    inside : int
+        How many totals of the first step ahead lay in their interval, model taken at its word.
+    entries : float
+        The share of single entries that did (counts at an end of an interval in part, so that a
+        perfect model has exactly `coverage`).
+    noise : Noise
+        What intervals have to be widened by to hold what they promise; they now are.
+    """
+
+    coverage: float
+    n_origins: int
+    inside: int
+    entries: float
+    noise: Noise
+
+    @property
+    def band(self) -> tuple[float, float]:
+        """95 % confidence band of the coverage of totals."""
+        found = binomtest(self.inside, self.n_origins).proportion_ci(0.95, "exact")
+        return float(found.low), float(found.high)
+
+    def __str__(self) -> str:
+        low, high = self.band
+        verdict = "as they should" if low <= self.coverage <= high else "not as they should"
+        return (
+            f"Of {self.n_origins} forecasts of the past, {self.inside} step totals lay in their "
+            f"{self.coverage:.0%} interval ({self.inside / self.n_origins:.0%}, band {low:.0%} to "
+            f"{high:.0%}): {verdict}. Of single entries, {self.entries:.0%} did. Intervals are now "
+            f"widened by a common factor of spread {np.sqrt(self.noise.level[0]):.0%} and a "
+            f"dispersion of {self.noise.dispersion:.2g}."
+        )
+
+
+def calibrate(
+    model: Any, n_origins: int, steps: int, coverage: float, progress: Callable[..., Any] | None
+) -> Calibration:
+    """See `TemporalNMF.calibrate`."""
+    n_origins, steps = check_count("n_origins", n_origins), check_count("steps", steps)
+    (coverage,) = check_coverage(coverage)
+    if model.chain_.name == "none":
+        raise ValueError(NO_LAW)
+    if not model._likelihood().additive:
+        raise ValueError(
+            f"calibrate is for counts, and the likelihood is {model._likelihood().name!r}."
+        )
+    series = data_of(model, "calibrate")
+    seen = np.flatnonzero(series.observed)
+    origins = seen[seen >= seen[0] + _FEWEST_STEPS][-n_origins:]
+    if len(origins) < _FEWEST_ORIGINS:
+        raise ValueError(
+            f"The series has {len(seen)} observed steps: calibrate needs at least "
+            f"{_FEWEST_STEPS + _FEWEST_ORIGINS}."
+        )
+    past = clone(model).set_params(n_init=1, verbose=0, callback=None)
+    looks: list[list[_Look]] = [[] for _ in range(steps)]
+    for i, origin in enumerate(map(int, origins)):
+        _fit_until(past, series, origin)
+        past.set_params(warm_start=True)  # each origin knows the ones before, none a later one
+        for s, look in enumerate(_looks(past, series, origin, steps)):
+            if look is not None:
+                looks[s].append(look)
+        if progress is not None:
+            progress(i + 1, len(origins))
+    level = np.array([_level_variance(found, coverage) for found in looks if found])
+    dispersion, entries = _dispersion(looks[0], coverage)
+    inside = sum(_holds(look.total, look.totals, coverage) for look in looks[0])
+    return Calibration(coverage, len(looks[0]), inside, entries, Noise(level, dispersion))
+
+
+def _fit_until(past: Any, series: Series, origin: int) -> None:
+    """Fit to the steps before the origin."""
+    known = series.take(np.arange(origin)).on_grid(timeline_of(np.arange(origin)))
+    past.n_features_in_ = series.X.shape[1]
+    past._take(fit_factors(past, known), known)
+
+
+@dataclass(frozen=True, eq=False)
+class _Look:
+    """What came, and what was expected: entries and total, over the entries that were observed."""
+
+    x: Array
+    mean: Array
+    total: float
+    totals: Array  # simulated
+
+
+def _looks(past: Any, series: Series, origin: int, steps: int) -> list[_Look | None]:
+    """The steps from the origin on, as far as there are any with data."""
+    found: list[_Look | None] = []
+    steps = min(steps, series.n_steps - origin)
+    exposure = series.exposure[origin : origin + steps]
+    ahead = forecast(past, steps, 0.9, exposure, "mean", _N_SAMPLES, 0)
+    rng = np.random.default_rng([origin, steps])
+    for s in range(steps):
+        x, weight = series.row(origin + s)
+        there = weight > 0.0
+        if not there.any():
+            found.append(None)
+            continue
+        rates = exposure[s] * (ahead.draws[:, s] @ past.components_[:, there])
+        totals = past._likelihood().sample(rates.sum(axis=1), rng)
+        x = np.asarray(x[there], dtype=float)
+        found.append(_Look(x, rates.mean(axis=0), float(x.sum()), totals))
+    return found
+
+
+def _holds(total: float, draws: Array, coverage: float) -> bool:
+    """Whether the central interval of the draws holds the total."""
+    tail = 0.5 - coverage / 2.0
+    below, above = np.mean(draws < total), np.mean(draws > total)
+    return bool(1.0 - above > tail and 1.0 - below > tail)
+
+
+def _level_variance(looks: list[_Look], coverage: float) -> float:
+    """The least variance of a common factor at which enough totals lie in their intervals.
+
+    Enough is what makes the next total lie in its interval with the probability asked for, if it
+    behaves like these: ⌈(n+1)·coverage⌉ of n, as in conformal prediction. Outliers beyond that
+    share do not matter.
+    """
+    n = len(looks)
+    enough = min(int(np.ceil((n + 1) * coverage)), n)
+    # The same quantiles of the factor for every variance, against any order in the draws.
+    levels = (np.random.default_rng(0).permutation(_N_SAMPLES) + 0.5) / _N_SAMPLES
+
+    def holds_enough(variance: float) -> bool:
+        factor = 1.0
+        if variance > 0.0:
+            factor = gammaincinv(1.0 / variance, levels) * variance
+        return sum(_holds(look.total, look.totals * factor, coverage) for look in looks) >= enough
+
+    return _least(holds_enough, 1e-4, 25.0)
+
+
+def _dispersion(looks: list[_Look], coverage: float) -> tuple[float, float]:
+    """The least dispersion at which entries lie in their intervals, and how many do at one.
+
+    Entries are looked at given the total of their step.
+    """
+    x = np.concatenate([look.x for look in looks])
+    mean = np.concatenate([look.mean * look.total / look.mean.sum() for look in looks])
+    every = -(-len(x) // _MOST_ENTRIES)
+    x, mean = x[::every], np.maximum(mean[::every], 1e-12)
+    found = _entries_inside(x, mean, 1.0, coverage)
+
+    def holds_enough(excess: float) -> bool:
+        return _entries_inside(x, mean, 1.0 + excess, coverage) >= coverage
+
+    return 1.0 + _least(holds_enough, 1e-3, 1e4), found
+
+
+def _entries_inside(x: Array, mean: Array, dispersion: float, coverage: float) -> float:
+    """The share of counts in their central intervals, ties in part.
+
+    A count x covers the probabilities from P(< x) to P(≤ x); what of them lies between the tails
+    counts. A correct law has exactly the coverage, whatever its steps.
+    """
+    if dispersion > 1.0:
+        # Poisson with a Gamma rate: negative binomial with r = μ/(φ−1), p = 1/φ.
+        shape = mean / (dispersion - 1.0)
+        upper = betainc(shape, x + 1.0, 1.0 / dispersion)
+        lower = np.where(x > 0, betainc(shape, np.maximum(x, 1.0), 1.0 / dispersion), 0.0)
+    else:
+        upper = pdtr(x, mean)
+        lower = np.where(x > 0, pdtr(np.maximum(x - 1.0, 0.0), mean), 0.0)
+    tail = 0.5 - coverage / 2.0
+    shared = np.minimum(upper, 1.0 - tail) - np.maximum(lower, tail)
+    width = upper - lower
+    part = np.clip(shared, 0.0, None) / np.where(width > 0.0, width, 1.0)
+    return float(np.mean(np.where(width > 0.0, part, 0.0)))
+
+
+def _least(enough: Callable[[float], bool], low: float, high: float) -> float:
+    """The least number that is enough, by bisection on the log scale; zero may be."""
+    if enough(0.0):
+        return 0.0
+    while high / low > 1.01:
+        middle = float(np.sqrt(low * high))
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high

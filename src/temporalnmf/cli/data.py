@@ -1,0 +1,184 @@
+"""How commands read tables: options, and what is said of what was understood."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from .console import Voice
+
+if TYPE_CHECKING:
+    from ..reading import TimeTable
+
+EMBEDDED = "sotu"
+# Bytes of a dense table that is made for its gaps, at the most.
+_MOST_BYTES = 2 * 10**9
+
+_PANEL = "Reading the file"
+
+
+def _column(option: str, what: str) -> Any:
+    return typer.Option(option, metavar="COLUMN", help=what, rich_help_panel=_PANEL)
+
+
+FILE_HELP = (
+    "CSV, TSV, Parquet, NPY, NPZ or Matrix Market: a row per time, or, with --time and --feature, "
+    "a row per time and feature; or 'sotu', the embedded data."
+)
+File = Annotated[str, typer.Argument(metavar="FILE", help=FILE_HELP)]
+Time = Annotated[str | None, _column("--time", "Column of the times.")]
+Feature = Annotated[str | None, _column("--feature", "Column of the features of a long table.")]
+Value = Annotated[
+    str | None, _column("--value", "Column of the values of a long table; else rows are counted.")
+]
+Exposure = Annotated[
+    str | None, _column("--exposure", "Column of the size behind each time (documents, days).")
+]
+Freq = Annotated[
+    str | None,
+    typer.Option(
+        help="Periods to add times up into: Y, Q, M, W, D, h, min, s, also 3D.",
+        rich_help_panel=_PANEL,
+    ),
+]
+Transpose = Annotated[
+    bool,
+    typer.Option("--transpose", help="The file has a column per time.", rich_help_panel=_PANEL),
+]
+
+
+class Reading(NamedTuple):
+    """The options above."""
+
+    time: str | None = None
+    feature: str | None = None
+    value: str | None = None
+    exposure: str | None = None
+    freq: str | None = None
+    transpose: bool = False
+
+
+def read(file: str, how: Reading, voice: Voice) -> TimeTable:
+    """The table of a file, or the embedded one; says what was understood."""
+    table = _embedded(how) if file == EMBEDDED else _read(Path(file), how)
+    n_steps, n_features = table.X.shape
+    voice.say(f"{file}: {n_steps} steps x {n_features} features, total {total(table):,.10g}")
+    voice.notes(table.notes)
+    return table
+
+
+def total(table: TimeTable) -> float:
+    """Of all that is in the table."""
+    return _sum(table.X)
+
+
+def source_path(file: str) -> Path:
+    """Where the data are."""
+    if file != EMBEDDED:
+        return Path(file)
+    from .. import datasets
+
+    return Path(datasets.__path__[0], "data", "sotu.npz")
+
+
+def checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def dense_if_gaps(table: TimeTable) -> Any:
+    """Data whose missing steps are NaN, as experiments want them."""
+    if table.observed is None or table.observed.all():
+        return table.X
+    size = 8 * table.X.shape[0] * table.X.shape[1]
+    if size > _MOST_BYTES:
+        raise ValueError(
+            f"The table has {int((~table.observed).sum())} steps without a row, and with them it "
+            f"would take {size / 1e9:.1f} GB. Keep fewer features, or take longer periods (--freq)."
+        )
+    sparse: Any = table.X
+    X = sparse.toarray()
+    X[~table.observed] = float("nan")
+    return X
+
+
+def with_features_of(table: TimeTable, model: Any, long: bool, voice: Voice) -> TimeTable:
+    """The table with the features of a model, in its order.
+
+    In a long table a feature without a row is zero, and rows of features that the model does not
+    know are left out; both is said. A wide table has to have all of them and no others.
+    """
+    from dataclasses import replace
+
+    import numpy as np
+    from scipy import sparse
+
+    wanted = model.feature_labels()
+    place = {name: f for f, name in enumerate(table.features.tolist())}
+    absent = [name for name in wanted.tolist() if name not in place]
+    unknown = sorted(set(place) - set(wanted.tolist()))
+    if not long and (absent or unknown):
+        what = [f"lacks {_few(absent)}"] if absent else []
+        what += [f"has {_few(unknown)}, which the model does not know"] if unknown else []
+        raise ValueError(f"The table {' and '.join(what)}. Give it the features of the model.")
+    X = sparse.csc_array(table.X) if _is_sparse(table) else table.X
+    if absent:
+        voice.say(f"  without a row, so zero: {_few(absent)}")
+    if unknown:
+        left_out = _sum(X[:, [place[name] for name in unknown]])
+        voice.say(f"  not in the model, so left out: {_few(unknown)}, total {left_out:,.10g}")
+    # One more column for all that are absent: zero, and missing where the whole step is.
+    order = [place.get(name, len(place)) for name in wanted.tolist()]
+    if _is_sparse(table):
+        padded = sparse.hstack([X, sparse.csc_array((X.shape[0], 1))], format="csc")
+        return replace(table, X=sparse.csr_array(padded[:, order]), features=wanted)
+    blank = np.where(np.isnan(X).all(axis=1), np.nan, 0.0)
+    padded = np.column_stack([X, blank])
+    return replace(table, X=np.ascontiguousarray(padded[:, order]), features=wanted)
+
+
+def _few(names: list[str]) -> str:
+    shown = ", ".join(map(repr, names[:3]))
+    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3:,} more"
+
+
+def _sum(X: Any) -> float:
+    import numpy as np
+    from scipy import sparse
+
+    return float(np.nansum(X.data if sparse.issparse(X) else X))
+
+
+def _is_sparse(table: TimeTable) -> bool:
+    from scipy import sparse
+
+    return bool(sparse.issparse(table.X))
+
+
+def _read(path: Path, how: Reading) -> TimeTable:
+    from ..reading import read_table
+    from .files import is_model
+
+    if is_model(path):
+        raise ValueError(f"{path} is a model, not a table: temporalnmf info {path} shows it.")
+    return read_table(path, **how._asdict())
+
+
+def _embedded(how: Reading) -> TimeTable:
+    from ..datasets import load_sotu
+    from ..reading import TimeTable
+    from ..timeline import timeline_of
+
+    for name, value in how._asdict().items():
+        if value:
+            raise ValueError(
+                f"--{name} {value}: {EMBEDDED!r} is the embedded data, which needs no such option. "
+                f"Leave it out."
+            )
+    words = load_sotu()
+    line = timeline_of(words.times)
+    notes = ("words of the State of the Union addresses by year", *line.notes, "no address: 1933")
+    return TimeTable(words.data, line.labels, words.feature_names, notes, line)

@@ -1,0 +1,40 @@
+"""Model files, as commands see them."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+Model = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="A model file, written by temporalnmf fit.")
+]
+
+
+def is_model(path: Path) -> bool:
+    """Whether a file is, or was meant as, a model."""
+    if not path.is_file() or not zipfile.is_zipfile(path):
+        return False
+    with zipfile.ZipFile(path) as file:
+        return "header.json" in file.namelist()
+
+
+def load_model(path: Path) -> Any:
+    """The model of a file, or an error that says where models come from."""
+    from ..persistence import load
+
+    if path.is_file() and not is_model(path):
+        raise ValueError(
+            f"{path} is not a model, or a damaged one. A table becomes a model with: temporalnmf "
+            f"fit {path} --out model.npz"
+        )
+    return load(path)
+
+
+def header_of(path: Path) -> dict[str, Any]:
+    """What the file says of itself: format, schema, versions, where it came from."""
+    with zipfile.ZipFile(path) as file:
+        return dict(json.loads(file.read("header.json")))

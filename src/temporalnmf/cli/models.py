@@ -1,0 +1,343 @@
+"""What a model file is for: forecast, report, info."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from . import data
+from .console import Force, Json, Voice, check_out, clean_errors
+from .files import Model, header_of, is_model, load_model
+from .fit import calibrate_model, command_line, show_components, summary
+
+if TYPE_CHECKING:
+    from ..estimator import TemporalNMF
+    from ..forecasting import Forecast
+    from ..reading import TimeTable
+
+Of = Literal["features", "components", "totals"]
+Coverage = Annotated[str, typer.Option(help="Probabilities of intervals, with commas between.")]
+Samples = Annotated[int, typer.Option(min=1, help="Simulated futures.")]
+Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same numbers.")]
+
+# Rows and columns of a printed table, and characters of a name in it, at the most.
+_MOST_ROWS, _MOST_COLUMNS = 15, 12
+_LONGEST_NAME = 40
+
+
+def forecast(
+    model: Model,
+    steps: Annotated[int, typer.Option(min=1, help="Steps after the last one.")] = 5,
+    of: Annotated[Of, typer.Option(help="Of what.")] = "features",
+    coverage: Coverage = "0.5,0.9",
+    exposure: Annotated[
+        float | None, typer.Option(help="Size behind each future step; 1 if not given.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="CSV to write: a row per time and feature.")] = (
+        None
+    ),
+    samples: Samples = 1000,
+    seed: Seed = 0,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Continue a model, with intervals."""
+    with clean_errors(json) as voice:
+        from ..timeline import time_texts
+
+        if out is not None:
+            check_out("--out", out, force, reads=[model])
+        levels = probabilities(coverage)
+        fitted = load_model(model)
+        ahead = fitted.forecast(
+            steps, coverage=levels, exposure=exposure, n_samples=samples, random_state=seed
+        )
+        if exposure is None and (fitted.exposure_ != 1.0).any():
+            voice.say("Numbers are per unit of exposure; --exposure sets that of the future.")
+        show_forecast(fitted, ahead, of, voice, out)
+        tell_notes(ahead, voice)
+        if out is not None:
+            write_frame(frame_of(ahead, of), out)
+            voice.wrote(out)
+        if json:
+            rows = frame_of(ahead, of).to_dict("records")
+            voice.answer(
+                {
+                    "of": of,
+                    "times": time_texts(ahead.times),
+                    "point": ahead.point,
+                    "coverage": ahead.coverage,
+                    "notes": ahead.notes,
+                    "rows": rows,
+                    "out": None if out is None else str(out),
+                }
+            )
+
+
+def report(
+    ctx: typer.Context,
+    model: Model,
+    out: Annotated[Path, typer.Option(help="HTML file to write.")] = Path("report.html"),
+    steps: Annotated[
+        int | None, typer.Option(min=0, help="Steps to forecast; 0 for none, else by the length.")
+    ] = None,
+    question: Annotated[str | None, typer.Option(help="What was asked, in words.")] = None,
+    hold_out: Annotated[
+        int, typer.Option(min=0, help="Forecasts of the past to check intervals with.")
+    ] = 0,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Write a model as one HTML file to read, print and send."""
+    with clean_errors(json) as voice:
+        check_out("--out", out, force, reads=[model])
+        fitted = load_model(model)
+        if hold_out and fitted.calibration_ is None:
+            calibrate_model(fitted, hold_out, voice)
+        write_html(ctx, fitted, out, voice, question=question, steps=steps, overwrite=force)
+        voice.answer({"report": str(out), "bytes": out.stat().st_size, **summary(fitted)})
+
+
+def info(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A model file, or a table.")],
+    time: data.Time = None,
+    feature: data.Feature = None,
+    value: data.Value = None,
+    exposure: data.Exposure = None,
+    freq: data.Freq = None,
+    transpose: data.Transpose = False,
+    json: Json = False,
+) -> None:
+    """Say what is in a model file, or what is understood of a table."""
+    with clean_errors(json) as voice:
+        if is_model(Path(file)):
+            _about_model(Path(file), voice)
+            return
+        how = data.Reading(time, feature, value, exposure, freq, transpose)
+        _about_table(file, data.read(file, how, voice), voice)
+
+
+def probabilities(text: str) -> tuple[float, ...]:
+    """Of --coverage."""
+    try:
+        found = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        found = ()
+    if not found or not all(0.0 < p < 1.0 for p in found):
+        raise ValueError(
+            f"--coverage {text}: expected numbers strictly between 0 and 1, with commas between, "
+            f"such as 0.5,0.9."
+        )
+    return found
+
+
+def show_forecast(
+    model: TemporalNMF, ahead: Forecast, of: Of, voice: Voice, out: Path | None = None
+) -> None:
+    """Means and the widest intervals: a row per step of totals, else a column per step.
+
+    `out` is the file that holds what is not shown.
+    """
+    if of == "totals":
+        _show_totals(ahead, voice)
+        return
+    import numpy as np
+
+    from ..summary import component_summary
+    from ..timeline import time_texts
+
+    if of == "components":
+        names = [f"{one.index + 1}  {one.name}" for one in component_summary(model)]
+    else:
+        names = ahead.feature_names.tolist()
+    names = [n if len(n) <= _LONGEST_NAME else f"{n[: _LONGEST_NAME - 1]}…" for n in names]
+    rows = np.arange(len(names))
+    if len(names) > _MOST_ROWS:
+        rows = np.argsort(-ahead.point_of(of)[-1], kind="stable")[:_MOST_ROWS]
+    T = len(ahead.times)
+    steps = _evenly(T, min(T, _MOST_COLUMNS))
+    some, wide = ahead.at(steps), max(ahead.coverage)
+    point = some.point_of(of)[:, rows]
+    columns = [[_number(value) for value in at_step] for at_step in point]
+    if ahead.has_bands:
+        low, high = (end[:, rows] for end in some.interval(wide, of))
+        columns = [list(map(_with_band, *parts)) for parts in zip(point, low, high, strict=True)]
+    texts, first = time_texts(some.times), [names[f] for f in rows]
+    shown = _fitting(texts, columns, voice.width - max(map(len, first)))
+    table = zip(first, *(columns[t] for t in shown), strict=True)
+    voice.table([of[:-1], *(texts[t] for t in shown)], list(table), left=(of[:-1],))
+    words = []
+    if ahead.has_bands:
+        words.append(f"In brackets: {100 * wide:g} % intervals.")
+    if len(rows) < len(names):
+        words.append(f"The {len(rows)} largest of {len(names):,} {of} at the last step.")
+    if len(shown) < T:
+        words.append(f"{len(shown)} of {T} steps.")
+    if len(words) > ahead.has_bands:
+        words.append(f"All are in {out}." if out else "--out FILE.csv writes all.")
+    if words:
+        voice.say(" ".join(words))
+
+
+def _evenly(n: int, wanted: int) -> list[int]:
+    """So many of 0 … n − 1, the last always among them."""
+    return [(n - 1) - (n - 1) * i // max(wanted - 1, 1) for i in range(wanted)][::-1]
+
+
+def _fitting(headings: list[str], columns: list[list[str]], width: int) -> list[int]:
+    """As many columns as there is room for, evenly chosen."""
+    widths = [max(map(len, [h, *column])) for h, column in zip(headings, columns, strict=True)]
+    for wanted in range(len(columns), 1, -1):
+        chosen = _evenly(len(columns), wanted)
+        if sum(widths[t] + 2 for t in chosen) + 3 <= width:
+            return chosen
+    return [len(columns) - 1]
+
+
+def _with_band(value: float, low: float, high: float) -> str:
+    return f"{_number(value)} ({_number(low)}–{_number(high)})"
+
+
+def _show_totals(ahead: Forecast, voice: Voice) -> None:
+    from ..timeline import time_texts
+
+    columns = [ahead.point_of("totals")]
+    headings = ["total", "mean"]
+    if ahead.has_bands:
+        columns.append(ahead.median("totals"))
+        headings += ["median", *(f"{100 * c:g} % interval" for c in ahead.coverage)]
+    bands = [ahead.interval(c, "totals") for c in ahead.coverage if ahead.has_bands]
+    rows = [
+        [
+            text,
+            *(_number(column[t]) for column in columns),
+            *(f"{_number(low[t])}–{_number(high[t])}" for low, high in bands),
+        ]
+        for t, text in enumerate(time_texts(ahead.times))
+    ]
+    voice.table(headings, rows, left=("total",))
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100.0 or value == 0.0 else f"{value:.3g}"
+
+
+def tell_notes(ahead: Forecast, voice: Voice) -> None:
+    """What one should know before using the numbers, in the words of the command line."""
+    for note in ahead.notes:
+        note = note.replace("model.calibrate()", "temporalnmf fit --calibrate 20")
+        voice.say(f"Note: {note}", style="yellow")
+
+
+def frame_of(ahead: Forecast, of: Of) -> Any:
+    """The frame of a forecast with times as people write them."""
+    import numpy as np
+
+    from ..timeline import time_texts
+
+    frame = ahead.to_frame(of)
+    width = len(frame) // len(ahead.times)
+    frame["time"] = np.repeat(time_texts(ahead.times), width)
+    return frame
+
+
+def write_frame(frame: Any, path: Path) -> None:
+    from ..files import written_whole
+
+    with written_whole(path) as partial:
+        frame.to_csv(partial, index=False)
+
+
+def write_html(
+    ctx: typer.Context, model: TemporalNMF, out: Path, voice: Voice, **options: Any
+) -> None:
+    """The report, with the commands that led to it."""
+    from ..report import write_report
+
+    origin = getattr(model, "provenance_", None) or {}
+    commands = dict.fromkeys([origin.get("command"), command_line(ctx)])
+    text = "\n".join(command for command in commands if command)
+    write_report(model, out, command=text, source=_source(origin), **options)
+    voice.wrote(out)
+
+
+def _source(origin: dict[str, str]) -> str | None:
+    """The file of the data, if it is what it was; else its name and what it was."""
+    name = origin.get("source")
+    if not name:
+        return None
+    path = data.source_path(name)
+    if name != data.EMBEDDED and path.is_file() and data.checksum(path) == origin.get("sha256"):
+        return str(path)
+    return f"{Path(name).name} (SHA-256 {origin.get('sha256', 'unknown')[:16]}…)"
+
+
+def _about_model(path: Path, voice: Voice) -> None:
+    model, header = load_model(path), header_of(path)
+    known = {
+        "file": str(path),
+        "bytes": path.stat().st_size,
+        **{name: header[name] for name in ("format", "schema", "versions", "parameters")},
+        "data_in_file": model._series is not None,
+        **summary(model),
+    }
+    for name, text in _lines(model, known):
+        voice.say(f"{name:<12}{text}")
+    show_components(model, voice)
+    voice.answer({"kind": "model", **known})
+
+
+def _lines(model: TemporalNMF, known: dict[str, Any]) -> list[tuple[str, str]]:
+    versions, origin = known["versions"], known["provenance"] or {}
+    gaps = known["gaps"]
+    moves = known["chain"] != "none"  # plain NMF has no law to speak of
+    regime = model.chain_.regime() if moves else []
+    few = f" ({', '.join(gaps[:5])}{', …' if len(gaps) > 5 else ''})" if gaps else ""
+    held = "with the data" if known["data_in_file"] else "without the data"
+    lines = [
+        ("file", f"{known['file']}, {known['bytes']:,} bytes, {held}"),
+        ("format", f"{known['format']}, schema {known['schema']}"),
+        ("made by", ", ".join(f"{name} {number}" for name, number in versions.items())),
+        ("size", f"{known['n_steps']} steps x {known['n_features']} features, "
+                 f"{known['n_components']} components"),
+        ("times", f"{known['first']} to {known['last']}, every {known['every']}"),
+        ("gaps", f"{len(gaps)} of the steps{few}" if gaps else "none"),
+        ("exposure", "given" if known["exposure"] else "1 throughout"),
+        ("chain", f"{known['chain']}: {model.chain_.numbers()}" if moves else "none: plain NMF"),
+        *(() if isinstance(regime, list) else (("", str(regime)),)),
+        ("likelihood", known["likelihood"]),
+        ("fit", known["stop_reason"] if known["converged"]
+                else f"NOT CONVERGED: {known['stop_reason']}"),
+        ("intervals", str(model.calibration_ or "not checked on the past")),
+        *((name, origin[name]) for name in ("command", "source", "sha256", "date")
+          if name in origin),
+    ]  # fmt: skip
+    return lines
+
+
+def _about_table(file: str, table: TimeTable, voice: Voice) -> None:
+    from ..timeline import time_texts
+
+    texts = time_texts(table.times)
+    names = table.features.tolist()
+    more = f" and {len(names) - 8:,} more" if len(names) > 8 else ""
+    voice.say(f"  features: {', '.join(names[:8])}{more}")
+    voice.answer(
+        {
+            "kind": "table",
+            "file": file,
+            "sha256": data.checksum(data.source_path(file)),
+            "n_steps": len(texts),
+            "n_features": len(names),
+            "first": texts[0],
+            "last": texts[-1],
+            "every": table.timeline.every,
+            "absent": [texts[n] for n in table.timeline.absent],
+            "total": data.total(table),
+            "exposure": table.exposure is not None,
+            "features": names,
+            "notes": table.notes,
+        }
+    )

@@ -1,0 +1,238 @@
+"""What the estimator does with checked data: solve for both factors, or for activations alone.
+
+Here data are V (F, N), components W (F, K) and activations H (K, N).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from . import registry
+from .chains.base import Chain
+from .compilation import announced
+from .gaps import fill_gaps, fitted_steps
+from .initialisation import start_activations, start_factors
+from .kernels.floor import FLOOR
+from .likelihoods.base import Array
+from .objective import Problem
+from .observations import observe
+from .parallel import Workers
+from .solvers.mm import FitResult
+from .solvers.monitor import Monitor
+from .validation import Series, check_choice
+
+# Fewer steps say nothing about movement in time.
+_FEWEST_STEPS = 3
+
+# Share of `tol` to which activations are solved at fixed components.
+_INFERENCE_TOL = 1e-1
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The result of a fit: W (F, K), H (K, N) with all gaps filled, and how it went.
+
+    `kept` are the steps that took part; `stability` is None where there was one start only.
+    """
+
+    W: Array
+    H: Array
+    kept: Array
+    chain: Chain
+    monitor: Monitor
+    objective: float
+    divergence: float
+    stability: Array | None
+
+
+def check_parameters(model: Any) -> None:
+    """Refuse parameters of the estimator that make no sense, before anything is done."""
+    check_choice("map_scale", model.map_scale, ("log", "linear"))
+    check_choice("point", model.point, ("mean", "mode"))
+    for name, kind, least in (
+        ("n_components", Integral, 1), ("n_init", Integral, 1), ("max_iter", Integral, 1),
+        ("tol", Real, 0), ("smoothing", Real, 0),
+    ):  # fmt: skip
+        value = getattr(model, name)
+        number = isinstance(value, kind) and not isinstance(value, bool)
+        if not number or not least <= float(value) < np.inf:
+            what = "whole number" if kind is Integral else "number"
+            raise ValueError(f"{name}={value!r}: expected a {what} of at least {least}.")
+    jobs = model.n_jobs
+    whole = isinstance(jobs, Integral) and not isinstance(jobs, bool)
+    if jobs is not None and not (whole and jobs):
+        raise ValueError(
+            f"n_jobs={jobs!r}: expected a number of threads, -1 for all cores, or None."
+        )
+
+
+def fit_factors(model: Any, series: Series) -> Fitted:
+    """Solve for W and H from every start and keep the lowest objective."""
+    _check_size(model, series)
+    chain = model.chain
+    if not isinstance(chain, Chain):
+        chain = registry.create(registry.CHAINS, chain, "chain")
+    kept = fitted_steps(series.observed, chain, model.point)
+    used = series.take(kept)
+    with _machinery(model) as workers:
+        observations = observe(used.X, used.weights, used.exposure, model._likelihood(), workers)
+        if not observations.counted.any():
+            raise ValueError(
+                "X is zero wherever it is observed: there is nothing to factorize. Give at "
+                "least one positive value."
+            )
+        chain = chain.resolve(observations.level, model.n_components)
+        chain.check("map", model.map_scale)
+        problem = Problem(observations, chain, model.map_scale, float(model.smoothing))
+        results = list(_starts(model, problem, series, kept))
+        best = min(results, key=lambda result: result.monitor.history[-1])
+        stability = _stability(best.W, [r.W for r in results if r is not best])
+        best, order = _in_order(model, best)
+        # The last word on H is what `transform` does with the same data, to the bit.
+        problem = replace(problem, chain=best.chain)
+        start = start_activations(used, model.n_components)
+        H = _solve_activations(model, problem, best.W, start)
+        objective = problem.objective(best.W, H)
+        divergence = max(observations.value(best.W, H) - observations.saturated, 0.0)
+    _warn(model, best.monitor, best.chain, H)
+    filled = fill_gaps(H, kept, series.n_steps, best.chain, model.point, model.map_scale)
+    if stability is not None:
+        stability = stability[order]
+    return Fitted(best.W, filled, kept, best.chain, best.monitor, objective, divergence, stability)
+
+
+def infer(model: Any, series: Series, *, continue_chain: bool = False) -> Array:
+    """Activations (K, N) of all steps at fixed components, missing ones filled."""
+    chain, W = model.chain_, model.components_.T
+    last = model.activations_[-1] if continue_chain and chain.dynamic else None
+    if not series.observed.any():
+        if not continue_chain:
+            raise ValueError(
+                "X has no observed entry: there is nothing to infer from. If its rows follow "
+                "the fitted ones, continue_chain=True forecasts them."
+            )
+        last = model.activations_[-1]
+        return chain.point_forecast(last, series.n_steps, model.point, model.map_scale)
+    kept = fitted_steps(series.observed, chain, model.point)
+    if last is not None:
+        kept = np.arange(kept[-1] + 1)  # the anchor stands before the first step
+    used = series.take(kept)
+    H = start_activations(used, W.shape[1])
+    held = 0
+    if last is not None:
+        used, H, held = used.anchored(), np.column_stack([last, H]), 1
+    with _machinery(model) as workers:
+        observations = observe(used.X, used.weights, used.exposure, model._likelihood(), workers)
+        problem = Problem(observations, chain, model.map_scale)
+        H = _solve_activations(model, problem, W, H, held=held)
+    return fill_gaps(H[:, held:], kept, series.n_steps, chain, model.point, model.map_scale)
+
+
+@contextmanager
+def _machinery(model: Any) -> Iterator[Workers]:
+    """Threads for a solve, and a word if the kernels have to be compiled."""
+    with announced(bool(model.verbose)), Workers(model.n_jobs) as workers:
+        yield workers
+
+
+def _check_size(model: Any, series: Series) -> None:
+    n_steps, n_features = series.X.shape
+    if n_steps < _FEWEST_STEPS:
+        raise ValueError(
+            f"X has n_samples={n_steps} time step(s), and a series needs at least "
+            f"{_FEWEST_STEPS}. Rows are time steps: is X transposed?"
+        )
+    if not series.observed.any():
+        raise ValueError(
+            "X has no observed entry: everything is NaN or hidden by the mask. Check the mask, "
+            "in which 1 or True means observed."
+        )
+    if model.n_components > max(n_steps, n_features):
+        warnings.warn(
+            f"n_components={model.n_components} is larger than both dimensions of X "
+            f"{series.X.shape}: some components will be copies of others.",
+            UserWarning,
+            stacklevel=5,
+        )
+
+
+def _starts(model: Any, problem: Problem, series: Series, kept: Array) -> Iterator[FitResult]:
+    solver = registry.create(registry.SOLVERS, model.solver, "solver")
+    seeds = check_random_state(model.random_state).randint(2**31 - 1, size=4)
+    children = np.random.default_rng(seeds).spawn(model.n_init)
+    for i, rng in enumerate(children):
+        W, H = start_factors(model, problem, series, kept, rng)
+        label = f"start {i + 1}/{model.n_init}  " if model.n_init > 1 else ""
+        monitor = Monitor(model.max_iter, model.tol, model.verbose, model.callback, label)
+        yield solver.solve(problem, W, H, monitor)
+
+
+def _stability(W: Array, others: list[Array]) -> Array | None:
+    """How alike each component is to its match in the other starts, on average: (K,), 0 to 1.
+
+    Likeness is the cosine between columns of W; components are matched one to one so that it is
+    largest in all.
+    """
+    if not others:
+        return None
+    unit = W / np.linalg.norm(W, axis=0)
+    scores = np.zeros(W.shape[1])
+    for other in others:
+        likeness = unit.T @ (other / np.linalg.norm(other, axis=0))
+        mine, theirs = linear_sum_assignment(likeness, maximize=True)
+        scores[mine] += likeness[mine, theirs] / len(others)
+    return np.clip(scores, 0.0, 1.0)
+
+
+def _in_order(model: Any, result: FitResult) -> tuple[FitResult, Array]:
+    """Components by total activation, largest first, and their former places.
+
+    They stay where they are if the user named them by place: by starting values, by a warm start,
+    or by hyper-parameters of their own.
+    """
+    K = result.W.shape[1]
+    given = model.chain.get_params().values() if isinstance(model.chain, Chain) else ()
+    named = any(np.ndim(value) for value in given) or not isinstance(model.init, str)
+    if named or (model.warm_start and hasattr(model, "components_")):
+        return result, np.arange(K)
+    order = np.argsort(-result.H.sum(axis=1), kind="stable")
+    W = np.array(result.W[:, order], order="F" if result.W.flags.f_contiguous else "C")
+    learned = result.chain.reordered(order)
+    return replace(result, W=W, H=result.H[order], chain=learned), order
+
+
+def _solve_activations(model: Any, problem: Problem, W: Array, H: Array, *, held: int = 0) -> Array:
+    """H (K, N) at fixed W, solved more tightly than a fit since it is cheap."""
+    problem = replace(problem, smoothing=0.0)  # a constant here
+    monitor = Monitor(model.max_iter, _INFERENCE_TOL * model.tol)
+    solver = registry.create(registry.SOLVERS, model.solver, "solver")
+    return solver.solve(problem, W, H, monitor, fixed_W=True, held=held).H
+
+
+def _warn(model: Any, monitor: Monitor, chain: Chain, H: Array) -> None:
+    if not monitor.converged and monitor.reason.startswith("max_iter"):
+        warnings.warn(
+            f"The fit did not converge: {monitor.reason}. Increase max_iter, or accept a "
+            f"larger tol (now {model.tol:g}).",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
+    if model.map_scale == "linear" and chain.bottomless() and np.any(H <= FLOOR):
+        where = np.flatnonzero(np.any(H <= FLOOR, axis=1)).tolist()
+        warnings.warn(
+            f"Activations of component(s) {where} reached the floor {FLOOR:g}: on the linear "
+            f"scale this objective can be lowered without end there, and the result depends "
+            f"on the floor. map_scale='log' has no such places.",
+            UserWarning,
+            stacklevel=5,
+        )

@@ -1,0 +1,47 @@
+"""Banded upper factors U of P = UᵀU, stored as scipy.linalg does: band[b + i − j, j] = U[i, j]."""
+
+import numpy as np
+
+from .dense import compiled
+
+
+@compiled
+def solve_upper(band, Z):
+    """x with U x = z for every row z of Z (S, n), in place: draws with precision P."""
+    b, n = band.shape[0] - 1, band.shape[1]
+    for s in range(Z.shape[0]):
+        x = Z[s]
+        for i in range(n - 1, -1, -1):
+            total = x[i]
+            for j in range(i + 1, min(i + b, n - 1) + 1):
+                total -= band[b + i - j, j] * x[j]
+            x[i] = total / band[b, i]
+    return Z
+
+
+@compiled
+def band_of_inverse(band, K):
+    """The diagonal blocks (n/K, K, K) of P⁻¹.
+
+    Takahashi's recursion, from the last row up, knows every entry of P⁻¹ within the band:
+
+        Σ_ij = [i = j]/U_ii² − (1/U_ii) Σ_{k>i} U_ik Σ_kj.
+    """
+    b, n = band.shape[0] - 1, band.shape[1]
+    S = np.zeros((n, b + 1))  # S[i, j − i] = Σ_ij for i ≤ j ≤ i + b
+    for i in range(n - 1, -1, -1):
+        end = min(i + b, n - 1)
+        for j in range(end, i - 1, -1):
+            total = 0.0
+            for k in range(i + 1, end + 1):
+                total += band[b + i - k, k] * (S[k, j - k] if k <= j else S[j, k - j])
+            total = -total / band[b, i]
+            if i == j:
+                total += 1.0 / band[b, i] ** 2
+            S[i, j - i] = total
+    blocks = np.empty((n // K, K, K))
+    for m in range(n // K):
+        for k in range(K):
+            for other in range(k, K):
+                blocks[m, k, other] = blocks[m, other, k] = S[m * K + k, other - k]
+    return blocks

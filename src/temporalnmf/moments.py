@@ -1,0 +1,273 @@
+"""What labels of time are: numbers, dates or text."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from datetime import UTC, date, datetime, time
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from .likelihoods.base import Array  # not at run time: it loads the compiler
+
+NO_TIME = ("", "na", "nan", "nat", "null", "none", "<na>")
+Where = Callable[[int], str]
+
+
+def row(n: int) -> str:
+    return f"row {n}"
+
+
+def moments_of(
+    labels: Any, name: str = "the table", where: Where = row
+) -> tuple[Array, tuple[str, ...]]:
+    """The values of labels: int64, float64, datetime64 or str, and what was understood.
+
+    Parameters
+    ----------
+    labels : sequence, (n,)
+        Numbers, dates, or text that may hold them.
+    name : str
+        What errors call the whole.
+    where : callable
+        What errors call the place of label n.
+
+    Examples
+    --------
+    >>> moments_of(["31/12/2001", "1/1/2002"])
+    (array(['2001-12-31', '2002-01-01'], dtype='datetime64[D]'), ())
+    >>> moments_of(["2001Q3", "2001-Q4"])[0]
+    array(['2001-07-01', '2001-10-01'], dtype='datetime64[D]')
+    >>> moments_of(["7", "8.5"])[0]
+    array([7. , 8.5])
+    """
+    array = np.asarray(labels)
+    if array.ndim != 1 or not len(array):
+        raise ValueError(f"{name} has times of shape {array.shape}: expected one per row.")
+    if array.dtype.kind == "M":
+        _refuse_missing(np.isnat(array), name, where)
+        return _coarsest(array), ()
+    if array.dtype.kind in "biuf":
+        _refuse_missing(np.isnan(array), name, where)
+        return _numbers(array.tolist())
+    marks = [_mark(label) for label in array.tolist()]
+    _refuse_missing(np.array([mark.kind == "missing" for mark in marks]), name, where)
+    for n, mark in enumerate(marks):
+        if mark.kind != marks[0].kind:
+            raise ValueError(
+                f"{name} has times of two kinds: {str(array[0])!r} ({where(0)}) is "
+                f"{marks[0].kind}, {str(array[n])!r} ({where(n)}) is {mark.kind}. Use one kind, "
+                f"and remove what is no time step, such as totals."
+            )
+    if marks[0].kind == "a number":
+        return _numbers([mark.value for mark in marks])
+    if marks[0].kind == "text":
+        return np.array([mark.value for mark in marks]), ()
+    _settle_slashed(marks, array, name, where)
+    return _dates([mark.value for mark in marks])
+
+
+def _refuse_missing(missing: Array, name: str, where: Where) -> None:
+    if missing.any():
+        n = int(np.argmax(missing))
+        raise ValueError(f"{name}, {where(n)} has no time. Fill it in, or remove the step.")
+
+
+def _coarsest(dates: Array) -> Array:
+    """The same moments, to the day if they are whole days, else to the second, …"""
+    for unit in ("D", "s", "ms", "us", "ns"):
+        coarse = dates.astype(f"datetime64[{unit}]")
+        if np.array_equal(coarse, dates):
+            return coarse
+    raise ValueError("Times finer than a nanosecond cannot be read. Round them.")
+
+
+class _Mark:
+    """One label: its kind and value. A slashed date waits for the others of its column."""
+
+    def __init__(self, kind: str, value: Any = None, slashed: _Slashed | None = None) -> None:
+        self.kind, self.value, self.slashed = kind, value, slashed
+
+
+class _Slashed(NamedTuple):
+    """1/2/2001: the first of February or the second of January."""
+
+    first: int
+    second: int
+    year: int
+    clock: time
+
+    def read(self, day_first: bool) -> datetime:
+        day, month = (self.first, self.second) if day_first else (self.second, self.first)
+        return datetime.combine(date(self.year, month, day), self.clock)
+
+    def allows(self, day_first: bool) -> bool:
+        try:
+            self.read(day_first)
+        except ValueError:
+            return False
+        return True
+
+
+def _mark(label: Any) -> _Mark:
+    if str(label).strip().casefold() in NO_TIME:
+        return _Mark("missing")
+    if hasattr(label, "to_timestamp"):  # a pandas Period
+        label = label.to_timestamp()
+    if isinstance(label, datetime):
+        return _Mark("a date", label)
+    if isinstance(label, date):
+        return _Mark("a date", datetime.combine(label, time()))
+    if isinstance(label, Integral):
+        return _Mark("a number", int(label))
+    if isinstance(label, Real) and math.isfinite(label):
+        return _Mark("a number", float(label))
+    text = str(label).strip()
+    if (number := number_in(text)) is not None:
+        return _Mark("a number", number)
+    if (moment := moment_in(text)) is not None:
+        return _Mark("a date", moment)
+    if (slashed := _slashed_in(text)) is not None:
+        if "." in text[:3]:  # 31.12.2001 is written with the day first everywhere
+            return _Mark("a date", slashed.read(True)) if slashed.allows(True) else _Mark("text")
+        return _Mark("a date", slashed=slashed)
+    return _Mark("text", text)
+
+
+def number_in(text: str) -> int | float | None:
+    """A finite number. Whole ones stay exact: stamps in nanoseconds are beyond 2^53."""
+    if re.fullmatch(r"[+-]?\d+", text):
+        return int(text)
+    try:
+        number = math.nan if "_" in text else float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+_MONTHS = (
+    "january", "february", "march", "april", "may", "june", "july", "august", "september",
+    "october", "november", "december",
+)  # fmt: skip
+_NAMED = re.compile(r"(?:(\d{1,2})[- .]+)?([A-Za-z]{3,9})\.?[- ]*(?:(\d{1,2}), *)?(\d{4})")
+_MONTH_YEAR = re.compile(r"(\d{1,2})/(\d{4})")
+_YEAR_MONTH = re.compile(r"(\d{4})[-/](\d{1,2})")
+_QUARTER = re.compile(r"(\d{4})[- ]?[Qq]([1-4])")
+_ISO_SLASHED = re.compile(r"(\d{4})/(\d{1,2})/(\d{1,2})")
+
+
+def moment_in(text: str) -> datetime | None:
+    """A date that can be read in one way only.
+
+    ISO, also without its day, a week, a quarter, 3/2001, or with the English name of the month.
+
+    Examples
+    --------
+    >>> moment_in("2001-03"), moment_in("12 Feb 2001"), moment_in("March")
+    (datetime.datetime(2001, 3, 1, 0, 0), datetime.datetime(2001, 2, 12, 0, 0), None)
+    """
+    try:
+        if found := _QUARTER.fullmatch(text):
+            return datetime(int(found[1]), 3 * int(found[2]) - 2, 1)
+        if found := _MONTH_YEAR.fullmatch(text):
+            return datetime(int(found[2]), int(found[1]), 1)
+        if found := _NAMED.fullmatch(text):
+            return datetime(int(found[4]), _month(found[2]), int(found[1] or found[3] or 1))
+        if found := _YEAR_MONTH.fullmatch(text):
+            return datetime(int(found[1]), int(found[2]), 1)
+        if found := _ISO_SLASHED.match(text):
+            text = f"{found[1]}-{found[2]:0>2}-{found[3]:0>2}{text[found.end() :]}"
+        return None if text.isdigit() else datetime.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def _month(word: str) -> int:
+    """1 for January or Jan, 0 for a word that is no month."""
+    word = word.casefold()
+    return next((m for m, name in enumerate(_MONTHS, 1) if word in (name, name[:3])), 0)
+
+
+_SLASHED = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})(?:[ T](\d{1,2}:\d{2}(?::\d{2})?))?")
+
+
+def _slashed_in(text: str) -> _Slashed | None:
+    found = _SLASHED.fullmatch(text)
+    if found is None:
+        return None
+    try:
+        clock = time.fromisoformat(f"{found[5] or '00:00':0>5}")
+    except ValueError:
+        return None
+    slashed = _Slashed(int(found[1]), int(found[3]), int(found[4]), clock)
+    return slashed if slashed.allows(True) or slashed.allows(False) else None
+
+
+def _settle_slashed(marks: list[_Mark], labels: Array, name: str, where: Where) -> None:
+    """Give slashed dates their value, if the column allows one order of day and month only."""
+    slashed = [(n, mark.slashed) for n, mark in enumerate(marks) if mark.slashed is not None]
+    orders = [order for order in (True, False) if all(s.allows(order) for _, s in slashed)]
+    readings = [[s.read(order) for _, s in slashed] for order in orders]
+    if not slashed:
+        return
+    iso = "Write dates as year-month-day, 2001-12-31."
+    if not readings:
+        raise ValueError(
+            f"{name} has dates of two forms, some with the day first and some with the month "
+            f"first, such as {str(labels[slashed[0][0]])!r} ({where(slashed[0][0])}). {iso}"
+        )
+    if len(readings) == 2 and readings[0] != readings[1]:
+        pairs = zip(*readings, strict=True)
+        k = next(k for k, (one, other) in enumerate(pairs) if one != other)
+        n, (one, other) = slashed[k][0], (readings[0][k], readings[1][k])
+        raise ValueError(
+            f"{name} has dates that can be read in two ways: {str(labels[n])!r} ({where(n)}) is "
+            f"{one:%Y-%m-%d} with the day first and {other:%Y-%m-%d} with the month first, and no "
+            f"day of the column is above 12. {iso}"
+        )
+    for (n, _), value in zip(slashed, readings[0], strict=True):
+        marks[n].value = value
+
+
+def _numbers(values: list[Any]) -> tuple[Array, tuple[str, ...]]:
+    """int64 if all are whole, else float64; dates if all are such as 20011231 or 200112."""
+    if all(float(value).is_integer() and abs(value) < 2**63 for value in values):
+        values = [int(value) for value in values]
+        if (dates := _compact_dates(values)) is not None:
+            return dates, (f"times such as {values[0]} are read as dates",)
+        return np.array(values, dtype=np.int64), ()
+    return np.array(values, dtype=np.float64), ()
+
+
+def _compact_dates(values: list[int]) -> Array | None:
+    digits = {len(str(value)) for value in values}
+    if digits not in ({8}, {6}) or not all(1500 <= int(str(value)[:4]) < 2300 for value in values):
+        return None
+    day = "01" if digits == {6} else ""
+    try:
+        dates = [datetime.strptime(f"{value}{day}", "%Y%m%d") for value in values]
+    except ValueError:
+        return None
+    return np.array(dates, dtype="datetime64[D]")
+
+
+def _dates(values: list[datetime]) -> tuple[Array, tuple[str, ...]]:
+    """Dates in UTC. Midnights of a zone are dates: they stay on their day."""
+    notes: tuple[str, ...] = ()
+    if any(value.tzinfo is not None for value in values):
+        if all(value.time() == time() for value in values):
+            notes = ("times are midnights of a time zone: taken as dates",)
+        else:
+            values = [v.astimezone(UTC) if v.tzinfo is not None else v for v in values]
+            notes = ("time zones: all times are in UTC now",)
+    naive = [value.replace(tzinfo=None) for value in values]
+    return _coarsest(np.array(naive, dtype="datetime64[us]")), notes
+
+
+def is_date(text: str) -> bool:
+    """Whether a text is a date, also one that needs its neighbours to be read."""
+    return moment_in(text) is not None or _slashed_in(text) is not None

@@ -1,0 +1,297 @@
+"""Models in files: arrays and JSON in one zip, no pickle, readable from anywhere.
+
+A model file is a NumPy .npz archive, that is a zip of
+
+    header.json          what the model is: format, schema, versions, parameters, numbers
+    labels.json          names of the features and times of the steps
+    <name>.npy           arrays, little-endian float64, int64 or bool; see docs/formats.md
+
+Reading it never runs code from it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import platform
+import zipfile
+from importlib.metadata import version
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from . import __version__, registry
+from .calibration import Calibration
+from .chains.base import Chain
+from .files import refuse_overwriting, written_whole
+from .forecasting import Noise
+from .likelihoods.base import Array, Likelihood
+from .posterior import Posterior
+from .predicting import posterior_of
+from .timeline import Timeline
+from .validation import Series
+
+if TYPE_CHECKING:
+    from .estimator import TemporalNMF
+
+FORMAT = "temporalnmf model"
+# Raised by one whenever an older program could not read, or would misread, the file.
+SCHEMA = 1
+
+_ARRAYS = ("components_", "activations_", "history_", "history_iterations_", "observed_")
+_NUMBERS = ("n_iter_", "objective_", "reconstruction_err_", "converged_", "stop_reason_")
+# Parameters that are not kept: what they were for is over.
+_GONE = {"callback": None, "warm_start": False}
+
+
+def save(
+    model: TemporalNMF, path: str | PathLike[str], *, overwrite: bool = False, data: bool = True
+) -> Path:
+    """Write a fitted model, whole or not at all; see `TemporalNMF.save`."""
+    path = Path(path)
+    refuse_overwriting(path, overwrite)
+    if model.chain_.name != "none" and model._series is not None:
+        posterior_of(model)  # forecasts of the file are those of the model, to the bit
+    header = _header(model)
+    labels = {
+        "features": model.feature_labels().tolist(),
+        "named": hasattr(model, "feature_names_in_"),
+        "timeline": model.timeline_.to_dict(),
+    }
+    arrays = _arrays(model, data)
+    with (
+        written_whole(path) as partial,
+        zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as file,
+    ):
+        file.writestr("header.json", json.dumps(header, indent=1, allow_nan=False))
+        file.writestr("labels.json", json.dumps(labels, allow_nan=False))
+        for name, array in arrays.items():
+            with file.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
+    return path
+
+
+def load(path: str | PathLike[str]) -> TemporalNMF:
+    """Read a fitted model from a file that `TemporalNMF.save` wrote.
+
+    Nothing in the file is run. What is not such a file, is damaged, or comes from a later version
+    of the program is refused with one clear error.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
+    >>> from temporalnmf import TemporalNMF, load
+    >>> model = TemporalNMF(1).fit(np.outer(np.arange(1, 9), [6, 3, 1]))
+    >>> with TemporaryDirectory() as folder:
+    ...     again = load(model.save(Path(folder, "model.npz")))
+    >>> bool(np.all(again.forecast(2).samples() == model.forecast(2).samples()))
+    True
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: there is no such file. Check the path.")
+    try:
+        with zipfile.ZipFile(path) as file:
+            names = file.namelist()
+            if "header.json" not in names:
+                raise ValueError("it is an archive of something else")
+            header = json.loads(file.read("header.json"))
+            _check_header(header)
+            labels = json.loads(file.read("labels.json"))
+            arrays = {
+                name.removesuffix(".npy"): _read_array(file, name)
+                for name in names
+                if name.endswith(".npy")
+            }
+        return _model_of(header, labels, arrays)
+    except _RefusedError:
+        raise
+    except PermissionError:
+        raise
+    except Exception as error:  # whatever a damaged file makes the libraries below say
+        reason = str(error).rstrip(".") or type(error).__name__
+        raise ValueError(
+            f"{path.name} cannot be read as a model of temporalnmf: {reason}. It is damaged or not "
+            f"such a file; save the model again with model.save(path)."
+        ) from error
+
+
+class _RefusedError(ValueError):
+    """Said in full already."""
+
+
+def _header(model: TemporalNMF) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "schema": SCHEMA,
+        "versions": {
+            "temporalnmf": __version__,
+            "python": platform.python_version(),
+            **{name: version(name) for name in ("numpy", "scipy", "scikit-learn", "numba")},
+        },
+        "parameters": _parameters(model),
+        "chain": _described(model.chain_, registry.CHAINS, "chain"),
+        "numbers": {name: _plain(getattr(model, name)) for name in _NUMBERS},
+        "provenance": getattr(model, "provenance_", None),
+    }
+
+
+def _parameters(model: TemporalNMF) -> dict[str, Any]:
+    found = {**model.get_params(deep=False), **_GONE}
+    if not isinstance(found["init"], str):
+        found["init"] = "random"  # starting values are used up
+    if not isinstance(found["random_state"], int | np.integer | None):
+        found["random_state"] = None
+    for name, table, kind in (
+        ("chain", registry.CHAINS, Chain),
+        ("likelihood", registry.LIKELIHOODS, Likelihood),
+    ):
+        if isinstance(found[name], kind):
+            found[name] = _described(found[name], table, name)
+    return {name: _plain(value) for name, value in found.items()}
+
+
+def _described(thing: Any, table: dict[str, str], what: str) -> dict[str, Any]:
+    """The name of a chain or likelihood and its numbers."""
+    known = table.get(thing.name, ":").split(":")[1] == type(thing).__name__
+    if not known:
+        raise ValueError(
+            f"{what}={thing!r} is not in the registry, so a file cannot name it. Register it, or "
+            f"save components_ and activations_ with numpy.savez."
+        )
+    parameters = thing.get_params() if hasattr(thing, "get_params") else {}
+    return {
+        "name": thing.name,
+        "parameters": {name: _plain(value) for name, value in parameters.items()},
+    }
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can hold."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _arrays(model: TemporalNMF, data: bool) -> dict[str, Array]:
+    arrays = {name: getattr(model, name) for name in _ARRAYS}
+    arrays["exposure"] = model.exposure_
+    arrays["fitted_steps"] = model._kept
+    if model.stability_ is not None:
+        arrays["stability"] = model.stability_
+    if model._posterior is not None:
+        for name in ("activations", "factor", "covariance"):
+            arrays[f"posterior_{name}"] = getattr(model._posterior, name)
+    if model.calibration_ is not None:
+        found = model.calibration_
+        arrays["calibration"] = np.array(
+            [found.coverage, found.n_origins, found.inside, found.entries, found.noise.dispersion]
+        )
+        arrays["calibration_level"] = found.noise.level
+    series = model._series
+    if data and series is not None:
+        arrays |= _matrix("data", series.X) | _matrix("weights", series.weights)
+    return arrays
+
+
+def _matrix(name: str, matrix: Any) -> dict[str, Array]:
+    """A dense matrix as it is, a sparse one as its compressed rows."""
+    if not sparse.issparse(matrix):
+        return {name: matrix}
+    rows = sparse.csr_array(matrix)
+    parts = {"values": rows.data, "columns": rows.indices, "row_starts": rows.indptr}
+    return {f"{name}_{part}": array for part, array in parts.items()}
+
+
+def _check_header(header: Any) -> None:
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise ValueError("its header is not that of a model")
+    if not isinstance(header["schema"], int) or header["schema"] > SCHEMA:
+        made_by = header.get("versions", {}).get("temporalnmf", "a later version")
+        raise _RefusedError(
+            f"This model was written by temporalnmf {made_by} with schema {header['schema']}, and "
+            f"this is temporalnmf {__version__}, which reads schema {SCHEMA}. Update temporalnmf."
+        )
+
+
+def _read_array(file: zipfile.ZipFile, name: str) -> Array:
+    return np.lib.format.read_array(io.BytesIO(file.read(name)), allow_pickle=False)
+
+
+def _model_of(header: dict[str, Any], labels: dict[str, Any], arrays: dict[str, Array]) -> Any:
+    from .estimator import TemporalNMF
+
+    parameters = dict(header["parameters"])
+    for name, table in (("chain", registry.CHAINS), ("likelihood", registry.LIKELIHOODS)):
+        if isinstance(parameters[name], dict):
+            parameters[name] = _made(parameters[name], table, name)
+    model = TemporalNMF(**parameters)
+    model.chain_ = _made(header["chain"], registry.CHAINS, "chain")
+    for name in _ARRAYS:
+        setattr(model, name, arrays[name])
+    for name in _NUMBERS:
+        setattr(model, name, header["numbers"][name])
+    (K, F), (N, _) = model.components_.shape, model.activations_.shape
+    timeline = Timeline.from_dict(labels["timeline"])
+    expected: dict[str, tuple[int, ...]] = {
+        "activations_": (N, K), "observed_": (N,), "exposure": (N,), "stability": (K,),
+        "data": (N, F), "posterior_covariance": (len(arrays["fitted_steps"]), K, K),
+    }  # fmt: skip
+    for name, shape in expected.items():
+        if name in arrays and arrays[name].shape != shape:
+            raise ValueError(f"array {name} has shape {arrays[name].shape}, expected {shape}")
+    if len(labels["features"]) != F or len(timeline.labels) != N:
+        raise ValueError("its labels do not fit its arrays")
+    model.n_features_in_ = F
+    if labels["named"]:
+        model.feature_names_in_ = np.array(labels["features"], dtype=object)
+    model.timeline_, model.times_ = timeline, timeline.labels
+    model.exposure_, model._kept = arrays["exposure"], arrays["fitted_steps"]
+    model.stability_ = arrays.get("stability")
+    model.provenance_ = header.get("provenance")
+    model._series = _series_of(arrays, timeline, (N, F))
+    model._posterior = None
+    if "posterior_factor" in arrays:
+        model._posterior = Posterior(
+            *(arrays[f"posterior_{name}"] for name in ("activations", "factor", "covariance"))
+        )
+    model.calibration_ = None
+    if "calibration" in arrays:
+        coverage, n_origins, inside, entries, dispersion = arrays["calibration"].tolist()
+        noise = Noise(arrays["calibration_level"], dispersion)
+        model.calibration_ = Calibration(coverage, int(n_origins), int(inside), entries, noise)
+    return model
+
+
+def _made(described: dict[str, Any], table: dict[str, str], what: str) -> Any:
+    made = registry.create(table, described["name"], what)
+    parameters = {
+        name: np.array(value) if isinstance(value, list) else value
+        for name, value in described["parameters"].items()
+    }
+    if parameters:
+        made.set_params(**parameters)
+    return made
+
+
+def _series_of(
+    arrays: dict[str, Array], timeline: Timeline, shape: tuple[int, int]
+) -> Series | None:
+    X, weights = (_matrix_of(arrays, name, shape) for name in ("data", "weights"))
+    if X is None or weights is None:
+        return None
+    return Series(X, weights, arrays["exposure"], timeline)
+
+
+def _matrix_of(arrays: dict[str, Array], name: str, shape: tuple[int, int]) -> Any:
+    if f"{name}_values" not in arrays:
+        return arrays.get(name)
+    parts = [arrays[f"{name}_{part}"] for part in ("values", "columns", "row_starts")]
+    rows = sparse.csr_array(tuple(parts), shape=shape)
+    rows.check_format(full_check=True)  # SciPy trusts indices, and would read beyond its memory
+    return rows

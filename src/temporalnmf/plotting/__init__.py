@@ -1,0 +1,43 @@
+"""Pictures, one function each. Needs matplotlib, the extra "plot"."""
+
+from .canvas import BLUE, GREY, ORANGE, PALETTE, Figure
+from .chains import (
+    PAPER_PANELS,
+    draw_simulation,
+    paper_figures,
+    plot_map_region,
+    plot_paths,
+    plot_prior,
+    plot_selection,
+    prior_figures,
+)
+from .fitted import (
+    plot_activations,
+    plot_components,
+    plot_forecast,
+    plot_movement,
+    plot_objective,
+    plot_residuals,
+)
+
+__all__ = [
+    "BLUE",
+    "GREY",
+    "ORANGE",
+    "PALETTE",
+    "PAPER_PANELS",
+    "Figure",
+    "draw_simulation",
+    "paper_figures",
+    "plot_activations",
+    "plot_components",
+    "plot_forecast",
+    "plot_map_region",
+    "plot_movement",
+    "plot_objective",
+    "plot_paths",
+    "plot_prior",
+    "plot_residuals",
+    "plot_selection",
+    "prior_figures",
+]

@@ -1,0 +1,258 @@
+"""From a fitted model to steps it has not seen: forecast, smooth, append."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from .fitting import fit_factors, infer
+from .forecasting import Forecast, check_coverage
+from .gaps import draw_steps, fitted_steps
+from .likelihoods.base import Array
+from .posterior import Posterior, laplace
+from .timeline import Timeline, time_texts, timeline_of
+from .validation import Series, check_choice, check_count, check_exposure
+
+# Numbers in the draws of a smoothed series, at the most.
+_MOST = 20_000_000
+
+NO_LAW = (
+    "Plain NMF (chain='none') has no law for steps it has not seen, so there are no intervals: "
+    "choose a chain, such as 'rate'."
+)
+_NO_DYNAMICS = (
+    "Steps are independent of each other under '{}': the point repeats the last value or "
+    "interpolates, as in the paper, and the intervals are those of any step around the long-run "
+    "level."
+)
+_AT_ITS_WORD = (
+    "Intervals take the model at its word; model.calibrate() checks them on the past and widens "
+    "them where they are too narrow."
+)
+
+
+def forecast(
+    model: Any, steps: int, coverage: Any, exposure: Any, point: Any, n_samples: int, seed: Any
+) -> Forecast:
+    """The steps after the last; see `TemporalNMF.forecast`."""
+    steps, n_samples = check_count("steps", steps), check_count("n_samples", n_samples)
+    coverage, seed = check_coverage(coverage), _check_seed(seed)
+    point = model.point if point is None else point
+    check_choice("point", point, ("mean", "mode"))
+    if np.ndim(exposure) == 0 and exposure is not None:
+        exposure = np.full(steps, exposure)
+    size = check_exposure(exposure, steps)
+    chain, N = model.chain_, len(model.activations_)
+    H = chain.point_forecast(model.activations_[-1], steps, point, model.map_scale)
+    draws = None
+    if chain.name != "none":
+        rng = np.random.default_rng([seed, N])
+        since = N - 1 - int(model._kept[-1])
+        state = posterior_of(model).last
+        draws = draw_steps(state, np.zeros(1, int), since + steps + 1, chain, n_samples, rng)
+        draws = draws[:, since + 1 :]
+    times = model.timeline_.following(steps)
+    unseen = N - 1 - int(np.flatnonzero(model.observed_)[-1])
+    return Forecast(
+        times=times,
+        activations=np.ascontiguousarray(H.T),
+        exposure=size,
+        observed=np.zeros(steps, dtype=bool),
+        point=chain.point_name(point),
+        ahead=unseen + np.arange(1, steps + 1),
+        streams=_streams(seed, N, steps),
+        coverage=coverage,
+        notes=(*_notes(model), *_fates(model, draws, times)),
+        draws=draws,
+        **_shared(model),
+    )
+
+
+def smooth(model: Any, series: Series | None, coverage: Any, n_samples: int, seed: Any) -> Forecast:
+    """All steps of a series, the fitted one by default; see `TemporalNMF.smooth`."""
+    coverage, seed = check_coverage(coverage), _check_seed(seed)
+    n_samples = check_count("n_samples", n_samples)
+    chain, posterior = model.chain_, None
+    if series is None:
+        H, kept, observed = model.activations_.T, model._kept, model.observed_
+        timeline, exposure = model.timeline_, model.exposure_
+        if chain.name != "none":
+            posterior = posterior_of(model)
+    else:
+        assert series.timeline is not None
+        H, timeline, exposure = infer(model, series), series.timeline, series.exposure
+        observed = series.observed
+        kept = fitted_steps(observed, chain, model.point)
+        if chain.name != "none":
+            posterior = _posterior(model, series.take(kept), H[:, kept])
+    K, N = H.shape
+    draws = None
+    if posterior is not None:
+        n_samples = min(n_samples, max(100, _MOST // (N * K)))
+        rng = np.random.default_rng([seed, 0])
+        draws = draw_steps(posterior, kept, N, chain, n_samples, rng)
+    return Forecast(
+        times=timeline.labels,
+        activations=np.ascontiguousarray(H.T),
+        exposure=exposure,
+        observed=observed,
+        point="posterior mean" if model.map_scale == "log" and chain.dynamic else "posterior mode",
+        ahead=_since_observed(observed),
+        streams=_streams(seed, 0, N),
+        coverage=coverage,
+        notes=_notes(model),
+        draws=draws,
+        **_shared(model),
+    )
+
+
+def append(model: Any, new: Series, update_components: bool) -> None:
+    """Go on with new steps; see `TemporalNMF.append`."""
+    old = data_of(model, "append")
+    before = model.__dict__.copy()
+    try:
+        assert old.timeline is not None
+        assert new.timeline is not None
+        N = old.n_steps
+        whole = old.followed_by(new, _joined(old.timeline, new.timeline))
+        tail = replace(whole.take(np.arange(N, whole.n_steps)), timeline=None)
+        added = infer(model, tail, continue_chain=True)
+        model.activations_ = np.vstack([model.activations_, added.T])
+        kept = fitted_steps(whole.observed, model.chain_, model.point)
+        model._remember(whole, kept)
+        if update_components:
+            stability = model.stability_
+            again = copy.copy(model).set_params(warm_start=True, n_init=1)
+            model._take(fit_factors(again, whole), whole)
+            model.stability_ = stability
+    except BaseException:
+        model.__dict__ = before
+        raise
+
+
+def data_of(model: Any, what: str) -> Series:
+    """The data of the fit, where they are at hand."""
+    if model._series is None:
+        raise ValueError(
+            f"{what} needs the data of the fit, and the file of this model was saved without them "
+            f"(data=False). Fit again, or save with data=True."
+        )
+    return model._series
+
+
+def posterior_of(model: Any) -> Posterior:
+    """The posterior of the fitted steps, made when it is first wanted."""
+    if model._posterior is None:
+        kept = model._kept
+        used = data_of(model, "this").take(kept)
+        model._posterior = _posterior(model, used, model.activations_.T[:, kept])
+    return model._posterior
+
+
+def _posterior(model: Any, used: Series, H: Array) -> Posterior:
+    if model.map_scale != "log":
+        # The quadratic stands at the mode of log h.
+        H = infer(copy.copy(model).set_params(map_scale="log"), used)
+    return laplace(used, model.components_.T, H, model.chain_, model._likelihood())
+
+
+def _shared(model: Any) -> dict[str, Any]:
+    calibration = model.calibration_
+    return {
+        "components": model.components_,
+        "likelihood": model._likelihood(),
+        "feature_names": model.feature_labels(),
+        "noise": None if calibration is None else calibration.noise,
+    }
+
+
+def _streams(seed: int, first: int, steps: int) -> Array:
+    return np.column_stack([np.full(steps, seed), first + np.arange(steps)])
+
+
+def _check_seed(seed: Any) -> int:
+    if seed is None:
+        return int(np.random.default_rng().integers(2**31))
+    if not isinstance(seed, Integral) or isinstance(seed, bool) or seed < 0:
+        raise ValueError(f"random_state={seed!r}: expected a whole number of at least 0, or None.")
+    return int(seed)
+
+
+def _since_observed(observed: Array) -> Array:
+    """Distance to the last observed step, or to the first one for leading steps."""
+    steps = np.arange(len(observed))
+    seen = np.flatnonzero(observed)
+    before = np.searchsorted(seen, steps, side="right") - 1
+    return np.where(before >= 0, steps - seen[np.maximum(before, 0)], seen[0] - steps)
+
+
+def _notes(model: Any) -> tuple[str, ...]:
+    chain = model.chain_
+    if chain.name == "none":
+        return (NO_LAW,)
+    notes = () if chain.dynamic else (_NO_DYNAMICS.format(chain.name),)
+    return notes if model.calibration_ is not None else (*notes, _AT_ITS_WORD)
+
+
+# Of the last value: below, or above, it a path counts as collapsed or exploded.
+_COLLAPSED, _EXPLODED = 0.1, 10.0
+
+
+def _fates(model: Any, draws: Array | None, times: Array) -> list[str]:
+    """A word on each component that collapses or explodes within the horizon, at its end."""
+    if draws is None or not model.chain_.dynamic:
+        return []
+    end = draws[:, -1] / np.maximum(model.activations_[-1], 1e-300)
+    regimes = model.chain_.regime()
+    when, found = time_texts(times)[-1], []
+    for k in range(end.shape[1]):
+        low, high = np.mean(end[:, k] < _COLLAPSED), np.mean(end[:, k] > _EXPLODED)
+        if max(low, high) < 0.1:
+            continue
+        what, share = ("collapses", low) if low >= high else ("explodes", high)
+        limit = "falls below a tenth of" if low >= high else "exceeds ten times"
+        regime = regimes[k] if isinstance(regimes, list) else regimes
+        found.append(
+            f"Component {k + 1} {what}: by {when} it {limit} its last value in {share:.0%} of the "
+            f"futures. In the long run: {regime}"
+        )
+    return found
+
+
+def _joined(old: Timeline, new: Timeline) -> Timeline:
+    """The timeline of old steps, then new ones; its rows are the steps of both, in order."""
+    labels = new.labels
+    if np.array_equal(labels, np.arange(len(labels))) and not _plain(old):
+        # An array has no labels: its rows are the next ones.
+        labels = old.following(len(labels))
+    elif _plain(old) and _plain(new):
+        labels = len(old.labels) + np.arange(len(labels))
+    if labels.dtype.kind != old.labels.dtype.kind:
+        raise ValueError(
+            f"X has times such as {time_texts(labels)[0]!r}, the fitted steps such as "
+            f"{time_texts(old.labels)[-1]!r}. Give times of one kind."
+        )
+    if labels.dtype.kind == "U":
+        both = np.concatenate([old.labels, labels])
+        return Timeline(both, np.arange(len(both)), old.every)
+    if labels[0] <= old.labels[-1]:
+        raise ValueError(
+            f"X starts at {time_texts(labels)[0]}, and the fitted steps go on to "
+            f"{time_texts(old.labels)[-1]}. append takes later steps only: leave out what is known."
+        )
+    joined = timeline_of(np.concatenate([old.labels, labels]))
+    N = len(old.labels)
+    if joined.every != old.every or not np.array_equal(joined.labels[:N], old.labels):
+        raise ValueError(
+            f"X has times that are not on the grid of the fitted steps (every {old.every}), such "
+            f"as {time_texts(labels)[0]!r}."
+        )
+    return joined
+
+
+def _plain(timeline: Timeline) -> bool:
+    return np.array_equal(timeline.labels, np.arange(len(timeline.labels)))

@@ -1,0 +1,142 @@
+"""What the charts of a report draw: rounded, and thinned so that a long series is a small file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..likelihoods.base import Array
+from .subject import Subject
+from .texts import number, numbers
+
+# Numbers of a chart that are told to the file, about seven bytes each.
+_MOST_NUMBERS = 90_000
+_MOST_POINTS = 2_000
+# Digits that a place on the axis may need: milliseconds.
+_EXACT = 15
+
+
+def charts(subject: Subject) -> dict[str, Any]:
+    """All curves, for report.js."""
+    model, kept, ahead = subject.model, _kept(subject), _kept_ahead(subject)
+    kind, places = _axis(subject)
+    drawn = np.concatenate([kept, subject.n_steps + ahead]).astype(int)
+    texts = [*subject.texts, *subject.texts_ahead]
+    thinned = f"{len(kept):,} of {subject.n_steps:,} steps are drawn."
+    errors = subject.errors
+    return {
+        "kind": kind,
+        "x": numbers(places[drawn], _EXACT),
+        "text": [texts[n] for n in drawn],
+        "past": len(kept),
+        "window": min(subject.window, len(kept)),
+        "divide": number(_edge(places, subject.n_steps), _EXACT) if subject.n_ahead else None,
+        "gaps": [numbers([_edge(places, n) for n in gap], _EXACT) for gap in subject.gaps],
+        "thinned": thinned if len(kept) < subject.n_steps else None,
+        "components": _component_curves(subject, kept, ahead),
+        "totals": _total_curves(subject, kept, ahead) if subject.n_ahead else None,
+        "errors": None if errors is None else numbers(errors.error[kept]),
+        "worst": np.searchsorted(kept, sorted(subject.worst)).tolist(),
+        "trace": {
+            "x": numbers(_thin(model.history_iterations_), _EXACT),
+            "y": numbers(_thin(model.history_), 6),
+        },
+    }
+
+
+def _axis(subject: Subject) -> tuple[str, Array]:
+    """Kind of the axis, and the place of each step on it, those ahead included."""
+    times = np.asarray(subject.model.times_)
+    if subject.n_ahead:
+        times = np.concatenate([times, np.asarray(subject.ahead.times)])
+    kind, places = "text", np.arange(len(times), dtype=float)
+    if times.dtype.kind == "M":
+        kind, places = "date", times.astype("datetime64[ms]").astype(np.int64).astype(float)
+    elif times.dtype.kind in "iuf":
+        kind, places = "number", times.astype(float)
+    # Nothing can be drawn against times that do not rise; then steps are evenly spaced.
+    return (kind, places) if np.all(np.diff(places) > 0) else ("text", np.arange(len(times)))
+
+
+def _kept(subject: Subject) -> Array:
+    """Steps that are drawn: all of the last ones, of those before every so many, and peaks."""
+    most = min(_MOST_POINTS, _MOST_NUMBERS // (3 * subject.n_components))
+    recent = min(subject.window, most // 2)
+    older = subject.n_steps - recent
+    stride = max(1, -(-older // max(most - recent, 1)))
+    peaks = np.argmax(subject.model.activations_, axis=0)
+    told = [np.arange(0, older, stride), np.arange(older, subject.n_steps), peaks, subject.worst]
+    return np.unique(np.concatenate(told).astype(int))
+
+
+def _kept_ahead(subject: Subject) -> Array:
+    most = min(_MOST_POINTS, _MOST_NUMBERS // (6 * subject.n_components))
+    return np.arange(0, subject.n_ahead, max(1, -(-subject.n_ahead // most)))
+
+
+def _edge(places: Array, n: int) -> float:
+    """The place half-way between step n − 1 and step n; at the ends, half a step outside."""
+    if n <= 0:
+        return float(places[0] - (places[1] - places[0]) / 2)
+    if n >= len(places):
+        return float(places[-1] + (places[-1] - places[-2]) / 2)
+    return float((places[n - 1] + places[n]) / 2)
+
+
+def _component_curves(subject: Subject, kept: Array, ahead: Array) -> list[dict[str, Any]]:
+    H = subject.model.activations_[kept]
+    if subject.n_ahead:
+        H = np.concatenate([H, subject.ahead.activations[ahead]])
+    bands = []
+    for i, level in enumerate(subject.levels):
+        # The narrower bands belong to the steps ahead alone.
+        past = kept if i == 0 and subject.past.has_bands else kept[:0]
+        low, high = _ends(subject, level, past, ahead)
+        if len(low):
+            bands.append((level, len(kept) - len(past), low, high))
+    return [
+        {
+            "name": name,
+            "y": numbers(H[:, k]),
+            "bands": [_band(level, n, low[:, k], high[:, k]) for level, n, low, high in bands],
+        }
+        for k, name in enumerate(subject.names)
+    ]
+
+
+def _ends(subject: Subject, level: float, past: Array, ahead: Array) -> tuple[Array, Array]:
+    """Lower and upper end (steps, K) of some past steps, then of some of those ahead."""
+    ends = [np.empty((2, 0, subject.n_components))]
+    if len(past):
+        ends.append(np.stack(subject.past.interval(level, of="components"))[:, past])
+    if subject.n_ahead and subject.ahead.has_bands:
+        ends.append(np.stack(subject.ahead.interval(level, of="components"))[:, ahead])
+    low, high = np.concatenate(ends, axis=1)
+    return low, high
+
+
+def _band(level: float, start: int, low: Array, high: Array) -> dict[str, Any]:
+    """A band from the drawn step `start` on."""
+    return {"level": level, "from": start, "low": numbers(low), "high": numbers(high)}
+
+
+def _total_curves(subject: Subject, kept: Array, ahead: Array) -> dict[str, Any]:
+    model, errors = subject.model, subject.errors
+    fitted = model.exposure_ * model.activations_.sum(axis=1)
+    bands = []
+    for level in subject.levels if subject.ahead.has_bands else []:
+        low, high = subject.ahead.interval(level, of="totals")
+        bands.append(_band(level, len(kept), low[ahead], high[ahead]))
+    future = subject.ahead.point_of("totals")[ahead]
+    return {
+        "observed": None if errors is None else numbers(errors.observed[kept]),
+        "model": numbers(fitted[kept]) + numbers(future),
+        "bands": bands,
+    }
+
+
+def _thin(values: Any, most: int = 500) -> Array:
+    """At most about so many of the values, the last one among them."""
+    values = np.asarray(values)
+    return values[:: -max(1, -(-len(values) // most))][::-1]

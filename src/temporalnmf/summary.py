@@ -1,0 +1,102 @@
+"""A fitted model in a few words and numbers: its components, and where it fails."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .likelihoods.base import Array
+from .metrics import error_of
+from .timeline import time_texts
+
+
+@dataclass(frozen=True)
+class ComponentSummary:
+    """One component.
+
+    Attributes
+    ----------
+    index : int
+        Its place in the model, from 0.
+    name : str
+        Its first three features.
+    share : float
+        Of all activation, 0 to 1.
+    peak : str
+        The time at which it is largest.
+    top : list of (str, float)
+        Its first features and their weights.
+    stability : float or None
+        See `TemporalNMF.stability_`.
+    """
+
+    index: int
+    name: str
+    share: float
+    peak: str
+    top: list[tuple[str, float]]
+    stability: float | None
+
+
+def component_summary(model: Any, n_features: int = 8) -> list[ComponentSummary]:
+    """The components of a fitted model, in its order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from temporalnmf import TemporalNMF
+    >>> X = np.outer(np.arange(1, 9), [6, 3, 1]) + 1.0
+    >>> component_summary(TemporalNMF(1).fit(X), n_features=2)[0].name
+    'x0, x1'
+    """
+    names, texts = model.feature_labels(), time_texts(model.times_)
+    totals = model.activations_.sum(axis=0)
+    found = []
+    for k, weights in enumerate(model.components_):
+        first = np.argsort(-weights, kind="stable")[:n_features]
+        found.append(
+            ComponentSummary(
+                index=k,
+                name=", ".join(names[first[:3]]),
+                share=float(totals[k] / totals.sum()),
+                peak=texts[int(np.argmax(model.activations_[:, k]))],
+                top=[(str(names[f]), float(weights[f])) for f in first],
+                stability=None if model.stability_ is None else float(model.stability_[k]),
+            )
+        )
+    return found
+
+
+class StepErrors(NamedTuple):
+    """How the fit does at each step, over the entries that were observed; NaN at gaps.
+
+    Attributes
+    ----------
+    observed, expected : array, (n_times,)
+        Totals of the data and of the fit.
+    error : array, (n_times,)
+        Divergence (Kullback–Leibler or Itakura–Saito) per entry.
+    """
+
+    observed: Array
+    expected: Array
+    error: Array
+
+
+def step_errors(model: Any) -> StepErrors | None:
+    """Where does the model fail? None where the data are not at hand."""
+    series = model._series
+    if series is None:
+        return None
+    divergence = error_of(model._likelihood())
+    observed, expected, error = np.full((3, series.n_steps), np.nan)
+    for n in map(int, np.flatnonzero(series.observed)):
+        x, weight = series.row(n)
+        seen = weight > 0.0
+        x = np.asarray(x[seen], dtype=float)
+        rate = series.exposure[n] * (model.activations_[n] @ model.components_[:, seen])
+        observed[n], expected[n] = x.sum(), rate.sum()
+        error[n] = divergence(x, rate) / len(x)
+    return StepErrors(observed, expected, error)

@@ -1,0 +1,615 @@
+"""The command line from a table to a report: fit, forecast, impute, report, info, demo."""
+
+import csv
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from temporalnmf import load
+from temporalnmf.cli import app, data
+from temporalnmf.cli.console import Voice, Watch
+from temporalnmf.solvers import Progress
+from temporalnmf.timeline import time_texts
+
+LONG = ("--time", "date", "--feature", "artist", "--value", "plays", "--freq", "M")
+ARTISTS = ("Ada", "Bix", "Cleo", "[bold]Dex")  # a name that looks like markup stays a name
+LOST = ("2019-02", "2019-03")
+
+
+def invoke(*words):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def done(*words):
+    """The output of a command that has to succeed."""
+    result = invoke(*words)
+    assert result.exit_code == 0, f"{result.output}{result.exception!r}"
+    return result
+
+
+def refused(*words):
+    """What a command says that has to refuse its input."""
+    result = invoke(*words)
+    assert result.exit_code == 2, f"{result.output}{result.exception!r}"
+    assert "Traceback" not in result.output
+    return " ".join(result.stderr.split())
+
+
+def rows_of(path):
+    return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+
+
+@pytest.fixture(scope="module")
+def plays(tmp_path_factory):
+    """A long CSV as somebody might bring it: 26 months in no order, two of them lost, some dirt."""
+    rng = np.random.default_rng(0)
+    level = 40.0 * np.exp(np.cumsum(rng.normal(0.0, 0.2, size=(26, 2)), axis=0))
+    counts = rng.poisson(level @ np.array([[0.6, 0.4, 0.0, 0.0], [0.0, 0.2, 0.5, 0.3]]))
+    lines = []
+    for n, row in enumerate(counts):
+        month = f"{2018 + n // 12}-{n % 12 + 1:02d}"
+        if month in LOST:
+            continue
+        for artist, count in zip(ARTISTS, row, strict=True):
+            lines += [
+                f"{month}-03,{artist},{count // 2}",
+                f"{month}-20,{artist},{count - count // 2}",
+            ]
+    rng.shuffle(lines)
+    lines += ["2019-05-05,,7", "2019-05-05,Ada,"]  # no artist; no count
+    path = tmp_path_factory.mktemp("plays") / "plays.csv"
+    path.write_text("\n".join(["date,artist,plays", *lines]) + "\n", encoding="utf-8")
+    kept = np.ones(26, dtype=bool)
+    kept[[13, 14]] = False
+    return path, np.where(kept[:, None], counts, np.nan)
+
+
+@pytest.fixture(scope="module")
+def fitted(plays, tmp_path_factory):
+    """The model of that file, what the command said, and the command."""
+    path = tmp_path_factory.mktemp("models") / "new" / "plays.npz"
+    words = ("fit", plays[0], "--components", 2, *LONG, "--calibrate", 6, "--out", path)
+    return path, done(*words).output, words
+
+
+def test_fit_says_what_it_understood_and_what_it_found(plays, fitted):
+    path, output, words = fitted
+    total = int(np.nansum(plays[1]))
+    assert f"26 steps x 4 features, total {total:,}\n" in output
+    assert f"total {total + 7:,}; dropped: 1 without 'artist', total 7; 1 without 'plays'" in output
+    assert "absent periods: 2 (2019-02, 2019-03)" in output
+    assert "monthly, 2018-01 to 2020-02" in output
+    assert "\nConverged: relative decrease" in output
+    assert "the best of 3 starts" in output
+    for heading in ("share", "peak", "stability", "top features"):
+        assert heading in output
+    assert "[bold]Dex" in output
+    assert f"written: {path}\n" in output
+    assert "Of 6 forecasts of the past" in output
+    model = load(path)
+    np.testing.assert_array_equal(model.observed_, ~np.isnan(plays[1][:, 0]))
+    assert model.feature_labels().tolist() == sorted(ARTISTS)
+    assert model.calibration_.n_origins == 6
+    found = model.provenance_
+    assert found["command"] == shlex.join(["temporalnmf", *map(str, words)])
+    assert found["source"] == str(plays[0])
+    assert found["sha256"] == data.checksum(plays[0])
+    assert found["date"].startswith("20")
+
+
+def test_fit_is_what_the_library_does(plays, fitted):
+    from temporalnmf import TemporalNMF
+    from temporalnmf.reading import read_table
+
+    table = read_table(plays[0], time="date", feature="artist", value="plays", freq="M")
+    model = TemporalNMF(2, n_init=3, random_state=0).fit(table)
+    np.testing.assert_array_equal(load(fitted[0]).components_, model.components_)
+
+
+@pytest.mark.parametrize("of", ["features", "components", "totals"])
+def test_forecast(fitted, of, tmp_path):
+    out = tmp_path / "next.csv"
+    words = ("forecast", fitted[0], "--steps", 3, "--of", of, "--coverage", "0.8", "--seed", 5)
+    result = done(*words, "--out", out)
+    ahead = load(fitted[0]).forecast(3, coverage=0.8, random_state=5)
+    frame = ahead.to_frame(of)
+    rows = rows_of(out)
+    assert list(rows[0]) == list(frame.columns)
+    assert "lower_80" in rows[0]
+    for column in ("mean", "median", "lower_80", "upper_80"):
+        np.testing.assert_array_equal([float(row[column]) for row in rows], frame[column])
+    assert sorted({row["time"] for row in rows}) == ["2020-03", "2020-04", "2020-05"]
+    for text in ("2020-03", "2020-05", f"written: {out}"):
+        assert text in result.stdout
+    assert "80 % interval" in result.stdout
+    told = json.loads(done(*words, "--json").stdout)
+    assert told["of"] == of
+    assert told["times"] == ["2020-03", "2020-04", "2020-05"]
+    assert [row["mean"] for row in told["rows"]] == frame["mean"].tolist()
+
+
+def test_forecast_shows_the_largest_features_and_the_steps_that_fit(tmp_path):
+    from temporalnmf import TemporalNMF
+
+    weights = np.arange(1.0, 41.0)
+    path = (
+        TemporalNMF(1, random_state=0)
+        .fit(np.outer(np.ones(20), weights))
+        .save(tmp_path / "many.npz")
+    )
+    output = done("forecast", path, "--steps", 30).stdout
+    assert "The 15 largest of 40 features at the last step." in output
+    names = [line.split()[0] for line in output.splitlines() if line.startswith(" x")]
+    assert sorted(names) == sorted(f"x{f}" for f in range(25, 40))
+    assert " of 30 steps. --out FILE.csv writes all." in output
+    assert " 49 " in output.splitlines()[1] + " "  # the last step is among them
+    assert max(map(len, output.splitlines()[:-3])) <= 80
+    assert "temporalnmf fit --calibrate 20" in output  # a note, in the words of the command line
+
+
+def test_forecast_with_exposure(tmp_path):
+    rng = np.random.default_rng(0)
+    size = rng.integers(5, 20, size=15)
+    lines = [
+        f"{2000 + n},{rng.poisson(9 * s)},{rng.poisson(3 * s)},{s}" for n, s in enumerate(size)
+    ]
+    path, model = tmp_path / "rates.csv", tmp_path / "rates.npz"
+    path.write_text("\n".join(["year,a,b,days", *lines]))
+    output = done("fit", path, "--components", 1, "--exposure", "days", "--out", model).output
+    assert "15 steps x 2 features" in output
+    assert "per unit of exposure" in done("forecast", model).output
+    by_unit, by_week = (
+        json.loads(done("forecast", model, "--of", "totals", "--json", *more).stdout)["rows"]
+        for more in ((), ("--exposure", 7))
+    )
+    assert by_unit[0]["mean"] == pytest.approx(12.0, rel=0.1)
+    assert by_week[0]["mean"] == pytest.approx(7 * by_unit[0]["mean"])
+
+
+def test_impute_fills_the_fitted_table_and_nothing_else(plays, fitted, tmp_path):
+    out, bands = tmp_path / "filled.csv", tmp_path / "bands.csv"
+    result = done("impute", fitted[0], "--out", out, "--bands", bands)
+    assert "Filled 8 of 104 entries, in 2 of 26 steps (2 of them wholly missing)." in result.stdout
+    model, rows = load(fitted[0]), rows_of(out)
+    values = np.array([[float(row[name]) for name in ARTISTS] for row in rows])
+    there = ~np.isnan(plays[1])
+    np.testing.assert_array_equal(values[there], plays[1][there])
+    assert [row["time"] for row in rows] == time_texts(model.times_)
+    order = [model.feature_labels().tolist().index(name) for name in ARTISTS]
+    expected = (model.activations_ @ model.components_)[13:15][:, order]
+    np.testing.assert_allclose(values[13:15], expected, rtol=1e-12)
+    missing = rows_of(bands)
+    assert [row["time"] for row in missing] == [*["2019-02"] * 4, *["2019-03"] * 4]
+    assert [row["feature"] for row in missing] == 2 * sorted(ARTISTS)
+    for row in missing:
+        assert float(row["lower_90"]) <= float(row["median"]) <= float(row["upper_90"])
+    told = json.loads(done("impute", fitted[0], "--out", out, "--force", "--json").stdout)
+    assert (told["entries_filled"], told["steps_filled"], told["bands"]) == (8, 2, None)
+
+
+def test_impute_another_table(plays, fitted, tmp_path):
+    """Long: in any order, without one of the features, with one that the model never saw."""
+    path, out = tmp_path / "more.csv", tmp_path / "filled.csv"
+    lines = [f"2021-{m:02d}-01,{a},{c}" for m in (1, 2, 4) for a, c in (("Cleo", 20), ("Ada", 9))]
+    path.write_text("\n".join(["date,artist,plays", *lines, "2021-02-01,Zoe,31"]))
+    output = done("impute", fitted[0], path, *LONG, "--out", out).output
+    assert "without a row, so zero: 'Bix', '[bold]Dex'" in output
+    assert "not in the model, so left out: 'Zoe', total 31" in output
+    rows = rows_of(out)
+    assert [row["time"] for row in rows] == ["2021-01", "2021-02", "2021-03", "2021-04"]
+    assert [row["Cleo"] for row in rows[:2]] == ["20", "20"]
+    assert [row["Bix"] for row in rows[:2]] == ["0", "0"]
+    assert float(rows[2]["Cleo"]) > 1.0  # the month without a row
+    # Wide, single entries missing: the same features are wanted.
+    path = tmp_path / "wide.csv"
+    path.write_text(
+        "month,Cleo,Bix,[bold]Dex,Ada\n2021-01,9,1,,9\n2021-02,8,2,2,8\n2021-03,9,1,,9\n"
+    )
+    bands = tmp_path / "bands.csv"
+    output = done("impute", fitted[0], path, "--out", out, "--bands", bands, "--force").output
+    assert "Filled 2 of 12 entries, in 2 of 3 steps (0 of them wholly missing)." in output
+    assert rows_of(out)[1] == {
+        "time": "2021-02", "Ada": "8", "Bix": "2", "Cleo": "8", "[bold]Dex": "2",
+    }  # fmt: skip
+    assert [(row["time"], row["feature"]) for row in rows_of(bands)] == [
+        ("2021-01", "[bold]Dex"), ("2021-03", "[bold]Dex"),
+    ]  # fmt: skip
+    path.write_text("month,Cleo,Bix,Zoe\n2021-01,9,1,9\n2021-02,8,2,8\n2021-03,9,1,9\n")
+    said = refused("impute", fitted[0], path, "--out", out, "--force")
+    assert "lacks '[bold]Dex', 'Ada' and has 'Zoe', which the model does not know" in said
+
+
+def test_report(fitted, tmp_path):
+    out = tmp_path / "report.html"
+    words = ("report", fitted[0], "--out", out, "--question", "Who is played?", "--steps", 2)
+    output = done(*words).output
+    assert output == f"written: {out}\n"
+    page = out.read_text(encoding="utf-8")
+    for text in ("Who is played?", "temporalnmf fit", "temporalnmf report", "plays.csv", "2020-04"):
+        assert text in page
+    assert data.checksum(load(fitted[0]).provenance_ and out) != ""
+    told = json.loads(done(*words, "--force", "--json").stdout)
+    assert told["report"] == str(out)
+    assert told["bytes"] == out.stat().st_size
+
+
+def test_report_checks_intervals_on_the_past_if_asked_to(plays, tmp_path):
+    model, out = tmp_path / "m.npz", tmp_path / "r.html"
+    done("fit", plays[0], *LONG, "--components", 1, "--starts", 1, "--out", model)
+    output = done("report", model, "--out", out, "--hold-out", 5).output
+    assert "Of 5 forecasts of the past" in output
+    assert "Of 5 forecasts of the past" in " ".join(out.read_text(encoding="utf-8").split())
+
+
+def test_report_never_shows_the_checksum_of_another_file(plays, tmp_path):
+    source, model, out = tmp_path / "plays.csv", tmp_path / "m.npz", tmp_path / "r.html"
+    shutil.copy(plays[0], source)
+    done("fit", source, *LONG, "--components", 1, "--starts", 1, "--out", model)
+    fitted_to = data.checksum(source)
+    done("report", model, "--out", out)
+    assert fitted_to in out.read_text(encoding="utf-8")
+    source.write_text(source.read_text() + "2018-01-09,Ada,1\n")
+    done("report", model, "--out", out, "--force")
+    page = out.read_text(encoding="utf-8")
+    assert data.checksum(source) not in page
+    assert fitted_to[:16] in page
+
+
+def test_info_of_a_model(fitted):
+    output = done("info", fitted[0]).stdout
+    for text in (
+        "temporalnmf model, schema 1", "26 steps x 4 features, 2 components", "numpy",
+        "2018-01 to 2020-02, every month", "2 of the steps (2019-02, 2019-03)", "rate: α = ",
+        "converged:", "Of 6 forecasts", "temporalnmf fit", "with the data",
+    ):  # fmt: skip
+        assert text in output
+    told = json.loads(done("info", fitted[0], "--json").stdout)
+    assert told["kind"] == "model"
+    assert told["schema"] == 1
+    assert told["gaps"] == list(LOST)
+    assert told["converged"] is True
+    assert told["chain"] == "rate"
+    assert told["versions"]["numpy"] == np.__version__
+    assert told["calibration"]["n_origins"] == 6
+    assert sum(one["share"] for one in told["components"]) == pytest.approx(1.0)
+
+
+def test_info_of_a_table(plays):
+    told = json.loads(done("info", plays[0], *LONG, "--json").stdout)
+    assert told["kind"] == "table"
+    assert told["total"] == np.nansum(plays[1])
+    assert told["absent"] == list(LOST)
+    assert told["features"] == sorted(ARTISTS)
+    assert (
+        "features: Ada, Bix, Cleo, [bold]Dex"
+        in " ".join(done("info", plays[0], *LONG).stdout.replace("[bold]Dex, Ada", "Ada").split())
+        or "features: [bold]Dex, Ada, Bix, Cleo" in done("info", plays[0], *LONG).stdout
+    )
+
+
+def test_fit_for_machines(plays, tmp_path):
+    """One object on standard output, words on the other."""
+    out = tmp_path / "m.npz"
+    words = ("fit", plays[0], *LONG, "--components", 1, "--max-iter", 1, "--starts", 1)
+    result = done(*words, "--out", out, "--json")
+    told = json.loads(result.stdout)
+    assert told["model"] == str(out)
+    assert told["converged"] is False
+    assert told["components"][0]["stability"] is None
+    assert any("absent periods: 2" in note for note in told["notes"])
+    assert "Not converged: max_iter=1 reached" in result.stderr
+    assert "Increase --max-iter" in result.stderr
+    assert "stability" not in result.stderr
+
+
+def test_json_holds_no_number_that_is_none(capsys):
+    Voice(json=True).answer({"a": np.array([1.0, np.nan]), "b": (np.inf, np.int64(2), True)})
+    assert json.loads(capsys.readouterr().out) == {"a": [1.0, None], "b": [None, 2, True]}
+
+
+def test_a_chain_without_a_law(plays, tmp_path):
+    """Plain NMF can be fitted, forecast, filled in and looked at, without intervals."""
+    model = tmp_path / "none.npz"
+    done("fit", plays[0], *LONG, "--components", 2, "--chain", "none", "--out", model)
+    assert "so there are no intervals" in done("forecast", model).output
+    assert "so there are no intervals" in done("forecast", model, "--of", "totals").output
+    bands = tmp_path / "bands.csv"
+    done("impute", model, "--out", tmp_path / "filled.csv", "--bands", bands)
+    assert set(rows_of(bands)[0]) == {"time", "feature", "point"}
+    assert "none: plain NMF" in done("info", model).output
+
+
+# What is wrong is told, before anything is done
+
+
+def test_nothing_is_replaced_without_force(plays, fitted, tmp_path):
+    there = tmp_path / "there"
+    there.write_text("mine")
+    for words in (
+        ("fit", plays[0], *LONG, "--out", there),
+        ("forecast", fitted[0], "--out", there),
+        ("impute", fitted[0], "--out", there),
+        ("impute", fitted[0], "--out", tmp_path / "new.csv", "--bands", there),
+        ("report", fitted[0], "--out", there),
+    ):
+        result = invoke(*words)
+        assert result.exit_code == 2
+        assert "exists already" in result.stderr
+        assert "--force" in result.stderr
+        assert result.stdout == ""  # the file was not even read
+    assert there.read_text() == "mine"
+    assert [p.name for p in tmp_path.iterdir()] == ["there"]
+    done("forecast", fitted[0], "--out", there, "--force")
+    assert there.read_text().startswith("time,feature,mean")
+
+
+def test_what_is_read_is_never_written_over(plays, fitted, tmp_path):
+    source, model = tmp_path / "plays.csv", tmp_path / "plays.npz"
+    shutil.copy(plays[0], source)
+    shutil.copy(fitted[0], model)
+    for words in (
+        ("fit", source, *LONG, "--out", source),
+        ("forecast", model, "--out", model),
+        ("impute", model, source, *LONG, "--out", source),
+        ("report", model, "--out", model),
+    ):
+        assert "is the file that is read" in refused(*words, "--force")
+    assert source.read_bytes() == plays[0].read_bytes()
+    assert model.read_bytes() == fitted[0].read_bytes()
+    both = tmp_path / "both.csv"
+    assert "the file of --out" in refused("impute", model, "--out", both, "--bands", both)
+
+
+def test_a_place_that_cannot_be_written_to_is_told_at_once(plays, tmp_path):
+    assert "is a folder" in refused("fit", plays[0], *LONG, "--out", tmp_path)
+    (tmp_path / "file").touch()
+    assert "is a file" in refused("fit", plays[0], *LONG, "--out", tmp_path / "file" / "m.npz")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["fit", "{plays}", "--time", "dat", "--feature", "artist"],
+         "(--time) is not the name of a column. The columns are 'date', 'artist', 'plays'."),
+        (["fit", "{plays}", "--time", "date", "--feature", "artist", "--value", "play"],
+         "value='play' (--value)"),
+        (["fit", "{plays}", "--feature", "artist"], "(--time)"),
+        (["fit", "{plays}", *LONG[:-1], "X"], "freq='X' is not known"),
+        (["fit", "{plays}", *LONG, "--exposure", "size"], "exposure='size' (--exposure)"),
+        (["fit", "{plays}"], "artist"),
+        (["fit", "{tmp}/none.csv"], "none.csv: there is no such file"),
+        (["fit", "{model}"], "is a model, not a table"),
+        (["fit", "sotu", "--freq", "Y"], "--freq Y: 'sotu' is the embedded data"),
+        (["fit", "{plays}", *LONG, "--chain", "rat"], "--chain='rat' is not known"),
+        (["fit", "{plays}", *LONG, "--likelihood", "gauss"], "--likelihood='gauss' is not known"),
+        (["fit", "{plays}", *LONG, "--chain", "none", "--calibrate", "5"], "--calibrate 5: Plain"),
+        (["fit", "{plays}", *LONG, "--likelihood", "exponential", "--calibrate", "5"],
+         "--calibrate 5 is for counts"),
+        (["fit", "{plays}", *LONG, "--components", "0"], "'--components'"),
+        (["fit", "{plays}", "--tiem", "date"], "--tiem"),
+        (["forecast", "{plays}"], "plays.csv is not a model"),
+        (["forecast", "{tmp}/none.npz"], "none.npz: there is no such file"),
+        (["forecast", "{model}", "--steps", "0"], "'--steps'"),
+        (["forecast", "{model}", "--of", "words"], "'--of'"),
+        (["forecast", "{model}", "--coverage", "90"], "--coverage 90: expected numbers strictly"),
+        (["forecast", "{model}", "--coverage", "a,b"], "--coverage a,b"),
+        (["forecast", "{model}", "--exposure", "-1"], "exposure"),
+        (["impute", "{model}", "--freq", "M"], "--freq is for a FILE after MODEL"),
+        (["report", "{plays}"], "plays.csv is not a model"),
+        (["info", "{tmp}/none.npz"], "no such file"),
+        (["fot"], "fot"),
+    ],
+)  # fmt: skip
+def test_wrong_input_is_told_with_its_remedy(words, said, plays, fitted, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    assert said in refused(
+        *(w.format(plays=plays[0], model=fitted[0], tmp=tmp_path) for w in words)
+    )
+    assert not list(tmp_path.iterdir())
+
+
+def test_damaged_models_and_models_of_the_future(fitted, tmp_path):
+    import zipfile
+
+    whole = fitted[0].read_bytes()
+    path = tmp_path / "m.npz"
+    for damaged in (b"", whole[:1000], whole[: len(whole) // 2] + whole[len(whole) // 2 + 9 :]):
+        path.write_bytes(damaged)
+        for command in ("forecast", "info", "report"):
+            assert "m.npz" in refused(command, path)
+    with zipfile.ZipFile(fitted[0]) as old, zipfile.ZipFile(path, "w") as new:
+        for name in old.namelist():
+            text = old.read(name)
+            if name == "header.json":
+                text = text.replace(b'"schema": 1', b'"schema": 999')
+            new.writestr(name, text)
+    for command in ("forecast", "info", "report"):
+        assert "Update temporalnmf" in refused(command, path, *(("--json",) * (command == "info")))
+    assert [p.name for p in tmp_path.iterdir()] == ["m.npz"]
+
+
+def test_names_cannot_command_a_terminal(tmp_path):
+    path = tmp_path / "evil.csv"
+    path.write_text("year,\x1b[31mred,b\n2000,1,2\n2001,2,2\n2002,3,1\n2003,1,1\n")
+    result = invoke("fit", path, "--components", 1, "--out", tmp_path / "m.npz")
+    assert result.exit_code == 0, result.output
+    assert "\x1b" not in result.output
+    assert "\x1b" not in done("forecast", tmp_path / "m.npz").output
+
+
+def test_a_fault_of_the_program_has_exit_code_1(fitted, monkeypatch):
+    def broken(path):
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr("temporalnmf.persistence.load", broken)
+    result = invoke("forecast", fitted[0])
+    assert result.exit_code == 1
+    assert isinstance(result.exception, RuntimeError)
+
+
+# Ctrl-C
+
+
+def start(*words, **kwargs):
+    program = [sys.executable, "-m", "temporalnmf", *map(str, words)]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(program, **{"stdout": pipe, "stderr": pipe, **kwargs})
+
+
+def test_ctrl_c_during_a_fit_leaves_nothing(plays, tmp_path):
+    out = tmp_path / "m.npz"
+    process = start("fit", plays[0], *LONG, "--starts", 10**8, "--out", out)
+    first = process.stdout.readline()  # it has read the file
+    process.send_signal(signal.SIGINT)
+    rest, errors = process.communicate()
+    assert b"26 steps x 4 features" in first
+    assert process.returncode == 130, errors
+    assert errors == b"Interrupted: nothing was written.\n"
+    assert b"Converged" not in rest
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("command", ["fit", "forecast", "impute", "report"])
+def test_ctrl_c_while_writing_leaves_nothing(command, plays, fitted, tmp_path, monkeypatch):
+    from pathlib import Path
+
+    def interrupted(self, target):
+        assert self.exists()  # it was written, under another name
+        raise KeyboardInterrupt
+
+    words = {"fit": [plays[0], *LONG, "--starts", 1]}.get(command, [fitted[0]])
+    monkeypatch.setattr(Path, "replace", interrupted)
+    result = invoke(command, *words, "--out", tmp_path / "result")
+    assert result.exit_code == 130
+    assert result.stderr == "Interrupted: nothing was written.\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_ctrl_c_after_the_model_was_written_says_so(plays, tmp_path, monkeypatch):
+    from temporalnmf import TemporalNMF
+
+    def interrupted(self, *args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(TemporalNMF, "calibrate", interrupted)
+    out = tmp_path / "m.npz"
+    result = invoke("fit", plays[0], *LONG, "--starts", 1, "--out", out, "--calibrate", 5)
+    assert result.exit_code == 130
+    assert result.stderr == f"Interrupted. Written before: {out}.\n"
+    assert load(out).calibration_ is None
+
+
+# Terminals and pipes
+
+
+def test_a_pipe_gets_words_and_no_colours(plays, tmp_path):
+    process = start("fit", plays[0], *LONG, "--components", 1, "--out", tmp_path / "m.npz")
+    output, errors = process.communicate()
+    assert process.returncode == 0, errors
+    assert b"\x1b" not in output + errors
+    assert b"iteration 1," not in output + errors
+    assert errors == b""
+
+
+def test_a_terminal_gets_progress_on_standard_error(plays, tmp_path):
+    ours, theirs = os.openpty()
+    process = start(
+        "fit", plays[0], *LONG, "--components", 1, "--out", tmp_path / "m.npz", stderr=theirs,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "150"},
+    )  # fmt: skip
+    os.close(theirs)
+    shown = b""
+    try:
+        while part := os.read(ours, 4096):
+            shown += part
+    except OSError:  # Linux ends a terminal without a listener so
+        pass
+    os.close(ours)
+    output = process.communicate()[0]
+    assert process.returncode == 0
+    assert b"start 3 of 3, iteration" in shown
+    assert b"objective" in shown
+    assert b"\x1b" not in output
+
+
+def test_time_left_is_a_bound_at_first_and_an_estimate_after_a_start():
+    told, now = [], [0.0]
+    watch = Watch(told.append, n_starts=3, max_iter=100, clock=lambda: now[0])
+
+    def look(at, iteration):
+        now[0] = at
+        watch(Progress(iteration, 123.456789, 0.1, np.ones((1, 1)), np.ones((1, 1))))
+
+    look(5.0, 1)  # compiled for five seconds
+    assert told[-1] == "start 1 of 3, iteration 1, objective 123.457, 0:05"
+    look(7.0, 11)  # 0.2 s each, 289 to go
+    assert told[-1].endswith("0:07, at most 0:58 left")
+    look(15.0, 1)  # a start took 10 s
+    assert told[-1] == "start 2 of 3, iteration 1, objective 123.457, 0:15, about 0:20 left"
+    look(19.0, 20)
+    assert told[-1].endswith("about 0:16 left")
+    look(60.0, 40)
+    assert told[-1].endswith("1:00, about 0:00 left")
+
+
+def test_without_pandas_a_forecast_is_shown_and_a_file_refused(fitted, tmp_path):
+    code = (
+        "import sys\nsys.modules['pandas'] = None\nfrom temporalnmf.__main__ import main\n"
+        f"sys.argv = ['temporalnmf', 'forecast', {str(fitted[0])!r}, '--out', 'next.csv']\nmain()"
+    )
+    process = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert process.returncode == 2
+    assert 'pip install "temporalnmf[io]"' in process.stderr
+    assert "2020-03" in process.stdout
+    assert not list(tmp_path.iterdir())
+
+
+# The demo
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("demo") / "new"
+    words = ("demo", "--out", folder, "--components", 2, "--starts", 2)
+    return words, folder, done(*words).output
+
+
+def test_demo_ends_with_the_path_of_a_report(demo):
+    _, folder, output = demo
+    assert output.splitlines()[-1] == f"written: {folder / 'report.html'}"
+    assert sorted(p.name for p in folder.iterdir()) == ["forecast.csv", "model.npz", "report.html"]
+    assert "232 steps x 1609 features" in output
+    assert "Of 20 forecasts of the past" in output
+    assert "2026" in output
+    rows = rows_of(folder / "forecast.csv")
+    assert len(rows) == 5 * 1609
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "presidents" in page
+    assert load(folder / "model.npz").provenance_["source"] == "sotu"
+
+
+def test_demo_replaces_a_former_demo_but_no_other_file(demo, tmp_path):
+    words, folder, output = demo
+    before = (folder / "forecast.csv").read_bytes()
+    assert done(*words).output.splitlines()[-1] == output.splitlines()[-1]
+    assert (folder / "forecast.csv").read_bytes() == before
+    (tmp_path / "report.html").write_text("mine")
+    assert "--force" in refused("demo", "--out", tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
+    assert (tmp_path / "report.html").read_text() == "mine"
+
+
+def test_demo_does_not_replace_the_model_of_a_user(fitted, tmp_path):
+    shutil.copy(fitted[0], tmp_path / "model.npz")
+    assert "model.npz exists already" in refused("demo", "--out", tmp_path)

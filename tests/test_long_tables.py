@@ -1,0 +1,498 @@
+"""Long tables, a row per time and feature, are added up; nothing is lost unsaid."""
+
+import gzip
+import io
+import re
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+
+from temporalnmf.reading import as_table, containers, long_files, read_table
+from temporalnmf.timeline import time_texts
+
+NAMES = {"time": "date", "feature": "word", "value": "count"}
+
+
+def rows(n=400, n_days=30, n_words=12, seed=0, scale=1.0):
+    """Rows in random order, with cells that have several; day 7 has none."""
+    rng = np.random.default_rng(seed)
+    day = rng.integers(n_days, size=n)
+    day[:2] = 0, n_days - 1
+    day[day == 7] = 8
+    dates = pd.Timestamp("2001-01-20") + pd.to_timedelta(day, unit="D")
+    words = np.array([f"word {w}" if w % 3 else f'"q", {w}' for w in range(n_words)])
+    return pd.DataFrame(
+        {
+            "date": dates.strftime("%Y-%m-%d"),
+            "word": words[np.minimum(rng.geometric(0.3, size=n) - 1, n_words - 1)],
+            "count": rng.poisson(2.0, size=n) * scale,
+        }
+    )
+
+
+def oracle(frame):
+    """Days × words as pandas makes them; days without a row are NaN."""
+    wide = frame.groupby(["date", "word"])["count"].sum().unstack(fill_value=0.0)
+    days = pd.date_range(wide.index.min(), wide.index.max()).strftime("%Y-%m-%d")
+    return wide.reindex(days).sort_index(axis=1)
+
+
+def check(table, wide, exact=True):
+    """Same numbers, labels and gaps, sparse or dense."""
+    X = table.X
+    if sparse.issparse(X):
+        assert isinstance(X, sparse.csr_array)
+        assert X.has_canonical_format
+        gaps = wide.isna().all(axis=1).to_numpy()
+        observed = np.ones(len(gaps), dtype=bool) if table.observed is None else table.observed
+        np.testing.assert_array_equal(observed, ~gaps)
+        assert (table.observed is None) == (not gaps.any())
+        wide, X = wide.fillna(0.0), X.toarray()
+    else:
+        assert table.observed is None
+    assert X.dtype == np.float64
+    np.testing.assert_allclose(X, wide.to_numpy(), rtol=0 if exact else 1e-12)
+    assert time_texts(table.times) == list(wide.index)
+    assert table.features.tolist() == list(wide.columns)
+    assert table.times is table.timeline.labels
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(content, name="long.csv"):
+        path = tmp_path / name
+        if isinstance(content, pd.DataFrame):
+            if name.endswith("parquet"):
+                content.to_parquet(path, index=False)
+                return path
+            content = content.to_csv(index=False)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+@pytest.fixture(params=[100, 1000, 1 << 24], ids=["small blocks", "some blocks", "one block"])
+def blocks(request, monkeypatch):
+    monkeypatch.setattr(long_files, "BLOCK_BYTES", request.param)
+    monkeypatch.setattr(long_files, "BLOCK_ROWS", max(request.param // 30, 1))
+    monkeypatch.setattr(containers, "BLOCK_ROWS", max(request.param // 30, 1))
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("n_words", [3, 12, 300])
+@pytest.mark.parametrize("name", ["long.csv", "long.parquet", "frame", "polars"])
+@pytest.mark.usefixtures("blocks")
+def test_sums_are_those_of_pandas(write, seed, n_words, name):
+    frame = rows(seed=seed, n_words=n_words)
+    if name in ("frame", "polars"):
+        table = as_table(frame if name == "frame" else pl.from_pandas(frame), **NAMES)
+    else:
+        table = read_table(write(frame, name), **NAMES)
+    check(table, oracle(frame))
+    total = frame["count"].sum()
+    assert table.notes[0] == f"rows read: 400, total {total:,.0f}; dropped: none"
+    assert "absent periods: 1 (2001-01-27)" in table.notes
+    assert table.notes[-1].startswith("cells without a row are zero; times without any row")
+
+
+def test_several_blocks_are_read(write, monkeypatch):
+    frame = rows()
+    seen = []
+    read = long_files._text_blocks
+
+    def counted(*args):
+        for block in read(*args):
+            seen.append(len(block[0]))
+            yield block
+
+    monkeypatch.setattr(long_files, "_text_blocks", counted)
+    monkeypatch.setattr(long_files, "BLOCK_BYTES", 1000)
+    read_table(write(frame), **NAMES)
+    assert sum(seen) == 400
+    assert len(seen) > 5
+
+
+@pytest.mark.parametrize("scale", [0.1, 1e-9, 1e9])
+@pytest.mark.usefixtures("blocks")
+def test_values_need_not_be_whole(write, scale):
+    frame = rows(scale=scale)
+    check(read_table(write(frame), **NAMES), oracle(frame), exact=False)
+
+
+def test_single_values_are_read_to_the_last_bit(write):
+    values = np.exp(np.random.default_rng(0).normal(scale=50.0, size=300))
+    frame = pd.DataFrame({"t": np.repeat([1, 2, 3], 100), "f": np.tile(range(100), 3), "v": values})
+    table = read_table(write(frame), time="t", feature="f", value="v")
+    np.testing.assert_array_equal(table.X, values.reshape(3, 100))
+    assert table.features.tolist() == [str(f) for f in range(100)]  # as numbers, not as text
+
+
+def test_dense_above_a_quarter_of_non_zeros(write):
+    dense = read_table(write(rows(n=4000)), **NAMES)
+    assert isinstance(dense.X, np.ndarray)
+    assert np.isnan(dense.X[7]).all()
+    assert np.isnan(dense.X).sum() == dense.X.shape[1]
+    thin = read_table(write(rows(n=4000, n_words=900, n_days=900)), **NAMES)
+    assert sparse.issparse(thin.X)
+    assert not thin.observed[7]
+
+
+def test_without_values_each_row_counts_one(write):
+    frame = rows()
+    table = read_table(write(frame), time="date", feature="word")
+    check(table, oracle(frame.assign(count=1.0)))
+    assert table.notes[0] == "rows read: 400, total 400; dropped: none"
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    {
+        "crlf.csv": {"lineterminator": "\r\n"},
+        "semicolon.csv": {"sep": ";"},
+        "excel.csv": {"sep": ";", "decimal": ",", "lineterminator": "\r\n"},
+        "quoted.csv": {"quoting": 1},
+        "tab.tsv": {"sep": "\t"},
+        "tab.txt": {"sep": "\t"},
+        "ZIP.CSV.GZ": {},
+    }.items(),
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.usefixtures("blocks")
+def test_forms_of_text(write, name, options, encoding):
+    frame = rows(scale=0.25)
+    frame["word"] = frame["word"] + " été"
+    data = frame.assign(other="x;y", more=1)[["other", "count", "word", "more", "date"]]
+    data = data.to_csv(index=False, **options).encode(encoding)
+    table = read_table(write(gzip.compress(data) if name.endswith("GZ") else data, name), **NAMES)
+    check(table, oracle(frame))
+    assert ("commas are decimal commas" in table.notes) == (name == "excel.csv")
+
+
+def test_types_of_columns_in_frames_and_parquet(write):
+    frame = rows()
+    expected = oracle(frame)
+    stamps = pd.to_datetime(frame["date"])
+    for column in (
+        stamps,
+        stamps.dt.date,
+        stamps.dt.tz_localize("Europe/Berlin"),
+        stamps.astype("datetime64[s]"),
+        frame["date"].astype("category"),
+    ):
+        changed = frame.assign(
+            date=column,
+            word=frame["word"].astype("category"),
+            count=frame["count"].astype("float32"),
+        )
+        check(read_table(write(changed, "long.parquet"), **NAMES), expected)
+        check(as_table(changed, **NAMES), expected)
+    check(as_table(frame.assign(date=stamps.dt.to_period("D")), **NAMES), expected)
+    check(as_table(frame.set_index("date"), **NAMES), expected)
+    flags = frame.assign(count=frame["count"] > 1)
+    check(as_table(flags, **NAMES), oracle(flags.assign(count=flags["count"].astype(float))))
+
+
+@pytest.mark.usefixtures("blocks")
+def test_features_of_several_kinds_are_text():
+    frame = pd.DataFrame({"date": [1, 2, 3, 3], "word": [1, "a", "1", 2.5], "count": [1, 2, 3, 4]})
+    table = as_table(frame, **NAMES)
+    assert table.features.tolist() == ["1", "2.5", "a"]
+    np.testing.assert_array_equal(table.X, [[1, 0, 0], [0, 0, 2], [3, 4, 0]])
+
+
+@pytest.mark.usefixtures("blocks")
+def test_rows_of_zero_do_not_fill_a_sparse_table():
+    words = [f"w{w}" for w in range(40)]
+    frame = pd.DataFrame({"date": np.repeat([1, 2, 3], 40), "word": words * 3, "count": 0})
+    frame.loc[::20, "count"] = 1
+    table = as_table(frame, **NAMES)
+    assert sparse.issparse(table.X)
+    assert table.X.nnz == 6
+    assert table.X.shape == (3, 40)
+
+
+def test_words_that_look_missing_are_words(write):
+    text = "date,word,count\n1,null,1\n2,NA,2\n3,nan,3\n3,None,4\n"
+    table = read_table(write(text), **NAMES)
+    assert table.features.tolist() == ["NA", "None", "nan", "null"]
+    assert table.X.sum() == 10
+
+
+def test_blanks_around_cells_do_not_count(write):
+    text = " date , word, count \n1, war ,1\n2,war, 2\n 3 , war, 3 \n1,tax , NA \n1,tax,5\n"
+    table = read_table(write(text), **NAMES)
+    assert table.features.tolist() == ["tax", "war"]
+    np.testing.assert_array_equal(table.X, [[5, 1], [0, 2], [0, 3]])
+
+
+# What is left out
+
+
+@pytest.mark.parametrize("name", ["long.csv", "long.parquet", "frame"])
+@pytest.mark.usefixtures("blocks")
+def test_totals_are_conserved(write, name):
+    frame = rows()
+    rng = np.random.default_rng(1)
+    holes = frame.mask(rng.random(frame.shape) < 0.1)
+    table = as_table(holes, **NAMES) if name == "frame" else read_table(write(holes, name), **NAMES)
+    blank = holes.isna().all(axis=1)
+    no_time = holes["date"].isna() & ~blank
+    no_word = ~holes["date"].isna() & holes["word"].isna()
+    no_count = holes[["date", "word"]].notna().all(axis=1) & holes["count"].isna()
+    lost = [int(holes["count"][which].sum()) for which in (no_time, no_word)]
+    assert min(no_time.sum(), no_word.sum(), no_count.sum(), *lost) > 0
+    total = int(holes["count"].sum())
+    assert table.notes[0] == (
+        f"rows read: {400 - blank.sum()}, total {total}; dropped: {no_time.sum()} without 'date', "
+        f"total {lost[0]}; {no_word.sum()} without 'word', total {lost[1]}; {no_count.sum()} "
+        f"without 'count'"
+    )
+    in_table = table.X.sum() if sparse.issparse(table.X) else np.nansum(table.X)
+    assert in_table + sum(lost) == total
+    check(table, oracle(holes.dropna()))
+
+
+def test_empty_rows_of_spreadsheets(write):
+    table = read_table(write("date,word,count,\n1,a,1,\n2,a,2,\n3,a,3,\n,,,\n,,,\n"), **NAMES)
+    np.testing.assert_array_equal(table.X, [[1], [2], [3]])
+    assert table.notes[:2] == ("rows read: 3, total 6; dropped: none", "empty rows left out: 2")
+    counted = read_table(write("date,word\n1,a\n2,a\n3,a\n,\n"), time="date", feature="word")
+    assert counted.notes[:2] == ("rows read: 3, total 3; dropped: none", "empty rows left out: 1")
+
+
+def test_a_time_whose_rows_were_all_dropped_is_missing(write):
+    table = read_table(write("date,word,count\n1,a,1\n2,a,2\n3,,2\n3,a,\n4,b,0\n"), **NAMES)
+    np.testing.assert_array_equal(table.X, [[1, 0], [2, 0], [np.nan, np.nan], [0, 0]])
+    assert table.features.tolist() == ["a", "b"]  # a row of zero is a row
+
+
+def test_totals_at_the_foot_of_a_table_are_no_time(write):
+    table = read_table(write("date,word,count\n1,a,1\n2,a,2\n3,a,2\nTotal,,5\n"), **NAMES)
+    assert table.times.tolist() == [1, 2, 3]
+    assert table.notes[0].endswith("dropped: 1 without 'word', total 5")
+
+
+def test_the_same_time_in_several_ways(write):
+    text = "date,word,count\n2001-01,a,1\n2001-01-01,a,2\n2001/1/1,b,4\n2001-02,a,8\n2001-03,a,16\n"
+    table = read_table(write(text), **NAMES)
+    np.testing.assert_array_equal(table.X, [[3, 4], [8, 0], [16, 0]])
+
+
+@pytest.mark.parametrize("texts", [True, False])
+@pytest.mark.usefixtures("blocks")
+def test_moments_are_added_up_by_periods(write, monkeypatch, texts):
+    monkeypatch.setattr("temporalnmf.reading.long.MANY", 10**9 if texts else 10)
+    rng = np.random.default_rng(2)
+    stamps = pd.Timestamp("2001-01-15") + pd.to_timedelta(rng.integers(10**7, size=500), unit="s")
+    stamps = stamps[stamps.month != 3]
+    frame = pd.DataFrame({"date": stamps, "word": rng.choice(list("abc"), len(stamps)), "count": 2})
+    table = read_table(write(frame), freq="M", **NAMES)
+    monthly = frame.groupby([frame["date"].dt.strftime("%Y-%m"), "word"])["count"].sum().unstack()
+    check(table, monthly.reindex([f"2001-0{month}" for month in range(1, 6)]))
+    assert "absent periods: 1 (2001-03)" in table.notes
+    assert table.timeline.every == "month"
+
+
+def test_text_times_keep_the_order_in_which_they_come(write):
+    text = "date,word,count\nspring,a,1\nautumn,a,2\nspring,b,3\nsummer,a,4\n"
+    table = read_table(write(text), **NAMES)
+    assert table.times.tolist() == ["spring", "autumn", "summer"]
+    np.testing.assert_array_equal(table.X, [[1, 3], [2, 0], [4, 0]])
+
+
+# Exposure
+
+
+@pytest.mark.usefixtures("blocks")
+def test_exposure_is_one_number_per_time(write):
+    frame = rows()
+    sizes = {day: float(n + 1) for n, day in enumerate(sorted(frame["date"].unique()))}
+    frame["docs"] = frame["date"].map(sizes)
+    expected = oracle(frame)
+    exposure = [sizes.get(day, 1.0) for day in expected.index]
+    for table in (
+        read_table(write(frame), exposure="docs", **NAMES),
+        as_table(frame, exposure="docs", **NAMES),
+    ):
+        check(table, expected)
+        assert table.exposure.tolist() == exposure
+    weekly = read_table(write(frame), exposure="docs", freq="W", **NAMES)
+    days = pd.Series(list(sizes.values()), pd.to_datetime(list(sizes)))
+    weeks = days.resample("W-MON", closed="left", label="left").sum()
+    np.testing.assert_array_equal(weekly.exposure, weeks)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "pattern"),
+    [
+        ("2,3,4,5", "exposure 'docs' of the time 1 is 2 and 3. Give each time one"),
+        ("2,2,0,5", "exposure 'docs' of the time 2 is 0"),
+        ("2,2,NA,5", "exposure 'docs' of the time 2 is missing"),
+        ("2,2,-1,5", "line 4, column 'docs': -1 is negative"),
+    ],
+)
+def test_bad_exposure(write, sizes, pattern):
+    parts = zip("1123", "abab", sizes.split(","), strict=True)
+    text = "date,word,docs\n" + "".join(f"{','.join(part)}\n" for part in parts)
+    with pytest.raises(ValueError, match=pattern):
+        read_table(write(text), time="date", feature="word", exposure="docs")
+
+
+def test_exposure_may_be_missing_in_some_rows(write):
+    text = "date,word,docs\n1,a,2\n1,b,\n2,a,3\n3,a,4\n"
+    table = read_table(write(text), time="date", feature="word", exposure="docs")
+    assert table.exposure.tolist() == [2, 3, 4]
+
+
+# Numbers
+
+
+def test_thousands_and_signs(write):
+    text = 'date,word,count\n1,a,"1,234"\n2,a,+5\n3,a,1e2\n'
+    table = read_table(write(text), **NAMES)
+    assert table.X.ravel().tolist() == [1234, 5, 100]
+    assert "commas in numbers such as 1,234 separate thousands" in table.notes
+
+
+PLAIN = "date,word,count\n2001,war,1\n2002,tax,2\n\n2003,war,3\n2003,tax,4\n"
+
+
+def bad(text, pattern, name="long.csv", **options):
+    return text, pattern, name, options
+
+
+BAD = {
+    "text": bad(PLAIN.replace(",3", ",many"), r"long.csv, line 5, column 'count': 'many' is not a"),
+    "underscore": bad(PLAIN.replace(",3", ",1_000"), "line 5, .*'1_000' is not a number"),
+    "negative": bad(PLAIN.replace(",3", ",-3"), "line 5, column 'count': -3 is negative.*correct"),
+    "infinite": bad(PLAIN.replace(",3", ",inf"), "line 5, .*inf is infinite"),
+    "too large": bad(PLAIN.replace(",3", ",1e999"), "line 5, .*inf is infinite"),
+    "after a cell of two lines": bad(
+        PLAIN.replace("tax,2", '"t\na\nx",2').replace(",3", ",x"), "line 7, .*'x' is not"
+    ),
+    "decimal comma between commas": bad(PLAIN.replace(",3", ',"3,5"'), "line 5, .*'3,5' is not"),
+    "comma and point": bad(
+        PLAIN.replace(",", ";").replace(";3", ";3,5").replace(";4", ";1.234"),
+        "decimal commas and others with decimal points in column 'count'",
+    ),
+    "short line": bad(PLAIN.replace(",war,3", ",war"), "line 5 has 2 cells .* has 3. Give all"),
+    "long line": bad(PLAIN.replace("war,3", "war,3,4"), "line 5 has 4 cells .* has 3. Give all"),
+    "open quote": bad(PLAIN.replace("war,3", '"war,3'), "line 5 cannot be split .*quotation"),
+    "Latin-1": bad(PLAIN.replace("war,3", "été,3").encode("latin-1"), "line 5: byte 0xe9 .*UTF-8"),
+    "two kinds": bad(PLAIN.replace("2002", "later"), r"'later' \(line 3\) is text"),
+    "two ways": bad(
+        "date,word,count\n1/2/2001,a,1\n1/3/2001,a,1\n1/4/2001,a,1\n",
+        r"two ways: '1/2/2001' \(line 2\)",
+    ),
+    "empty": bad("", "long.csv is empty"),
+    "only a header": bad("date,word,count\n", "has no rows. Add"),
+    "only dropped": bad("date,word,count\n1,,2\n", "no row with 'date', 'word', 'count'"),
+    "two times": bad("date,word,count\n1,a,2\n2,a,2\n", "has 2 times, and at least 3"),
+    "two periods": bad(
+        "date,word,count\n2001-01,a,2\n2001-02,a,2\n2002-03,b,3\n",
+        "2 steps with freq='Y'",
+        freq="Y",
+    ),
+    "no such column": bad(
+        PLAIN, r"value='n' \(--value\) is not .* 'date', 'word', 'count'\.$", value="n"
+    ),
+    "a column twice": bad(PLAIN, "name one column twice: date, date, count", feature="date"),
+    "a name twice": bad(PLAIN.replace("word", "date"), "time='date' .* several", feature="count",
+                        value=None),
+    "gzip cut short": bad(gzip.compress(PLAIN.encode() * 99)[:-20], "gzip file.*again",
+                          name="long.csv.gz"),
+    "not gzip": bad(b"garbage", "gzip file.*again", name="long.csv.gz"),
+    "not Parquet": bad(b"garbage", "cannot be read as Parquet.*again", name="long.parquet"),
+    "an array": bad(b"", r"'.npy', which is not known for long tables \(feature=\)", name="a.npy"),
+    "transposed": bad(PLAIN, "transpose=True .*Leave out one", transpose=True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD.values(), ids=BAD.keys())
+@pytest.mark.usefixtures("blocks")
+def test_bad_long_table(write, case):
+    text, pattern, name, options = case
+    with pytest.raises(ValueError) as refusal:  # noqa: PT011 - the cases hold the patterns
+        read_table(write(text, name), **NAMES | options)
+    assert re.search(pattern, str(refusal.value), re.DOTALL), str(refusal.value)
+
+
+def test_points_before_decimal_commas_are_refused_too(write, monkeypatch):
+    """The comma comes blocks after the point, which was read as a decimal point by then."""
+    monkeypatch.setattr(long_files, "BLOCK_BYTES", 40)
+    lines = "".join(f"{year};war;1.234\n" for year in range(2001, 2020))
+    path = write(f"date;word;count\n{lines}2020;war;1,5\n")
+    with pytest.raises(ValueError, match=r"decimal commas and others with decimal points"):
+        read_table(path, **NAMES)
+
+
+@pytest.mark.usefixtures("blocks")
+def test_bad_values_are_found_in_later_blocks(write):
+    for value, pattern in {"many": "'many' is not a number", "-1": "-1 is negative"}.items():
+        frame = rows().astype({"count": str})
+        frame.loc[317, "count"] = value
+        with pytest.raises(ValueError, match=f"long.csv, line 319, column 'count': {pattern}"):
+            read_table(write(frame), **NAMES)
+        with pytest.raises(ValueError, match=f"the frame, row 317, column 'count': {pattern}"):
+            as_table(frame, **NAMES)
+    frame = rows()
+    frame.loc[318, "date"] = "Total"
+    with pytest.raises(ValueError, match=r"'Total' \(line 320\) is text"):
+        read_table(write(frame), **NAMES)
+
+
+@pytest.mark.usefixtures("blocks")
+def test_words_of_several_lines(write):
+    frame = rows()
+    frame["word"] = "two\r\nlines: " + frame["word"] + "\n"
+    table = read_table(write(frame), **NAMES)
+    check(table, oracle(frame.assign(word="two\nlines: " + rows()["word"])))
+
+
+def test_bad_values_in_frames_and_parquet(write):
+    frame = rows()
+    frame.loc[17, "count"] = -1.0
+    with pytest.raises(ValueError, match="the frame, row 17, column 'count': -1 is negative"):
+        as_table(frame, **NAMES)
+    with pytest.raises(ValueError, match=r"long.parquet, row 17, column 'count': -1 is negative"):
+        read_table(write(frame, "long.parquet"), **NAMES)
+    with pytest.raises(ValueError, match=r"row 0, column 'word': '.*' is not a number"):
+        as_table(frame, time="date", feature="count", value="word")
+    dates = frame.assign(count=pd.Timestamp("2001-01-01"))
+    with pytest.raises(ValueError, match=r"column 'count' holds timestamp.*not numbers"):
+        as_table(dates, **NAMES)
+
+
+@pytest.mark.parametrize("name", ["long.csv", "long.parquet"])
+def test_without_pyarrow_it_says_what_to_install(write, monkeypatch, name):
+    path = write(rows(), name)
+    for module in ("pyarrow", "pyarrow.csv", "pyarrow.parquet"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=re.escape('pip install "temporalnmf[io]"')):
+        read_table(path, **NAMES)
+
+
+def test_the_order_of_rows_does_not_matter(write):
+    frame = rows()
+    one = read_table(write(frame), **NAMES)
+    other = read_table(write(frame.sample(frac=1, random_state=0)), **NAMES)
+    assert one.notes == other.notes
+    np.testing.assert_array_equal(one.features, other.features)
+    np.testing.assert_array_equal(one.X, other.X)
+
+
+def test_the_benchmark_writes_what_it_says(tmp_path):
+    import large_table
+
+    path = tmp_path / "long.csv"
+    large_table.write_table(path, 20_000)
+    frame = pd.read_csv(io.BytesIO(path.read_bytes()))
+    table = read_table(path, **NAMES)
+    assert table.notes[0] == f"rows read: 20,000, total {frame['count'].sum():,}; dropped: none"
+    assert (~table.observed).sum() >= 1
+    assert table.timeline.every == "month"

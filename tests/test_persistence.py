@@ -1,0 +1,259 @@
+"""Models in files: what comes back is what went in, and what is no model is refused."""
+
+import io
+import json
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+import cases
+from temporalnmf import TemporalNMF, __version__, load, registry
+from temporalnmf.chains import GaP, Rate
+from temporalnmf.likelihoods import Poisson
+
+rng = np.random.default_rng(0)
+X = rng.poisson(rng.gamma(2.0, 4.0, size=(25, 6))).astype(float)
+GAPS = X.copy()
+GAPS[[4, 24]] = np.nan
+GAPS[7, 2] = np.nan
+DATES = pd.date_range("2001-01-31", periods=25, freq="ME")
+CONTAINERS = {
+    "array": GAPS,
+    "frame of months": pd.DataFrame(GAPS, index=DATES, columns=list("abcdéf")),
+    "frame of words": pd.DataFrame(X, index=[f"step {n}" for n in range(25)]).add_prefix("x"),
+    "csr": sparse.csr_array(X),
+}
+
+
+def fitted(data=GAPS, **params):
+    return TemporalNMF(**{"n_components": 2, "random_state": 0, **params}).fit(data)
+
+
+def assert_same(one, other):
+    """Everything a user can ask of a model, to the bit."""
+    for name in (
+        "components_", "activations_", "times_", "observed_", "exposure_", "history_",
+        "history_iterations_", "n_iter_", "objective_", "reconstruction_err_", "converged_",
+        "stop_reason_", "stability_", "n_features_in_",
+    ):  # fmt: skip
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+    assert one.chain_.name == other.chain_.name
+    np.testing.assert_equal(one.chain_.get_params(), other.chain_.get_params())
+    assert one.times_.dtype == other.times_.dtype
+    np.testing.assert_array_equal(one.feature_labels(), other.feature_labels())
+    assert one.timeline_.to_dict() == other.timeline_.to_dict()
+    np.testing.assert_array_equal(one.timeline_.following(2), other.timeline_.following(2))
+    if one.chain_.name == "none":
+        np.testing.assert_array_equal(one.forecast(3).values, other.forecast(3).values)
+        return
+    for of in ("features", "components", "totals"):
+        np.testing.assert_array_equal(one.forecast(3).samples(of), other.forecast(3).samples(of))
+    np.testing.assert_array_equal(one.smooth().draws, other.smooth().draws)
+
+
+@pytest.mark.parametrize("chain", registry.CHAINS)
+def test_fit_save_load_forecast_is_fit_forecast_to_the_bit(chain, tmp_path):
+    model = fitted(chain=chain, n_init=2)
+    assert_same(load(model.save(tmp_path / "model.npz")), model)
+
+
+@pytest.mark.parametrize("data", CONTAINERS.values(), ids=CONTAINERS.keys())
+@pytest.mark.parametrize("keep", [True, False], ids=["with data", "without"])
+def test_every_container_comes_back(data, keep, tmp_path):
+    model = fitted(data)
+    again = load(model.save(tmp_path / "model.npz", data=keep))
+    assert_same(again, model)
+    assert hasattr(again, "feature_names_in_") == hasattr(model, "feature_names_in_")
+    np.testing.assert_array_equal(again.transform(data), model.transform(data))
+    if keep:
+        new = data[:3] if not hasattr(data, "iloc") else data.iloc[:3].to_numpy()
+        if not hasattr(data, "iloc"):
+            again.append(new)
+            np.testing.assert_array_equal(again.activations_, model.append(new).activations_)
+        again.calibrate(6)
+    else:
+        with pytest.raises(ValueError, match=r"append needs the data.*data=False.*data=True"):
+            again.append(data[:3])
+
+
+def test_parameters_and_calibration_come_back(tmp_path):
+    model = TemporalNMF(
+        2, chain=GaP(np.array([1.0, 2.0]), beta="learn"), likelihood=Poisson(), tol=1e-4,
+        max_iter=77, smoothing=0.3, init="nndsvda", random_state=np.random.RandomState(3),
+        callback=lambda progress: None, n_jobs=2,
+    ).fit(X, exposure=np.linspace(1, 2, 25)).calibrate(6)  # fmt: skip
+    again = load(model.save(tmp_path / "model.npz"))
+    assert_same(again, model)
+    kept = again.get_params()
+    for name in ("n_components", "tol", "max_iter", "smoothing", "init", "n_jobs", "map_scale"):
+        assert kept[name] == getattr(model, name)
+    np.testing.assert_array_equal(kept["chain__alpha"], [1.0, 2.0])
+    assert kept["chain__beta"] == "learn"
+    assert kept["callback"] is None
+    assert kept["random_state"] is None
+    assert str(again.calibration_) == str(model.calibration_)
+    again.fit(X)  # what comes back can be fitted anew
+
+
+def test_weights_and_sparse_masks_come_back(tmp_path):
+    weights = rng.uniform(0.0, 1.0, size=X.shape)
+    weights[weights < 0.3] = 0.0
+    for mask in (weights, sparse.csr_array(weights)):
+        for data in (X, sparse.csr_array(X)):
+            model = TemporalNMF(2, random_state=0).fit(data, mask=mask)
+            again = load(model.save(tmp_path / "model.npz", overwrite=True))
+            again._posterior = None  # made anew from the data in the file
+            assert_same(again, model)
+
+
+def test_the_layout_is_what_the_documents_say(tmp_path):
+    """Plain zip, JSON and arrays of numbers: any language can read them."""
+    path = fitted(CONTAINERS["frame of months"]).save(tmp_path / "model.npz")
+    with zipfile.ZipFile(path) as file:
+        header, labels = (json.loads(file.read(f"{n}.json")) for n in ("header", "labels"))
+        kinds = {
+            name: np.load(io.BytesIO(file.read(name)), allow_pickle=False).dtype.str
+            for name in file.namelist()
+            if name.endswith(".npy")
+        }
+    assert header["format"] == "temporalnmf model"
+    assert header["schema"] == 1
+    assert header["versions"]["temporalnmf"] == __version__
+    assert header["chain"] == {"name": "rate", "parameters": {"alpha": 300.0, "beta": 300.0}}
+    assert labels["features"] == list("abcdéf")
+    assert labels["timeline"]["labels"][1] == "2001-02-28"
+    assert set(kinds.values()) <= {"<f8", "<i8", "|b1"}
+    assert {"components_.npy", "activations_.npy", "posterior_factor.npy"} <= set(kinds)
+    with np.load(path, allow_pickle=False) as arrays:
+        np.testing.assert_array_equal(arrays["components_"].sum(axis=1).round(12), 1.0)
+
+
+def test_nothing_is_overwritten_unless_asked_for(tmp_path):
+    path = fitted().save(tmp_path / "model.npz")
+    before = path.read_bytes()
+    other = fitted(n_components=3)
+    with pytest.raises(FileExistsError, match=r"model.npz exists already.*overwrite=True.*--force"):
+        other.save(path)
+    assert path.read_bytes() == before
+    other.save(path, overwrite=True)
+    assert load(path).components_.shape == (3, 6)
+
+
+def test_a_save_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
+    path = fitted().save(tmp_path / "model.npz")
+    before = path.read_bytes()
+
+    def fail(*arguments, **options):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(np.lib.format, "write_array", fail)
+    with pytest.raises(OSError, match="no space"):
+        fitted(n_components=3).save(path, overwrite=True)
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["model.npz"]
+
+
+def rewritten(path, tmp_path, **members):
+    """The file with some members replaced (or left out: None)."""
+    out = tmp_path / "changed.npz"
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(out, "w") as new:
+        for name in old.namelist():
+            stem = name.split(".")[0]
+            content = members.get(stem, old.read(name))
+            if content is not None:
+                new.writestr(name, content)
+    return out
+
+
+def npy(array):
+    file = io.BytesIO()
+    np.save(file, array, allow_pickle=True)
+    return file.getvalue()
+
+
+def test_a_file_from_the_future_says_so(tmp_path):
+    path = fitted().save(tmp_path / "model.npz")
+    with zipfile.ZipFile(path) as file:
+        header = json.loads(file.read("header.json"))
+    header["schema"], header["versions"]["temporalnmf"] = 2, "9.1"
+    later = rewritten(path, tmp_path, header=json.dumps(header))
+    with pytest.raises(ValueError, match=r"temporalnmf 9\.1 with schema 2.*Update temporalnmf"):
+        load(later)
+
+
+BROKEN = {
+    "header is no JSON": {"header": b"{"},
+    "header of something else": {"header": b'{"format": "cake"}'},
+    "header without parameters": {"header": b'{"format": "temporalnmf model", "schema": 1}'},
+    "no header": {"header": None},
+    "no labels": {"labels": None},
+    "labels of another model": {"labels": b'{"features": [], "named": false, "timeline": {}}'},
+    "no components": {"components_": None},
+    "components of text": {"components_": b"cake"},
+    "cut short": {"activations_": npy(np.ones((25, 2)))[:-9]},
+    "pickled objects": {"components_": npy(np.array([{}], dtype=object))},
+    "wrong shape": {"activations_": npy(np.ones((25, 3)))},
+    "exposure too short": {"exposure": npy(np.ones(3))},
+    "indices beyond the end": {"data_columns": npy(np.full(150, 10**6))},
+}
+
+
+@pytest.mark.parametrize("members", BROKEN.values(), ids=BROKEN.keys())
+def test_a_damaged_file_gives_one_clear_error(members, tmp_path):
+    path = fitted(sparse.csr_array(X + 1)).save(tmp_path / "model.npz")
+    with pytest.raises(ValueError, match=r"changed.npz cannot be read as a model.*save the model"):
+        load(rewritten(path, tmp_path, **members))
+
+
+def test_files_of_other_kinds_give_one_clear_error(tmp_path):
+    whole = fitted().save(tmp_path / "model.npz").read_bytes()
+    foreign = {"text": b"year,war\n1999,3\n", "empty": b"", "half": whole[: len(whole) // 2]}
+    for name, content in foreign.items():
+        path = tmp_path / f"{name}.npz"
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=f"{name}.npz cannot be read as a model"):
+            load(path)
+    np.savez(tmp_path / "arrays.npz", X=X)
+    with pytest.raises(ValueError, match="archive of something else"):
+        load(tmp_path / "arrays.npz")
+    with pytest.raises(FileNotFoundError, match="no such file"):
+        load(tmp_path / "none.npz")
+
+
+def test_every_bit_flipped_gives_the_model_or_a_value_error(tmp_path):
+    """A sample of damages: never another kind of error, never other numbers without a word."""
+    path = fitted().save(tmp_path / "model.npz")
+    whole = bytearray(path.read_bytes())
+    damaged = tmp_path / "damaged.npz"
+    for place in np.random.default_rng(1).integers(len(whole), size=120):
+        changed = whole.copy()
+        changed[place] ^= 0x10
+        damaged.write_bytes(changed)
+        try:
+            found = load(damaged)
+        except ValueError:
+            continue
+        np.testing.assert_array_equal(found.components_, load(path).components_)
+
+
+def test_a_chain_that_is_not_registered_cannot_be_named(tmp_path):
+    class Mine(Rate):
+        pass
+
+    with pytest.raises(ValueError, match=r"chain=Mine.*not in the registry.*numpy.savez"):
+        fitted(chain=Mine(9.0)).save(tmp_path / "model.npz")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_registered_setting_can_be_described():
+    """Hyper-parameters of every chain of the registry survive JSON."""
+    from temporalnmf.persistence import _described, _made
+
+    for chain in cases.chains("log"):
+        stored = json.loads(json.dumps(_described(chain, registry.CHAINS, "chain")))
+        again = _made(stored, registry.CHAINS, "chain")
+        assert type(again) is type(chain)
+        assert again.get_params() == chain.get_params()

@@ -1,0 +1,431 @@
+"""Times of any kind lie on a regular grid, or are said not to."""
+
+import json
+import subprocess
+import sys
+from datetime import UTC, date, datetime, timedelta, timezone
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import xarray
+
+from temporalnmf.timeline import (
+    AS_GIVEN,
+    MOST_ABSENT,
+    Timeline,
+    time_texts,
+    timeline_of,
+    timeline_of_rows,
+)
+
+# pandas' name of a spacing, ours, and its words for people.
+SPACINGS = {
+    "YS": ("year", "yearly"),
+    "YE": ("year", "yearly"),
+    "YS-APR": ("year", "yearly"),
+    "2YS": ("2 years", "every 2 years"),
+    "QS": ("quarter", "quarterly"),
+    "QE": ("quarter", "quarterly"),
+    "MS": ("month", "monthly"),
+    "ME": ("month", "monthly"),
+    "2MS": ("2 months", "every 2 months"),
+    "6ME": ("6 months", "every 6 months"),
+    "W": ("week", "weekly"),
+    "2W-WED": ("2 weeks", "every 2 weeks"),
+    "D": ("day", "daily"),
+    "3D": ("3 days", "every 3 days"),
+    "h": ("hour", "hourly"),
+    "6h": ("6 hours", "every 6 hours"),
+    "15min": ("15 minutes", "every 15 minutes"),
+    "90s": ("90 seconds", "every 90 seconds"),
+    "s": ("second", "every second"),
+    "250ms": ("250 milliseconds", "every 250 milliseconds"),
+    "us": ("microsecond", "every microsecond"),
+}
+
+
+def thinned(index, seed):
+    """Some of the entries in random order, with neighbours in the majority and both ends kept."""
+    rng = np.random.default_rng(seed)
+    kept = rng.permutation(np.r_[0:6, 7, 8, 10:14, len(index) - 2, len(index) - 1])
+    return kept, index[kept]
+
+
+@pytest.mark.parametrize("freq", SPACINGS)
+@pytest.mark.parametrize("start", ["1999-11-07", "2003-12-29 05:30"])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_grids_are_those_of_pandas(freq, start, seed):
+    whole = pd.date_range(start, periods=20, freq=freq)
+    index, later = whole[:16], whole[16:]
+    kept, given = thinned(index, seed)
+    line = timeline_of(given)
+    every, rhythm = SPACINGS[freq]
+    np.testing.assert_array_equal(line.labels.astype("datetime64[ns]"), index.to_numpy())
+    np.testing.assert_array_equal(line.rows, kept)
+    np.testing.assert_array_equal(line.absent, [6, 9])
+    np.testing.assert_array_equal(line.following(4).astype("datetime64[ns]"), later.to_numpy())
+    assert line.following(4).dtype == line.labels.dtype
+    assert line.every == every
+    first, seventh, tenth, last = (time_texts(line.labels)[n] for n in (0, 6, 9, 15))
+    assert line.notes == (
+        "sorted by time",
+        f"{rhythm}, {first} to {last}",
+        f"absent periods: 2 ({seventh}, {tenth})",
+    )
+
+
+@pytest.mark.parametrize("freq", ["MS", "D", "h", "YS"])
+def test_every_container_of_dates_gives_the_same_grid(freq):
+    index = pd.date_range("2001-01-01", periods=8, freq=freq)[[0, 1, 2, 3, 4, 6, 7]]
+    expected = timeline_of(index)
+    stamps = [stamp.to_pydatetime() for stamp in index]
+    containers = {
+        "series": pd.Series(index),
+        "objects": index.astype(object),
+        "numpy": index.to_numpy(),
+        "seconds": index.to_numpy().astype("datetime64[s]"),
+        "list": stamps,
+        "iso": [stamp.isoformat() for stamp in stamps],
+        "spaced": [f" {stamp:%Y-%m-%d %H:%M} " for stamp in stamps],
+        "zulu": [f"{stamp.isoformat()}Z" for stamp in stamps],
+        "polars": pl.Series(stamps),
+        "xarray": xarray.DataArray(index),
+        "arrow text": pd.Index([stamp.isoformat() for stamp in stamps], dtype="string"),
+        "categories": pd.Categorical([stamp.isoformat() for stamp in stamps]),
+        "aware": [stamp.replace(tzinfo=UTC) for stamp in stamps],
+    }
+    if freq != "h":
+        containers["dates"] = [stamp.date() for stamp in stamps]
+        containers["compact"] = [int(f"{stamp:%Y%m%d}") for stamp in stamps]
+        containers["compact text"] = [f"{stamp:%Y%m%d}" for stamp in stamps]
+        containers["slashed ISO"] = [f"{stamp:%Y/%m/%d}" for stamp in stamps]
+        containers["points"] = [f"{stamp:%d.%m.%Y}" for stamp in stamps]
+    for name, container in containers.items():
+        line = timeline_of(container)
+        assert line.labels.dtype == expected.labels.dtype, name
+        np.testing.assert_array_equal(line.labels, expected.labels, err_msg=name)
+        np.testing.assert_array_equal(line.rows, expected.rows, err_msg=name)
+        assert line.every == expected.every, name
+
+
+@pytest.mark.parametrize("freq", ["M", "Q", "W", "D", "Y"])
+def test_periods(freq):
+    index = pd.period_range("2001-01", periods=9, freq=freq)
+    line = timeline_of(index.delete(5))
+    np.testing.assert_array_equal(line.labels.astype("datetime64[ns]"), index.to_timestamp())
+    assert line.absent.tolist() == [5]
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (["2001-03", "2001-04"], ["2001-03", "2001-04"]),
+        (["2001/3", "2001/4"], ["2001-03", "2001-04"]),
+        (["2001Q3", "2001Q4"], ["2001-07", "2001-10"]),
+        (["2001-Q3", "2001 q4"], ["2001-07", "2001-10"]),
+        (["200111", "200112"], ["2001-11", "2001-12"]),
+        (["2001-W07", "2001-W08"], ["2001-02-12", "2001-02-19"]),
+        (["31/12/2001", "1/1/2002"], ["2001-12-31", "2002-01-01"]),
+        (["12/31/2001", "1/1/2002"], ["2001-12-31", "2002-01-01"]),
+        (["30-12-2001 9:05", "30-12-2001 10:05"], ["2001-12-30 09:05", "2001-12-30 10:05"]),
+        (["03.04.2001", "04.04.2001"], ["2001-04-03", "2001-04-04"]),
+        (["1/1/2001", "2/2/2001"], ["2001-01-01", "2001-02-02"]),
+        (["2001", "2002"], ["2001", "2002"]),
+        (["1", "2.0"], ["1", "2"]),
+        (["0.25", "0.5"], ["0.25", "0.5"]),
+        (["2001-01-01T00:00:00.125", "2001-01-01T00:00:00.250"],
+         ["2001-01-01 00:00:00.125", "2001-01-01 00:00:00.250"]),
+        (["spring", "summer"], ["spring", "summer"]),
+        (["Jan 2001", "february 2001"], ["2001-01", "2001-02"]),
+        (["Jan-2001", "Apr. 2001"], ["2001-01", "2001-04"]),
+        (["9 May 2001", "10-May-2001", "May 11, 2001"], ["2001-05-09", "2001-05-10", "2001-05-11"]),
+        (["12/2001", "1/2002"], ["2001-12", "2002-01"]),
+        (["Jan-01", "Feb-01"], ["Jan-01", "Feb-01"]),  # the year or the day
+        (["term 2001", "May 32, 2001"], ["term 2001", "May 32, 2001"]),
+        (["13/2001", "14/2001"], ["13/2001", "14/2001"]),
+        ([20011399, 20011401], ["20011399", "20011401"]),
+    ],
+)  # fmt: skip
+def test_texts_are_understood(labels, expected):
+    assert time_texts(timeline_of(labels).labels) == expected
+
+
+def test_numbers_read_as_dates_are_told():
+    assert timeline_of([20010131, 20010201]).notes[0] == "times such as 20010131 are read as dates"
+    assert timeline_of([199912, 200001, 200002]).every == "month"
+
+
+@pytest.mark.parametrize(
+    ("labels", "every", "grid", "later"),
+    [
+        ([1999, 2000, 2002], "step of 1", [1999, 2000, 2001, 2002], [2003, 2004]),
+        ([0, 10, 30, 40], "step of 10", [0, 10, 20, 30, 40], [50, 60]),
+        ([-3, -1, 1], "step of 2", [-3, -1, 1], [3, 5]),
+        ([0.1, 0.2, 0.3, 0.5], "step of 0.1", [0.1, 0.2, 0.3, 0.4, 0.5], [0.6, 0.7]),
+        (
+            [1 / 3, 2 / 3, 1.0],
+            "step of 0.333333333333",
+            [1 / 3, 2 / 3, 1.0],
+            [1.33333333333, 1.66666666667],
+        ),
+        ([1e-9, 2e-9, 3e-9], "step of 1e-09", [1e-9, 2e-9, 3e-9], [4e-9, 5e-9]),
+        ([2000.0, 2001.0], "step of 1", [2000, 2001], [2002, 2003]),
+        ([2**60 + 1, 2**60 + 2], "step of 1", [2**60 + 1, 2**60 + 2], [2**60 + 3, 2**60 + 4]),
+    ],
+)
+def test_numbers(labels, every, grid, later):
+    line = timeline_of(labels)
+    assert line.every == every
+    assert line.labels.tolist() == grid
+    assert line.following(2).tolist() == later
+    np.testing.assert_array_equal(line.labels[line.rows], labels)
+
+
+def test_numbering_from_zero_needs_no_words():
+    for labels in (range(5), pd.RangeIndex(5), np.arange(5)):
+        assert timeline_of(labels).notes == ()
+        assert timeline_of(labels).every == "step of 1"
+
+
+def test_days_at_the_end_of_months():
+    assert time_texts(timeline_of(["2001-01-30", "2001-03-30", "2001-04-30"]).labels) == [
+        "2001-01-30", "2001-02-28", "2001-03-30", "2001-04-30",
+    ]  # fmt: skip
+    quarters = timeline_of(["2001-06-30", "2001-09-30"])
+    assert time_texts(quarters.following(2)) == ["2001-12-31", "2002-03-31"]
+    evenings = timeline_of(["2001-01-31 18:00", "2001-02-28 18:00"])
+    assert time_texts(evenings.following(1)) == ["2001-03-31 18:00"]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [3, 7, 8, 20],  # no difference is there twice
+        [1, 3, 5, 6],  # the smallest difference is not the commonest
+        [0, 2, 4, 7],  # nor does it divide the others
+        ["2001-01-01", "2001-01-03", "2001-01-08", "2001-01-10", "2001-01-15"],
+        ["2001-01", "2001-03", "2001-05", "2001-06"],
+        [0.0, 0.1, 0.25],
+        [0, 1, 2 + 2 + 3 * MOST_ABSENT],  # an even grid would be nearly empty
+        ["1800-01-01 00:00:01", "1800-01-01 00:00:02", "2001-01-01"],
+    ],
+)
+def test_uneven_times_are_taken_as_even_and_this_is_said(labels):
+    line = timeline_of(labels[::-1])
+    assert line.every == AS_GIVEN
+    assert len(line.labels) == len(labels)
+    assert line.rows.tolist() == list(range(len(labels)))[::-1]
+    assert "times are not evenly spaced" in line.notes[-1]
+    assert ("--freq" in line.notes[-1]) == isinstance(labels[0], str)
+    assert line.following(2).tolist() == ["+1", "+2"]
+
+
+def test_a_grid_may_have_four_absent_steps_per_given_one():
+    line = timeline_of([0, 1, 2 + 3 * MOST_ABSENT])
+    assert len(line.labels) == 3 * (1 + MOST_ABSENT)
+
+
+def test_text_stays_in_its_order():
+    line = timeline_of(["winter", "autumn", "spring"])
+    assert line.labels.tolist() == ["winter", "autumn", "spring"]
+    assert line.rows.tolist() == [0, 1, 2]
+    assert line.every == AS_GIVEN
+    assert line.notes == (
+        "times such as 'winter' are neither numbers nor dates: their order is taken as it stands",
+    )
+    assert line.following(2).tolist() == ["+1", "+2"]
+
+
+def test_one_time():
+    line = timeline_of(["2001-01"])
+    assert time_texts(line.labels) == ["2001-01-01"]
+    assert line.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("labels", "pattern"),
+    [
+        ([2001, 2002, 2001], "'2001' twice, in row 0 and row 2. .*freq= .*feature="),
+        (["2001-01", "2001-02", "2001-01-01"], "'2001-01-01' twice, in row 0 and row 2"),
+        (pd.to_datetime(["2001-01-01", "2001-01-01"]), "'2001-01-01' twice, in row 0 and row 1"),
+        (["a", "b", "a"], "'a' twice, in row 0 and row 2"),
+        (["2001-01", "", "2001-03"], "row 1 has no time"),
+        (["2001-01", None, "2001-03"], "row 1 has no time"),
+        ([1.0, 2.0, np.nan], "row 2 has no time"),
+        (pd.to_datetime(["2001-01-01", None]), "row 1 has no time"),
+        (pd.Index([1, None], dtype="Int64"), "row 1 has no time"),
+        ([2001, "Total"], "two kinds: '2001' .* is a number, 'Total' .* is text"),
+        (["2001-01", "2"], r"'2001-01' \(row 0\) is a date, '2' \(row 1\) is a number"),
+        (["1/2/2001", "3/2/2001"],
+         "'1/2/2001' .* is 2001-02-01 with the day first and 2001-01-02 .*month first.*2001-12-31"),
+        (["13/2/2001", "2/13/2001"], "two forms, .*'13/2/2001'.* year-month-day"),
+        ([], "expected one per row"),
+        ([[1, 2]], "expected one per row"),
+    ],
+)  # fmt: skip
+def test_bad_labels(labels, pattern):
+    with pytest.raises(ValueError, match=f"(?s)^the table.*{pattern}"):
+        timeline_of(labels)
+
+
+def test_time_zones():
+    berlin = pd.date_range("2001-03-20", periods=10, freq="D", tz="Europe/Berlin")
+    line = timeline_of(berlin)  # the clock changes on the 25th: days of 23 hours are days
+    assert line.every == "day"
+    assert time_texts(line.labels)[0] == "2001-03-20"
+    assert line.notes[0] == "times are midnights of a time zone: taken as dates"
+    hours = pd.date_range("2001-03-24 12:00", periods=30, freq="h", tz="Europe/Berlin")
+    line = timeline_of(hours)
+    assert line.every == "hour"
+    assert len(line.labels) == 30
+    assert time_texts(line.labels)[0] == "2001-03-24 11:00"
+    assert line.notes[0] == "time zones: all times are in UTC now"
+    east = timezone(timedelta(hours=2))
+    mixed = [datetime(2001, 1, 1, 12, tzinfo=east), datetime(2001, 1, 1, 11, tzinfo=UTC)]
+    assert time_texts(timeline_of(mixed).labels) == ["2001-01-01 10:00", "2001-01-01 11:00"]
+
+
+# Periods that are asked for
+
+FREQS = {
+    "Y": "YS", "A": "YS", "YS": "YS", "Q": "QS", "QE": "QS", "M": "MS", "ME": "MS", "MS": "MS",
+    "D": "D", "3D": "3D", "h": "h", "6h": "6h", "min": "min", "30min": "30min", "2M": "2MS",
+    "3Y": "3YS",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("freq", FREQS)
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_periods_are_those_of_resample(freq, seed):
+    rng = np.random.default_rng(seed)
+    fine = freq in ("h", "6h", "min", "30min")
+    seconds = rng.integers((3 if fine else 2000) * 86400, size=40)
+    stamps = pd.Timestamp("1999-11-07 05:30") + pd.to_timedelta(seconds, unit="s")
+    counts = pd.Series(1, stamps).resample(FREQS[freq]).sum()
+    line = timeline_of(stamps, freq)
+    np.testing.assert_array_equal(line.labels.astype("datetime64[ns]"), counts.index)
+    np.testing.assert_array_equal(np.bincount(line.rows, minlength=len(counts)), counts)
+    assert (line.labels[line.rows].astype("datetime64[ns]") <= stamps).all()
+    later = pd.date_range(counts.index[0], periods=len(counts) + 3, freq=FREQS[freq])[-3:]
+    np.testing.assert_array_equal(line.following(3).astype("datetime64[ns]"), later)
+
+
+@pytest.mark.parametrize("day", pd.date_range("1969-12-20", periods=20).strftime("%Y-%m-%d"))
+def test_weeks_start_on_monday(day):
+    line = timeline_of([day, day], "W")
+    monday = line.labels[0].astype(object)
+    assert monday.weekday() == 0
+    assert 0 <= (date.fromisoformat(day) - monday).days < 7
+    assert line.every == "week"
+    assert (line.following(1)[0].astype(object) - monday).days == 7
+
+
+def test_freq_settles_what_is_ambiguous():
+    line = timeline_of(["2001-01", "2001-03", "2001-05", "2001-06"], "M")
+    assert line.absent.tolist() == [1, 3]
+    assert line.rows.tolist() == [0, 2, 4, 5]
+    assert line.notes == ("monthly, 2001-01 to 2001-06", "absent periods: 2 (2001-02, 2001-04)")
+
+
+def test_rows_that_share_a_step_are_told():
+    line = timeline_of(["2001-01-05", "2001-01-06", "2001-02-01"], "M")
+    assert line.notes[0] == "3 times in 2 periods"
+
+
+@pytest.mark.parametrize(("freq", "step"), [("Y", 1), ("5", 5), ("5Y", 5), (10, 10)])
+def test_periods_of_numbers(freq, step):
+    years = [1990, 1993, 1990, 2004]
+    line = timeline_of(years, freq)
+    assert line.every == f"step of {step}"
+    assert line.labels.tolist() == list(range(1990, 2005, step))
+    assert line.rows.tolist() == [(year - 1990) // step for year in years]
+
+
+@pytest.mark.parametrize(
+    ("labels", "freq", "pattern"),
+    [
+        (["2001-01"], "fortnight", "freq='fortnight' is not known. Use Y, Q, M, W, D, h, min or s"),
+        (["2001-01"], "m", "freq='m' is not known"),
+        (["2001-01"], "0D", "freq='0D' is not known"),
+        (["2001-01"], "-1D", "freq='-1D' is not known"),
+        (["2001-01"], "W-WED", "freq='W-WED' is not known"),
+        ([1990], "M", "is for dates, and the times of the table are numbers such as 1990"),
+        ([1990], "0", "is for dates"),
+        ([0.5], "D", "of another kind, such as '0.5'"),
+        (["spring"], "D", "of another kind, such as 'spring'"),
+        (["1001-01-01", "2001-01-01"], "s", "makes 31,556,995,201 steps of the table. Take longer"),
+    ],
+)
+def test_bad_freq(labels, freq, pattern):
+    with pytest.raises(ValueError, match=pattern):
+        timeline_of(labels, freq)
+
+
+# Kept and shown
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["2001-01-31", "2001-02-28"], ["2001-01", "2001-04"], ["2001-01-01", "2002-01-01"], [3, 5],
+        [0.1, 0.2], ["spring", "été"], ["2001-01-01 10:00", "2001-01-01 10:01"], [5, 1, 9, 77],
+        ["2001-01-01T00:00:00.000001", "2001-01-01T00:00:00.000003"],
+    ],
+)  # fmt: skip
+def test_a_timeline_survives_json(labels):
+    line = timeline_of(labels)
+    again = Timeline.from_dict(json.loads(json.dumps(line.to_dict())))
+    for name in ("labels", "rows"):
+        one, other = getattr(line, name), getattr(again, name)
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+    assert (again.every, again.notes) == (line.every, line.notes)
+    np.testing.assert_array_equal(again.following(3), line.following(3))
+
+
+@pytest.mark.parametrize(
+    ("labels", "texts"),
+    [
+        (np.array(["2001"], dtype="datetime64[Y]"), ["2001"]),
+        (np.array(["2001-03"], dtype="datetime64[M]"), ["2001-03"]),
+        (np.array(["2001-03-01"], dtype="datetime64[ns]"), ["2001-03-01"]),
+        (np.array(["2001-03-01T05"], dtype="datetime64[ns]"), ["2001-03-01 05:00"]),
+        (np.array(["2001-03-01T05:00:01"], dtype="datetime64[s]"), ["2001-03-01 05:00:01"]),
+        ([1965, 1966], ["1965", "1966"]),
+        ([0.1 + 0.2, 2.0], ["0.3", "2"]),
+        (["+1"], ["+1"]),
+        ([], []),
+    ],
+)
+def test_texts_for_people(labels, texts):
+    assert time_texts(labels) == texts
+
+
+def test_rows_of_containers():
+    index = pd.date_range("2001", periods=4, freq="MS")[[0, 1, 3]]
+    frame = pd.DataFrame(np.ones((3, 2)), index)
+    array = xarray.DataArray(np.ones((3, 2)), dims=("time", "word"), coords={"time": index})
+    for container in (frame, array):
+        line = timeline_of_rows(container)
+        assert line.absent.tolist() == [2]
+        assert time_texts(line.labels)[2] == "2001-03"
+    assert timeline_of_rows(frame.reset_index(drop=True)).labels.tolist() == [0, 1, 2]
+    without = [np.ones((3, 2)), pl.DataFrame({"a": [1, 2]}), array.drop_vars("time"), [[1, 2]]]
+    for container in without:
+        assert timeline_of_rows(container) is None
+    levels = frame.set_index(pd.MultiIndex.from_product([[2001], ["b", "c", "a"]]))
+    assert timeline_of_rows(levels).labels.tolist() == ["2001 b", "2001 c", "2001 a"]
+    with pytest.raises(ValueError, match=r"^X has the time '1' twice, in row 0 and row 1"):
+        timeline_of_rows(frame.set_index(pd.Index([1, 1, 2])))
+
+
+def test_needs_neither_pandas_nor_the_compiler():
+    code = (
+        "import sys; from temporalnmf.timeline import timeline_of\n"
+        "print(timeline_of(['2001-01', '2001-02']).every)\n"
+        "print(any(name in sys.modules for name in ('pandas', 'numba', 'scipy')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["month", "False"]
