@@ -5,10 +5,9 @@ INSTALLED := .venv/.installed
 
 .PHONY: run test test-long calibrate results evidence bench docs lint types lock clean
 
-# Does modelling time help on the embedded data, and which chain? Starts anew each time.
+# Fit, forecast and report on the embedded data; ends with the path of the report.
 run: $(INSTALLED)
-	rm -rf results/sotu
-	$(BIN)/temporalnmf compare sotu --components 6 --splits 2 --inits 2 --jobs 2 --out results/sotu
+	$(BIN)/temporalnmf demo --out results/demo --force
 
 test: lint types
 	$(BIN)/python -m pytest -n 2 -m "not long"

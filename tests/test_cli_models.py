@@ -224,7 +224,7 @@ def test_impute_another_table(plays, fitted, tmp_path):
     ]  # fmt: skip
     path.write_text("month,Cleo,Bix,Zoe\n2021-01,9,1,9\n2021-02,8,2,8\n2021-03,9,1,9\n")
     said = refused("impute", fitted[0], path, "--out", out, "--force")
-    assert "lacks '[bold]Dex', 'Ada' and has 'Zoe', which the model does not know" in said
+    assert "lacks 'Ada', '[bold]Dex' and has 'Zoe', which the model does not know" in said
 
 
 def test_report(fitted, tmp_path):
@@ -235,7 +235,6 @@ def test_report(fitted, tmp_path):
     page = out.read_text(encoding="utf-8")
     for text in ("Who is played?", "temporalnmf fit", "temporalnmf report", "plays.csv", "2020-04"):
         assert text in page
-    assert data.checksum(load(fitted[0]).provenance_ and out) != ""
     told = json.loads(done(*words, "--force", "--json").stdout)
     assert told["report"] == str(out)
     assert told["bytes"] == out.stat().st_size
@@ -246,7 +245,9 @@ def test_report_checks_intervals_on_the_past_if_asked_to(plays, tmp_path):
     done("fit", plays[0], *LONG, "--components", 1, "--starts", 1, "--out", model)
     output = done("report", model, "--out", out, "--hold-out", 5).output
     assert "Of 5 forecasts of the past" in output
-    assert "Of 5 forecasts of the past" in " ".join(out.read_text(encoding="utf-8").split())
+    assert "Are the bands honest?" in out.read_text(encoding="utf-8")
+    done("report", model, "--out", out, "--force")
+    assert "Are the bands honest?" not in out.read_text(encoding="utf-8")
 
 
 def test_report_never_shows_the_checksum_of_another_file(plays, tmp_path):
@@ -288,11 +289,7 @@ def test_info_of_a_table(plays):
     assert told["total"] == np.nansum(plays[1])
     assert told["absent"] == list(LOST)
     assert told["features"] == sorted(ARTISTS)
-    assert (
-        "features: Ada, Bix, Cleo, [bold]Dex"
-        in " ".join(done("info", plays[0], *LONG).stdout.replace("[bold]Dex, Ada", "Ada").split())
-        or "features: [bold]Dex, Ada, Bix, Cleo" in done("info", plays[0], *LONG).stdout
-    )
+    assert "  features: Ada, Bix, Cleo, [bold]Dex\n" in done("info", plays[0], *LONG).stdout
 
 
 def test_fit_for_machines(plays, tmp_path):
@@ -581,7 +578,7 @@ def test_without_pandas_a_forecast_is_shown_and_a_file_refused(fitted, tmp_path)
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
     folder = tmp_path_factory.mktemp("demo") / "new"
-    words = ("demo", "--out", folder, "--components", 2, "--starts", 2)
+    words = ("demo", "--out", folder, "--components", 2, "--starts", 2, "--calibrate", 5)
     return words, folder, done(*words).output
 
 
@@ -590,7 +587,7 @@ def test_demo_ends_with_the_path_of_a_report(demo):
     assert output.splitlines()[-1] == f"written: {folder / 'report.html'}"
     assert sorted(p.name for p in folder.iterdir()) == ["forecast.csv", "model.npz", "report.html"]
     assert "232 steps x 1609 features" in output
-    assert "Of 20 forecasts of the past" in output
+    assert "Of 5 forecasts of the past" in output
     assert "2026" in output
     rows = rows_of(folder / "forecast.csv")
     assert len(rows) == 5 * 1609

@@ -111,6 +111,10 @@ def test_weights_and_sparse_masks_come_back(tmp_path):
 
 def test_the_layout_is_what_the_documents_say(tmp_path):
     """Plain zip, JSON and arrays of numbers: any language can read them."""
+    sparse_path = fitted(CONTAINERS["csr"]).save(tmp_path / "sparse.npz")
+    with np.load(sparse_path) as arrays:
+        numbers = {arrays[name].dtype.str for name in arrays.files if "json" not in name}
+    assert numbers <= {"<f8", "<i8", "|b1"}
     path = fitted(CONTAINERS["frame of months"]).save(tmp_path / "model.npz")
     with zipfile.ZipFile(path) as file:
         header, labels = (json.loads(file.read(f"{n}.json")) for n in ("header", "labels"))

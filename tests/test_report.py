@@ -212,7 +212,7 @@ def test_a_forecast_made_before_is_used(small):
     assert content["forecast"]["steps"] == 2
     assert content["forecast"]["bands"] == ["80 %"]
     low, high = forecast.interval(0.8, of="totals")
-    assert content["forecast"]["rows"][1]["bands"] == [(f"{low[1]:.0f}", f"{high[1]:.0f}")]
+    assert content["forecast"]["rows"][1]["bands"] == [[f"{low[1]:.0f}", f"{high[1]:.0f}"]]
 
 
 def test_a_chain_without_law_says_why_there_are_no_bands(tmp_path):

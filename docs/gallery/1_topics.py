@@ -29,7 +29,7 @@ print(model.stop_reason_)
 # What was found
 # --------------
 # A component is named after its three largest words. *Share* is its part of all words, *peak*
-# the year with most of it. *Stability* is the mean similarity to its match in the other three
+# the year with most of it. *Stability* is the mean similarity to its match in the other two
 # starts: near 1 the component is found from anywhere, below about 0.7 treat it as one of
 # several ways to cut the material.
 

@@ -71,7 +71,7 @@ print(*forecast.notes, sep="\n")
 # counts, and widens all intervals by what they missed. This needs no data beyond the fit, and it
 # looks at the years up to 2009 only.
 
-model.calibrate(n_origins=12, steps=12)
+model.calibrate(n_origins=10, steps=12)
 print(model.calibration_)
 
 # %%

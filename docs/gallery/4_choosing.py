@@ -13,7 +13,7 @@ from temporalnmf.datasets import load_sotu
 from temporalnmf.selection import HiddenBlocks, HiddenSteps, select
 
 words = load_sotu(as_frame=True).data
-words = words[words.columns[words.sum() > 400]]
+words = words[words.columns[words.sum() > 500]]
 print(words.shape)
 
 # %%

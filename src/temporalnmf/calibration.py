@@ -127,6 +127,7 @@ def _looks(past: Any, series: Series, origin: int, steps: int) -> list[_Look | N
     steps = min(steps, series.n_steps - origin)
     exposure = series.exposure[origin : origin + steps]
     ahead = forecast(past, steps, 0.9, exposure, "mean", _N_SAMPLES, 0)
+    assert ahead.draws is not None
     rng = np.random.default_rng([origin, steps])
     for s in range(steps):
         x, weight = series.row(origin + s)

@@ -16,6 +16,7 @@ from .chains.base import Chain, Point, Scale
 from .fitting import Fitted, check_parameters, fit_factors, infer
 from .forecasting import Forecast
 from .likelihoods.base import Array, Likelihood
+from .posterior import Posterior
 from .predicting import append, forecast, smooth
 from .solvers.monitor import Callback
 from .validation import Series, check_series
@@ -119,6 +120,13 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     >>> model.forecast(3).values.shape
     (3, 3)
     """
+
+    calibration_: Calibration | None
+    # The data of the fit, not copied if possible; the steps of them that took part; what is known
+    # of their activations, once it is asked for.
+    _series: Series | None
+    _kept: Array
+    _posterior: Posterior | None
 
     def __init__(
         self,
@@ -490,13 +498,13 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self._remember(series, fitted.kept)
 
     def _remember(self, series: Series, kept: Array) -> None:
-        """Keep what forecasts need of the data: the data themselves, not copied if possible."""
+        """Keep what forecasts need of the data."""
         assert series.timeline is not None
         self.timeline_ = series.timeline
         self.times_ = series.timeline.labels
         self.observed_ = series.observed
         self.exposure_ = series.exposure
-        self.calibration_: Calibration | None = None
-        self._series: Series | None = series
+        self.calibration_ = None
+        self._series = series
         self._kept = kept
         self._posterior = None

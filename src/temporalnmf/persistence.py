@@ -4,7 +4,8 @@ A model file is a NumPy .npz archive, that is a zip of
 
     header.json          what the model is: format, schema, versions, parameters, numbers
     labels.json          names of the features and times of the steps
-    <name>.npy           arrays, little-endian float64, int64 or bool; see docs/formats.md
+    <name>.npy           arrays, little-endian float64 (data that
+                         were float32 stay so), int64 or bool; see docs/formats.md
 
 Reading it never runs code from it.
 """
@@ -204,8 +205,11 @@ def _matrix(name: str, matrix: Any) -> dict[str, Array]:
     if not sparse.issparse(matrix):
         return {name: matrix}
     rows = sparse.csr_array(matrix)
-    parts = {"values": rows.data, "columns": rows.indices, "row_starts": rows.indptr}
-    return {f"{name}_{part}": array for part, array in parts.items()}
+    return {
+        f"{name}_values": rows.data,
+        f"{name}_columns": rows.indices.astype(np.int64),
+        f"{name}_row_starts": rows.indptr.astype(np.int64),
+    }
 
 
 def _check_header(header: Any) -> None:

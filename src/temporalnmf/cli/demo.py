@@ -26,6 +26,9 @@ def demo(
     components: Annotated[int, typer.Option(min=1, help="Number of components.")] = 6,
     starts: Annotated[int, typer.Option(min=1, help="Random starts.")] = 5,
     seed: Annotated[int, typer.Option(min=0, help="Of the random starts.")] = 0,
+    calibrate: Annotated[
+        int, typer.Option(min=0, help="Forecasts of the past to check intervals with; 0 for none.")
+    ] = 20,
     force: Force = False,
 ) -> None:
     """Fit, forecast and report on the embedded State of the Union data.
@@ -44,7 +47,8 @@ def demo(
         model = fit_table(table, settings, voice)
         model.provenance_ = provenance(ctx, data.EMBEDDED)
         show_components(model, voice)
-        calibrate_model(model, 20, voice)
+        if calibrate:
+            calibrate_model(model, calibrate, voice)
         ahead = model.forecast(5)
         voice.say("\nThe five years after, by component (words per year):")
         show_forecast(model, ahead, "components", voice, report_path)

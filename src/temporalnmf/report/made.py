@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import platform
 import shlex
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -61,23 +62,23 @@ def _versions() -> dict[str, str]:
 
 def _checksums(model: Any, source: Any) -> dict[str, str]:
     """SHA-256 of what was found, of the data where they are at hand, and of their file."""
-    found = {"components and activations": _checksum(model.components_, model.activations_)}
+    found = {"components and activations": _checksum([model.components_, model.activations_])}
     if model._series is not None:
-        found["data, missing entries as NaN"] = _checksum(*_rows(model._series))
+        found["data, missing entries as NaN"] = _checksum(_rows(model._series))
     if source is not None and Path(str(source)).is_file():
         with Path(str(source)).open("rb") as file:
             found["file of the data"] = hashlib.file_digest(file, "sha256").hexdigest()
     return found
 
 
-def _rows(series: Any) -> Any:
+def _rows(series: Any) -> Iterator[Array]:
     """The rows of the data, the same for dense and sparse ones."""
     for n in range(series.n_steps):
         x, weight = series.row(n)
         yield np.where(weight > 0.0, x, np.nan)
 
 
-def _checksum(*arrays: Array) -> str:
+def _checksum(arrays: Iterable[Array]) -> str:
     """Of arrays as little-endian doubles, row by row."""
     digest = hashlib.sha256()
     for array in arrays:
