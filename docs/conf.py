@@ -72,7 +72,6 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
     "logo": {"text": "temporalnmf"},
-    "show_nav_level": 2,
 }
 
 

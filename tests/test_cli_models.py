@@ -398,7 +398,7 @@ def test_a_place_that_cannot_be_written_to_is_told_at_once(plays, tmp_path):
         (["forecast", "{model}", "--of", "words"], "'--of'"),
         (["forecast", "{model}", "--coverage", "90"], "--coverage 90: expected numbers strictly"),
         (["forecast", "{model}", "--coverage", "a,b"], "--coverage a,b"),
-        (["forecast", "{model}", "--exposure", "-1"], "exposure"),
+        (["forecast", "{model}", "--exposure", "-1"], "--exposure -1: expected a positive"),
         (["impute", "{model}", "--freq", "M"], "--freq is for a FILE after MODEL"),
         (["report", "{plays}"], "plays.csv is not a model"),
         (["info", "{tmp}/none.npz"], "no such file"),
@@ -517,6 +517,17 @@ def test_a_pipe_gets_words_and_no_colours(plays, tmp_path):
     assert errors == b""
 
 
+def test_a_warning_takes_one_line(plays, tmp_path):
+    process = start(
+        "fit", plays[0], *LONG, "--components", 30, "--starts", 1, "--out", tmp_path / "m.npz"
+    )
+    output, errors = process.communicate()
+    assert process.returncode == 0, errors
+    assert errors.startswith(b"Warning: n_components=30 is larger than both dimensions of X")
+    assert errors.count(b"\n") == 1
+    assert b"written: " in output
+
+
 def test_a_terminal_gets_progress_on_standard_error(plays, tmp_path):
     ours, theirs = os.openpty()
     process = start(
@@ -610,3 +621,18 @@ def test_demo_replaces_a_former_demo_but_no_other_file(demo, tmp_path):
 def test_demo_does_not_replace_the_model_of_a_user(fitted, tmp_path):
     shutil.copy(fitted[0], tmp_path / "model.npz")
     assert "model.npz exists already" in refused("demo", "--out", tmp_path)
+
+
+def test_the_page_shows_what_fit_says(tmp_path, monkeypatch):
+    import re
+    from pathlib import Path
+
+    page = (Path(__file__).parents[1] / "docs" / "commands.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    exec(re.search(r"```python\n(.*?)```", page, re.S)[1], {})
+    command = re.search(r"^temporalnmf (fit plays.csv .* plays.npz)$", page, re.M)[1]
+    shown = re.search(r"```text\n(.*?)```", page, re.S)[1].splitlines()
+    said = done(*shlex.split(command)).output.splitlines()
+    for line, found in zip(shown, said, strict=True):
+        if not line.startswith("Converged"):  # its numbers are those of one machine
+            assert line == found.rstrip()

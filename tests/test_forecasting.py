@@ -382,7 +382,7 @@ def test_calibration_finds_what_the_model_misses():
     assert found.n_origins == 40
     assert found.inside < 30  # of 40: intervals that take the model at its word are too narrow
     assert found.entries < 0.8
-    assert found.noise.dispersion == pytest.approx(3.0, rel=0.25)
+    assert found._excess(10.0) == pytest.approx(3.0, rel=0.25)
     assert np.sqrt(found.noise.level[0]) == pytest.approx(0.3, rel=0.5)
     wide = model.forecast(1)
     for of in ("totals", "features"):
@@ -417,7 +417,7 @@ def test_calibration_leaves_a_correct_model_alone():
     """Data that are Poisson with constant rates, and a chain that hardly moves."""
     data = np.random.default_rng(6).poisson(np.full((60, 25), 12.0)).astype(float)
     model = TemporalNMF(1, chain=Rate(1e4), random_state=0).fit(data).calibrate(40)
-    assert model.calibration_.noise.dispersion < 1.15
+    assert model.calibration_._excess(12.0) < 1.15
     assert np.sqrt(model.calibration_.noise.level[0]) < 0.05
     low, high = model.calibration_.band
     assert low <= 0.9 <= high
@@ -461,12 +461,28 @@ def test_level_and_dispersion_by_horizon_and_progress():
 
 def test_noise_has_mean_one_and_the_variance_it_says():
     rates = np.full((200_000, 1), 50.0)
-    widened = Noise(np.array([0.04]), 4.0).widen(rates, 1, np.random.default_rng(0))
+    noise = Noise(np.array([0.04]), 3.0, 0.02)
+    widened = noise.widen(rates, 1, np.random.default_rng(0))
     assert widened.mean() == pytest.approx(50.0, rel=0.005)
-    # Var = (φ−1) μ + τ² μ², standard error of a variance below 1 %.
-    assert widened.var() == pytest.approx(3.0 * 50.0 + 0.04 * 50.0**2, rel=0.03)
-    observed = Noise(np.array([0.04]), 1.0).widen(rates, 0, np.random.default_rng(0))
+    # E[d μ′ + c μ′²] + Var μ′ with the factor in μ′; standard error of a variance below 1 %.
+    expected = 3.0 * 50.0 + 0.02 * 50.0**2 * 1.04 + 0.04 * 50.0**2
+    assert widened.var() == pytest.approx(expected, rel=0.03)
+    totals = noise.widen(rates, 1, np.random.default_rng(0), entries=False)
+    assert totals.var() == pytest.approx(0.04 * 50.0**2, rel=0.03)
+    observed = noise.widen(rates, 0, np.random.default_rng(0), entries=False)
     np.testing.assert_array_equal(observed, rates)
+
+
+@pytest.mark.parametrize(("dispersion", "clumping"), [(2.0, 0.1), (0.5, 0.5), (4.0, 0.02)])
+def test_dispersion_and_clumping_are_found_again(dispersion, clumping):
+    from temporalnmf.calibration import _dispersion
+
+    rng = np.random.default_rng(0)
+    mean = rng.gamma(1.0, 20.0, size=40_000)
+    scale = dispersion + clumping * mean
+    x = rng.poisson(rng.gamma(mean / scale) * scale).astype(float)
+    np.testing.assert_allclose(_dispersion(x, mean), [dispersion, clumping], rtol=0.1)
+    assert _dispersion(rng.poisson(mean).astype(float), mean)[0] < 0.02
 
 
 def test_calibration_refuses_what_it_cannot_do():

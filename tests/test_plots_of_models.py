@@ -150,16 +150,20 @@ def test_new_figures_are_pyplots():
 # Components
 
 
-def test_components_are_bars_of_their_top_features():
+def test_components_are_bars_of_their_characteristic_features():
     model = TemporalNMF(2, n_init=2, random_state=0).fit(monthly_counts())
     axes = plotting.plot_components(model, n_features=4, ax=Figure().subplots(1, 2))
+    share = model.activations_.sum(axis=0) / model.activations_.sum()
     for k, ax in enumerate(axes):
-        order = np.argsort(-model.components_[k])[:4]
+        c = component_summary(model)[k]
+        features = [t.get_text() for t in ax.get_yticklabels()]
+        assert features == [feature for feature, _ in c.top[:4]]
+        order = [NAMES.index(feature) for feature in features]
         widths = [bar.get_width() for bar in ax.patches]
         np.testing.assert_allclose(widths, 100.0 * model.components_[k, order])
-        assert [t.get_text() for t in ax.get_yticklabels()] == [NAMES[j] for j in order]
-        assert ax.yaxis_inverted()  # the largest on top
-        c = component_summary(model)[k]
+        marks = ax.lines[0].get_xdata()
+        np.testing.assert_allclose(marks, 100.0 * (share @ model.components_)[order])
+        assert ax.yaxis_inverted()  # the first on top
         said = f"{c.name}\n{100 * c.share:.0f} % of all, peak {c.peak}, stability {c.stability:.2f}"
         assert ax.get_title(loc="left") == said
 
@@ -346,6 +350,11 @@ def test_movement_needs_two_neighbours(ax):
 def test_marks_on_the_axis_of_movement(reach):
     factors = fitted._round_factors(reach)
     assert 1.0 in factors
-    assert len(factors) <= 13
+    assert len(factors) <= 7
     assert np.all(np.abs(np.log(factors)) <= reach)
     assert len(factors) >= 3 or reach < 0.02
+
+
+def test_marks_are_written_short():
+    marks = [fitted._times(factor) for factor in (1e-5, 1 / 30, 1 / 1.5, 1.0, 1.05, 100.0, 1e3)]
+    assert marks == ["×$10^{-5}$", "×0.033", "×0.67", "×1", "×1.05", "×100", "×$10^{3}$"]

@@ -19,8 +19,8 @@ words.iloc[:3, :6]
 # Fit
 # ---
 # Eight components, that is eight groups of words that rise and fall together. ``n_init=3``
-# starts three times from different random values and keeps the best; the others tell how far the
-# components depend on the start.
+# starts three times from different random values and keeps the best; the others tell how far
+# the components depend on the start.
 
 model = TemporalNMF(8, chain="rate", n_init=3, random_state=0, n_jobs=-1).fit(words)
 print(model.stop_reason_)
@@ -28,10 +28,10 @@ print(model.stop_reason_)
 # %%
 # What was found
 # --------------
-# A component is named after its three largest words. *Share* is its part of all words, *peak*
-# the year with most of it. *Stability* is the mean similarity to its match in the other two
-# starts: near 1 the component is found from anywhere, below about 0.7 treat it as one of
-# several ways to cut the material.
+# A component is named after its three most characteristic words. *Share* is its part of all
+# words, *peak* the year with most of it. *Stability* is the mean similarity to its match in the
+# other two starts: near 1 the component is found from anywhere, below about 0.7 treat it as one
+# of several ways to cut the material.
 
 import pandas as pd
 
@@ -43,7 +43,8 @@ table.columns = ["component", "share", "peak", "stability"]
 table.round(2)
 
 # %%
-# The words behind the names:
+# The words behind the names. A bar is the share of the word in its component, the grey mark its
+# share in all of them: a word that is everywhere says little.
 
 from temporalnmf.plotting import plot_components
 
@@ -72,8 +73,8 @@ plot_activations(shares)
 # %%
 # Where it fails
 # --------------
-# Which years look least like any mixture of the components? Long addresses have more to be wrong
-# about, so 1946 and 1981 lead again; others in the list deserve a look at their text.
+# Which years look least like any mixture of the components? Long addresses have more to be
+# wrong about, so 1946 and 1981 lead again; others in the list deserve a look at their text.
 
 from temporalnmf.plotting import plot_residuals
 
@@ -82,7 +83,8 @@ plot_residuals(shares)
 # %%
 # What not to believe
 # -------------------
-# * Names are the largest words, not a meaning. Read the words, and the texts of the peak year.
+# * Names are the most telling words, not a meaning. Read the words, and the texts of the peak
+#   year.
 # * Components of neighbouring eras share much of their language: "topic" and "style of the
 #   time" are not told apart. Most components here are eras.
 # * The number eight is a choice. :ref:`The guide on choosing

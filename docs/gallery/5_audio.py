@@ -16,7 +16,7 @@ import numpy as np
 from matplotlib import pyplot as plt
 
 excerpt = np.load("tabla_excerpt.npz")
-seconds, hertz = excerpt["seconds"], excerpt["hertz"]
+hertz, seconds = excerpt["hertz"], np.arange(134) * 512 / 22050
 decibel = -excerpt["attenuation"].astype(float) / 2
 power = 1e6 * 10 ** (decibel / 10)  # (frames, frequencies)
 
@@ -67,16 +67,19 @@ right.set(xlabel="Hz", ylabel="share of the component, dB", xlim=(0, 2500), ylim
 # %%
 # A lost piece
 # ------------
-# Half a second is cut out and filled in. The ringing goes on, and strokes inside the gap are
-# lost: nothing outside says that they were there.
+# A quarter of a second is cut out and filled in, here with seconds and frequencies as labels. The
+# ringing goes on and the band opens; a stroke inside the gap would be lost, since nothing outside
+# says that it was there.
+
+import pandas as pd
 
 from temporalnmf.plotting import plot_activations
 
-cut = power.copy()
-cut[(seconds > 1.35) & (seconds < 1.6)] = np.nan
-patched = TemporalNMF(4, chain=HierRate(2.0, 2.0, 2.0, 2.0), **settings).fit(cut)
+table = pd.DataFrame(power, index=seconds, columns=[f"{f:.0f} Hz" for f in hertz])
+table[(seconds > 1.35) & (seconds < 1.6)] = np.nan
+patched = TemporalNMF(4, chain=HierRate(2.0, 2.0, 2.0, 2.0), **settings).fit(table)
 ax = plot_activations(patched, components=[0, 1])
-ax.set(yscale="log", ylim=(1e-2, 1e8))
+ax.set(yscale="log", ylim=(1e-2, 1e8), xlabel="seconds")
 
 # %%
 # With librosa

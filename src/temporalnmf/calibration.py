@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import betainc, gammaincinv, pdtr
-from scipy.stats import binomtest
+from scipy.optimize import minimize
+from scipy.special import gammaincinv
+from scipy.stats import binomtest, nbinom, poisson
 from sklearn.base import clone
 
 from .fitting import fit_factors
@@ -56,6 +57,9 @@ class Calibration:
         found = binomtest(self.inside, self.n_origins).proportion_ci(0.95, "exact")
         return float(found.low), float(found.high)
 
+    def _excess(self, mean: float) -> float:
+        return 1.0 + self.noise.dispersion + self.noise.clumping * mean
+
     def __str__(self) -> str:
         low, high = self.band
         verdict = "as they should" if low <= self.coverage <= high else "not as they should"
@@ -63,8 +67,8 @@ class Calibration:
             f"Of {self.n_origins} forecasts of the past, {self.inside} step totals lay in their "
             f"{self.coverage:.0%} interval ({self.inside / self.n_origins:.0%}, band {low:.0%} to "
             f"{high:.0%}): {verdict}. Of single entries, {self.entries:.0%} did. Intervals are now "
-            f"widened by a common factor of spread {np.sqrt(self.noise.level[0]):.0%} and a "
-            f"dispersion of {self.noise.dispersion:.2g}."
+            f"widened: a step as a whole strays by {np.sqrt(self.noise.level[0]):.0%}, an entry "
+            f"with mean 5 has {self._excess(5.0):.2g} times the variance of a Poisson."
         )
 
 
@@ -99,9 +103,10 @@ def calibrate(
         if progress is not None:
             progress(i + 1, len(origins))
     level = np.array([_level_variance(found, coverage) for found in looks if found])
-    dispersion, entries = _dispersion(looks[0], coverage)
+    x, mean = _entries_given_totals(looks[0])
     inside = sum(_holds(look.total, look.totals, coverage) for look in looks[0])
-    return Calibration(coverage, len(looks[0]), inside, entries, Noise(level, dispersion))
+    noise = Noise(level, *_dispersion(x, mean))
+    return Calibration(coverage, len(looks[0]), inside, _share_inside(x, mean, coverage), noise)
 
 
 def _fit_until(past: Any, series: Series, origin: int) -> None:
@@ -170,42 +175,53 @@ def _level_variance(looks: list[_Look], coverage: float) -> float:
     return _least(holds_enough, 1e-4, 25.0)
 
 
-def _dispersion(looks: list[_Look], coverage: float) -> tuple[float, float]:
-    """The least dispersion at which entries lie in their intervals, and how many do at one.
-
-    Entries are looked at given the total of their step.
-    """
+def _entries_given_totals(looks: list[_Look]) -> tuple[Array, Array]:
+    """Entries and their means, scaled to what the total of their step turned out to be."""
     x = np.concatenate([look.x for look in looks])
     mean = np.concatenate([look.mean * look.total / look.mean.sum() for look in looks])
     every = -(-len(x) // _MOST_ENTRIES)
-    x, mean = x[::every], np.maximum(mean[::every], 1e-12)
-    found = _entries_inside(x, mean, 1.0, coverage)
-
-    def holds_enough(excess: float) -> bool:
-        return _entries_inside(x, mean, 1.0 + excess, coverage) >= coverage
-
-    return 1.0 + _least(holds_enough, 1e-3, 1e4), found
+    return x[::every], np.maximum(mean[::every], 1e-12)
 
 
-def _entries_inside(x: Array, mean: Array, dispersion: float, coverage: float) -> float:
-    """The share of counts in their central intervals, ties in part.
+def _dispersion(x: Array, mean: Array) -> tuple[float, float]:
+    """Dispersion and clumping of counts, by maximum likelihood.
+
+    A Poisson whose rate is Gamma with variance dμ + cμ² is a negative binomial with size
+    μ/(d + cμ): d alone is the kind in which variance is proportional to the mean, c alone the one
+    in which it grows with its square.
+    """
+
+    def cost(logs: Array) -> float:
+        dispersion, clumping = np.exp(logs)
+        size = mean / (dispersion + clumping * mean)
+        chance = size / (size + mean)
+        return -float(np.mean(nbinom.logpmf(x, size, chance)))
+
+    poisson_cost = -float(np.mean(poisson.logpmf(x, mean)))
+    found = minimize(cost, _SIMPLEX[0], method="Nelder-Mead", options=_SEARCH)
+    if poisson_cost <= found.fun:
+        return 0.0, 0.0
+    dispersion, clumping = np.exp(found.x).tolist()
+    return dispersion, clumping
+
+
+# Logs of dispersion and clumping that the search begins with, and its end.
+_SIMPLEX = [[0.0, -2.0], [-2.0, -2.0], [0.0, -4.0]]
+_SEARCH = {"initial_simplex": _SIMPLEX, "xatol": 0.01, "fatol": 1e-7, "maxiter": 400}
+
+
+def _share_inside(x: Array, mean: Array, coverage: float) -> float:
+    """The share of counts in their central Poisson intervals, ties in part.
 
     A count x covers the probabilities from P(< x) to P(≤ x); what of them lies between the tails
     counts. A correct law has exactly the coverage, whatever its steps.
     """
-    if dispersion > 1.0:
-        # Poisson with a Gamma rate: negative binomial with r = μ/(φ−1), p = 1/φ.
-        shape = mean / (dispersion - 1.0)
-        upper = betainc(shape, x + 1.0, 1.0 / dispersion)
-        lower = np.where(x > 0, betainc(shape, np.maximum(x, 1.0), 1.0 / dispersion), 0.0)
-    else:
-        upper = pdtr(x, mean)
-        lower = np.where(x > 0, pdtr(np.maximum(x - 1.0, 0.0), mean), 0.0)
     tail = 0.5 - coverage / 2.0
+    lower, upper = poisson.cdf(x - 1.0, mean), poisson.cdf(x, mean)
     shared = np.minimum(upper, 1.0 - tail) - np.maximum(lower, tail)
     width = upper - lower
-    part = np.clip(shared, 0.0, None) / np.where(width > 0.0, width, 1.0)
-    return float(np.mean(np.where(width > 0.0, part, 0.0)))
+    there = width > 0.0
+    return float(np.mean(np.where(there, np.maximum(shared, 0.0) / np.where(there, width, 1.0), 0)))
 
 
 def _least(enough: Callable[[float], bool], low: float, high: float) -> float:

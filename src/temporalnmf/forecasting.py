@@ -36,23 +36,27 @@ class Noise:
     level : array, (steps,)
         Variance of a factor with mean one that all features of an unseen step share, by steps
         ahead; the last value goes on.
-    dispersion : float
-        Variance of an entry divided by that of the likelihood, at least 1.
+    dispersion, clumping : float
+        An entry with mean μ has dispersion·μ + clumping·μ² more variance than the likelihood says.
+        The total of a step has not: what entries add to it is part of `level`.
     """
 
     level: Array
     dispersion: float
+    clumping: float
 
-    def widen(self, rates: Array, ahead: int, rng: np.random.Generator) -> Array:
-        """Rates (S, …) times noise with mean one; `ahead` is 0 for a step that was observed."""
+    def widen(
+        self, rates: Array, ahead: int, rng: np.random.Generator, *, entries: bool = True
+    ) -> Array:
+        """Rates (S, F) times noise with mean one; `ahead` is 0 for a step that was observed."""
         variance = float(self.level[min(ahead, len(self.level)) - 1]) if ahead else 0.0
         if variance > 0.0:
-            shape = (len(rates),) + (1,) * (rates.ndim - 1)
-            rates = rates * rng.standard_gamma(1.0 / variance, size=shape) * variance
-        excess = self.dispersion - 1.0
-        if excess > 0.0:
-            # A Poisson with a Gamma rate of mean μ and variance (φ−1)μ has the variance φμ.
-            rates = rng.standard_gamma(rates / excess) * excess
+            factor = rng.standard_gamma(1.0 / variance, size=(len(rates), 1)) * variance
+            rates = rates * factor
+        if entries and self.dispersion + self.clumping > 0.0:
+            # A Poisson with a Gamma rate of mean μ and variance v has the variance μ + v.
+            scale = self.dispersion + self.clumping * rates
+            rates = rng.standard_gamma(rates / scale) * scale
         return rates
 
 
@@ -256,7 +260,8 @@ class Forecast:
         if of == "totals" and self.likelihood.additive:
             rates = rates.sum(axis=1, keepdims=True)
         if self.noise is not None:
-            rates = self.noise.widen(rates, int(self.ahead[t]), rng)
+            ahead, entries = int(self.ahead[t]), of == "features"
+            rates = self.noise.widen(rates, ahead, rng, entries=entries)
         values = self.likelihood.sample(rates, rng)
         return values.sum(axis=1) if of == "totals" else values
 

@@ -190,9 +190,11 @@ def _arrays(model: TemporalNMF, data: bool) -> dict[str, Array]:
             arrays[f"posterior_{name}"] = getattr(model._posterior, name)
     if model.calibration_ is not None:
         found = model.calibration_
+        noise = found.noise
         arrays["calibration"] = np.array(
-            [found.coverage, found.n_origins, found.inside, found.entries, found.noise.dispersion]
-        )
+            [found.coverage, found.n_origins, found.inside, found.entries,
+             noise.dispersion, noise.clumping]
+        )  # fmt: skip
         arrays["calibration_level"] = found.noise.level
     series = model._series
     if data and series is not None:
@@ -266,8 +268,8 @@ def _model_of(header: dict[str, Any], labels: dict[str, Any], arrays: dict[str, 
         )
     model.calibration_ = None
     if "calibration" in arrays:
-        coverage, n_origins, inside, entries, dispersion = arrays["calibration"].tolist()
-        noise = Noise(arrays["calibration_level"], dispersion)
+        coverage, n_origins, inside, entries, *numbers = arrays["calibration"].tolist()
+        noise = Noise(arrays["calibration_level"], *numbers)
         model.calibration_ = Calibration(coverage, int(n_origins), int(inside), entries, noise)
     return model
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import xlogy
 
 from .likelihoods.base import Array
 from .metrics import error_of
@@ -21,13 +22,13 @@ class ComponentSummary:
     index : int
         Its place in the model, from 0.
     name : str
-        Its first three features.
+        Its three most characteristic features.
     share : float
         Of all activation, 0 to 1.
     peak : str
         The time at which it is largest.
     top : list of (str, float)
-        Its first features and their weights.
+        Its most characteristic features, and their weights.
     stability : float or None
         See `TemporalNMF.stability_`.
     """
@@ -43,6 +44,10 @@ class ComponentSummary:
 def component_summary(model: Any, n_features: int = 8) -> list[ComponentSummary]:
     """The components of a fitted model, in its order.
 
+    A feature is characteristic of a component if it has much weight there, and more than elsewhere:
+    by w log(w/w̄), its part in the divergence of the component from the average of all. Words that
+    are everywhere say little.
+
     Examples
     --------
     >>> import numpy as np
@@ -53,9 +58,13 @@ def component_summary(model: Any, n_features: int = 8) -> list[ComponentSummary]
     """
     names, texts = model.feature_labels(), time_texts(model.times_)
     totals = model.activations_.sum(axis=0)
+    average = totals / totals.sum() @ model.components_
     found = []
     for k, weights in enumerate(model.components_):
-        first = np.argsort(-weights, kind="stable")[:n_features]
+        score = weights
+        if len(totals) > 1:
+            score = xlogy(weights, weights) - xlogy(weights, average)
+        first = np.lexsort((-weights, -score))[:n_features]
         found.append(
             ComponentSummary(
                 index=k,

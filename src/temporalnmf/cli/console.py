@@ -6,6 +6,7 @@ import json
 import math
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -116,7 +117,10 @@ def clean_errors(json: bool = False, *, resumes: bool = False) -> Iterator[Voice
     """
     voice = Voice(json)
     try:
-        yield voice
+        with warnings.catch_warnings():
+            # In one line, without the place in the source.
+            warnings.showwarning = lambda message, *_: typer.echo(f"Warning: {message}", err=True)
+            yield voice
     except BrokenPipeError:  # the reader has gone, as in "| head": nobody is left to tell
         raise
     except KeyboardInterrupt:
@@ -176,16 +180,23 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
 
 
 @contextmanager
-def fit_progress(n_starts: int, max_iter: int) -> Iterator[Callable[[Progress], None] | None]:
-    """A callback for a fit that shows how it goes, on a terminal only."""
+def busy(what: str) -> Iterator[Callable[[str], None] | None]:
+    """A word on what takes a while, on a terminal only; yields what changes the word, or None."""
     from rich.console import Console
 
     console = Console(stderr=True)
     if not console.is_terminal:
         yield None
         return
-    with console.status("fitting") as status:
-        yield Watch(status.update, n_starts, max_iter)
+    with console.status(what) as status:
+        yield status.update
+
+
+@contextmanager
+def fit_progress(n_starts: int, max_iter: int) -> Iterator[Callable[[Progress], None] | None]:
+    """A callback for a fit that shows how it goes, on a terminal only."""
+    with busy("fitting") as tell:
+        yield None if tell is None else Watch(tell, n_starts, max_iter)
 
 
 class Watch:

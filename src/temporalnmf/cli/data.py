@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from .console import Voice
+from .console import Voice, busy
 
 if TYPE_CHECKING:
     from ..reading import TimeTable
@@ -63,7 +63,8 @@ class Reading(NamedTuple):
 
 def read(file: str, how: Reading, voice: Voice) -> TimeTable:
     """The table of a file, or the embedded one; says what was understood."""
-    table = _embedded(how) if file == EMBEDDED else _read(Path(file), how)
+    with busy(f"reading {file}"):
+        table = _embedded(how) if file == EMBEDDED else _read(Path(file), how)
     n_steps, n_features = table.X.shape
     voice.say(f"{file}: {n_steps} steps x {n_features} features, total {total(table):,.10g}")
     voice.notes(table.notes)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
@@ -12,7 +14,16 @@ import typer
 
 from .. import registry
 from . import data
-from .console import Force, Json, Voice, check_out, clean_errors, fit_progress, progress_bar
+from .console import (
+    Force,
+    Json,
+    Voice,
+    busy,
+    check_out,
+    clean_errors,
+    fit_progress,
+    progress_bar,
+)
 
 if TYPE_CHECKING:
     from ..estimator import TemporalNMF
@@ -67,7 +78,8 @@ def fit(
             "n_init": starts, "random_state": seed, "max_iter": max_iter, "tol": tol,
             "n_jobs": jobs or 1,
         }  # fmt: skip
-        _check_names(chain, likelihood, calibrate)
+        with busy("starting"):
+            _check_names(chain, likelihood, calibrate)
         table = data.read(file, how, voice)
         model = fit_table(table, settings, voice)
         model.provenance_ = provenance(ctx, file)
@@ -99,27 +111,27 @@ def _check_names(chain: str, likelihood: str, calibrate: int) -> None:
 
 def fit_table(table: TimeTable, settings: dict[str, Any], voice: Voice) -> TemporalNMF:
     """Fit, show how it goes, and say how it ended."""
-    import warnings
-
-    from sklearn.exceptions import ConvergenceWarning
-
     from ..estimator import TemporalNMF
 
     model = TemporalNMF(**settings)
     began = monotonic()
-    with (
-        fit_progress(model.n_init, model.max_iter) as callback,
-        warnings.catch_warnings(record=True) as warned,
-    ):
-        warnings.simplefilter("always")
+    with fit_progress(model.n_init, model.max_iter) as callback, _convergence_told():
         model.set_params(callback=callback).fit(table)
     model.set_params(callback=None)
-    for warning in warned:
-        # Of convergence the verdict speaks.
-        if not issubclass(warning.category, ConvergenceWarning):
-            voice.say(f"Warning: {warning.message}", style="yellow")
     _verdict(model, monotonic() - began, voice)
     return model
+
+
+@contextmanager
+def _convergence_told() -> Iterator[None]:
+    """No warning of what the verdict says."""
+    import warnings
+
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
 
 
 def _verdict(model: TemporalNMF, seconds: float, voice: Voice) -> None:
@@ -152,7 +164,7 @@ def show_components(model: TemporalNMF, voice: Voice) -> None:
 
 def calibrate_model(model: TemporalNMF, n_origins: int, voice: Voice) -> None:
     """Check intervals on the past, and say what was found."""
-    with progress_bar("forecasts of the past") as progress:
+    with progress_bar("forecasts of the past") as progress, _convergence_told():
         model.calibrate(n_origins, progress=progress)
     voice.say(str(model.calibration_))
 

@@ -103,8 +103,12 @@ def impute(
 def _missing_per_step(series: Series) -> Any:
     """Numbers of missing entries (n_steps,)."""
     import numpy as np
+    from scipy import sparse
 
-    return np.array([int((series.row(n)[1] <= 0.0).sum()) for n in range(series.n_steps)])
+    seen = series.weights > 0.0
+    if sparse.issparse(seen):
+        return series.X.shape[1] - np.ravel(seen.sum(axis=1))
+    return (~np.broadcast_to(seen, series.X.shape)).sum(axis=1)
 
 
 def _write_filled(series: Series, smoothed: Forecast, path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from . import data
-from .console import Force, Json, Voice, check_out, clean_errors
+from .console import Force, Json, Voice, busy, check_out, clean_errors
 from .files import Model, header_of, is_model, load_model
 from .fit import calibrate_model, command_line, show_components, summary
 
@@ -49,6 +49,8 @@ def forecast(
 
         if out is not None:
             check_out("--out", out, force, reads=[model])
+        if exposure is not None and not 0.0 < exposure < float("inf"):
+            raise ValueError(f"--exposure {exposure:g}: expected a positive number.")
         levels = probabilities(coverage)
         fitted = load_model(model)
         ahead = fitted.forecast(
@@ -259,7 +261,8 @@ def write_html(
     origin = getattr(model, "provenance_", None) or {}
     commands = dict.fromkeys([origin.get("command"), command_line(ctx)])
     text = "\n".join(command for command in commands if command)
-    write_report(model, out, command=text, source=_source(origin), **options)
+    with busy("writing the report"):
+        write_report(model, out, command=text, source=_source(origin), **options)
     voice.wrote(out)
 
 

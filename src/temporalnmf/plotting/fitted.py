@@ -84,7 +84,10 @@ def plot_activations(
 def plot_components(
     model: Any, components: Any = None, n_features: int = 10, *, ax: Any = None
 ) -> Any:
-    """The features with the largest share of each component.
+    """The features that are most characteristic of each component.
+
+    A bar is a feature's share of the component, a grey mark its share of all components together:
+    characteristic is what has much weight, and more than elsewhere.
 
     Parameters
     ----------
@@ -107,15 +110,19 @@ def plot_components(
     axes = _grid(len(chosen), n_features) if ax is None else np.atleast_1d(ax).ravel()
     if len(axes) != len(chosen):
         raise ValueError(f"ax holds {len(axes)} Axes: expected {len(chosen)}, one per component.")
+    usual = np.array([c.share for c in summary]) @ model.components_
+    usual_of = dict(zip(model.feature_labels().tolist(), usual.tolist(), strict=True))
     for k, one in zip(chosen, axes, strict=True):
-        _draw_features(one, summary[k], n_features)
+        _draw_features(one, summary[k], n_features, usual_of)
     return axes[0] if _is_index(components) else axes
 
 
-def _draw_features(ax: Any, component: Any, n_features: int) -> None:
+def _draw_features(ax: Any, component: Any, n_features: int, usual_of: dict[str, float]) -> None:
     features, weights = zip(*component.top[:n_features], strict=True)
     y = np.arange(len(features))
+    usual = np.array([usual_of[feature] for feature in features])
     ax.barh(y, 100.0 * np.array(weights), color=_line(component.index)["color"])
+    ax.plot(100.0 * usual, y, "|", color=GREY, ms=7, mew=2.0)
     ax.set_yticks(y, features, fontsize=8)
     ax.invert_yaxis()
     ax.set_xlabel("% of the component", fontsize=8)
@@ -346,7 +353,7 @@ def plot_movement(
     ax.stairs(heights / len(found), bins, color=BLUE, lw=1.4, label="found")
     ax.axvline(0.0, color=GREY, lw=0.8, ls=":")
     factors = _round_factors(reach)
-    ax.set_xticks(np.log(factors), [f"×{factor:.3g}" for factor in factors])
+    ax.set_xticks(np.log(factors), map(_times, factors))
     ax.set_xlabel("change of an activation in one step")
     ax.set_ylabel("share of all steps")
     ax.set_title(_movement_said(model, found, expected), fontsize=9, loc="left")
@@ -401,9 +408,16 @@ def _round_factors(reach: float) -> list[float]:
         1.02,
     ):
         place, taken = np.log(factor), np.log([*marks, 1.0])
-        if place <= reach and np.abs(taken - place).min() > reach / 6.0:
+        if place <= reach and np.abs(taken - place).min() > reach / 3.0:
             marks.append(factor)
     return [*(1.0 / factor for factor in marks), 1.0, *marks]
+
+
+def _times(factor: float) -> str:
+    """×0.5, ×1.2, ×10⁵"""
+    if 1e-2 <= factor < 1e3:
+        return f"×{factor:.2g}" if factor < 1.0 else f"×{factor:g}"
+    return f"×$10^{{{round(np.log10(factor))}}}$"
 
 
 def _movement_said(model: Any, found: Array, expected: Array | None) -> str:

@@ -4,7 +4,7 @@ At each origin the model is fitted to the steps before it alone and forecasts th
 at its word, then after `calibrate`, which again sees only the steps before the origin. Writes one
 row per origin to docs/calibration.csv and the table of docs/calibration.md to the screen.
 
-    python benchmarks/coverage.py --out docs/calibration.csv
+    python benchmarks/rolling_origin.py --out docs/calibration.csv
 """
 
 from __future__ import annotations
@@ -57,7 +57,11 @@ def look(name, chain, X, origin):
         return row
     row |= held(model.forecast(1), X[origin], "calibrated")
     noise = model.calibration_.noise
-    return row | {"level": float(np.sqrt(noise.level[0])), "dispersion": noise.dispersion}
+    return row | {
+        "level": float(np.sqrt(noise.level[0])),
+        "dispersion": noise.dispersion,
+        "clumping": noise.clumping,
+    }
 
 
 def held(forecast, x, name):
