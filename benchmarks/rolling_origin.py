@@ -65,7 +65,7 @@ def look(name, chain, X, origin):
 
 
 def held(forecast, x, name):
-    """Shares of entries (ties in part, so that a correct law has 0.9; and as they are) and total."""
+    """Entries inside (ties in part, so that a correct law has 0.9; and plainly), and the total."""
     draws = forecast.samples()[:, 0]
     tail = 0.5 - COVERAGE / 2.0
     lower, upper = (draws < x).mean(axis=0), (draws <= x).mean(axis=0)
