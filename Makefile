@@ -3,17 +3,21 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: run test test-long calibrate results evidence bench docs lint types lock clean
+.PHONY: run test test-long browser calibrate results evidence coverage bench docs lint types lock clean
 
 # Fit, forecast and report on the embedded data; ends with the path of the report.
 run: $(INSTALLED)
 	$(BIN)/temporalnmf demo --out results/demo --force
 
-test: lint types
+test: lint types browser
 	$(BIN)/python -m pytest -n 2 -m "not long"
 
 test-long: $(INSTALLED)
 	$(BIN)/python -m pytest -q -n 2
+
+# Chromium for the tests of the report, where it may be installed.
+browser:
+	@tools/browser.sh
 
 # The paper's NIPS experiment beside its own numbers; wants TEMPORALNMF_DATA.
 calibrate: $(INSTALLED)
@@ -34,6 +38,10 @@ results: $(INSTALLED)
 # Held-out error behind the default hyper-parameters (docs/defaults.md).
 evidence: $(INSTALLED)
 	$(BIN)/python benchmarks/defaults.py --out docs/defaults.csv
+
+# How often 90 % intervals hold, by rolling origin (docs/calibration.md); wants TEMPORALNMF_DATA.
+coverage: $(INSTALLED)
+	$(BIN)/python benchmarks/rolling_origin.py --out docs/calibration.csv
 
 # Speed and memory (docs/benchmarks); wants TEMPORALNMF_DATA and half an hour of a quiet machine, and
 # TEMPORALNMF_TORCH_PYTHON, an interpreter that has torchnmf, if that is to be measured too.

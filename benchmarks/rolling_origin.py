@@ -2,7 +2,7 @@
 
 At each origin the model is fitted to the steps before it alone and forecasts the next one, first
 at its word, then after `calibrate`, which again sees only the steps before the origin. Writes one
-row per origin to docs/calibration.csv and the table of docs/calibration.md to the screen.
+row per origin to a CSV file and, if that is docs/calibration.csv, the table of docs/calibration.md.
 
     python benchmarks/rolling_origin.py --out docs/calibration.csv
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import warnings
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from scipy.stats import binomtest
 from temporalnmf import TemporalNMF
 from temporalnmf.datasets import fetch_icews, fetch_nips, load_sotu
 
+PAGE = Path(__file__).parents[1] / "docs" / "calibration.md"
 COVERAGE = 0.9
 COMPONENTS = {"sotu": 6, "nips": 3, "icews": 5}
 
@@ -103,6 +105,23 @@ def table_of(rows):
     return pd.DataFrame(found)
 
 
+def rendered(text, rows):
+    """The page with its table as it is now."""
+    lines = [
+        "| data | chain | intervals | origins | totals inside | band | entries inside | band |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for row in table_of(rows).to_dict("records"):
+        bands = [f"{row[f'{w}_low']:.2f}–{row[f'{w}_high']:.2f}" for w in ("totals", "entries")]
+        way = {"plain": "at its word", "calibrated": "calibrated"}[row["intervals"]]
+        lines.append(
+            f"| {row['data']} | {row['chain']} | {way} | {row['origins']} | {row['totals']:.2f} | "
+            f"{bands[0]} | {row['entries']:.2f} | {bands[1]} |"
+        )
+    block = re.compile(r"(<!-- coverage -->\n).*?(<!-- end -->\n)", re.DOTALL)
+    return block.sub(lambda match: match[1] + "\n".join(lines) + "\n" + match[2], text)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("docs/calibration.csv"))
@@ -121,6 +140,8 @@ def main() -> None:
         ]
     rows = pd.DataFrame(Parallel(options.jobs, verbose=1)(jobs))
     rows.to_csv(options.out, index=False, float_format="%.6g")
+    if options.out.resolve() == PAGE.with_suffix(".csv"):
+        PAGE.write_text(rendered(PAGE.read_text(encoding="utf-8"), rows), encoding="utf-8")
     print(table_of(rows).to_string(index=False, float_format=lambda value: f"{value:.2f}"))
 
 

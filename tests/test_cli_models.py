@@ -208,6 +208,8 @@ def test_impute_another_table(plays, fitted, tmp_path):
     assert [row["Cleo"] for row in rows[:2]] == ["20", "20"]
     assert [row["Bix"] for row in rows[:2]] == ["0", "0"]
     assert float(rows[2]["Cleo"]) > 1.0  # the month without a row
+    assert float(rows[2]["Bix"]) > 0.0  # is missing for all features
+    assert "Filled 4 of 16 entries" in output
     # Wide, single entries missing: the same features are wanted.
     path = tmp_path / "wide.csv"
     path.write_text(
@@ -456,15 +458,22 @@ def test_a_fault_of_the_program_has_exit_code_1(fitted, monkeypatch):
 # Ctrl-C
 
 
+# A shell lets what it runs in the background ignore Ctrl-C, and children inherit it.
+PROGRAM = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    "from temporalnmf.__main__ import main; main()"
+)
+
+
 def start(*words, **kwargs):
-    program = [sys.executable, "-m", "temporalnmf", *map(str, words)]
+    program = [sys.executable, "-c", PROGRAM, *map(str, words)]
     pipe = subprocess.PIPE
     return subprocess.Popen(program, **{"stdout": pipe, "stderr": pipe, **kwargs})
 
 
 def test_ctrl_c_during_a_fit_leaves_nothing(plays, tmp_path):
     out = tmp_path / "m.npz"
-    process = start("fit", plays[0], *LONG, "--starts", 10**8, "--out", out)
+    process = start("fit", plays[0], *LONG, "--starts", 10**4, "--out", out)
     first = process.stdout.readline()  # it has read the file
     process.send_signal(signal.SIGINT)
     rest, errors = process.communicate()
@@ -630,7 +639,7 @@ def test_the_page_shows_what_fit_says(tmp_path, monkeypatch):
     page = (Path(__file__).parents[1] / "docs" / "commands.md").read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     exec(re.search(r"```python\n(.*?)```", page, re.S)[1], {})
-    command = re.search(r"^temporalnmf (fit plays.csv .* plays.npz)$", page, re.M)[1]
+    command = re.search(r"^temporalnmf (fit events.csv .* events.npz)$", page, re.M)[1]
     shown = re.search(r"```text\n(.*?)```", page, re.S)[1].splitlines()
     said = done(*shlex.split(command)).output.splitlines()
     for line, found in zip(shown, said, strict=True):

@@ -15,17 +15,19 @@ def test_contributing_shows_the_real_source_of_a_chain():
     assert shown == (ROOT / path).read_text(encoding="utf-8")
 
 
-def test_readme_examples_run():
+def test_readme_examples_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # one writes a model
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, re.S)
-    assert len(blocks) == 5
+    assert len(blocks) == 8
     X = np.random.default_rng(0).poisson(5.0, size=(30, 8)).astype(float)
     names = {"X": X, "np": np}
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)
     assert names["test"].shape == (5, 8)
     assert names["search"].best_params_["chain__alpha"] in (10, 100)
-    assert isinstance(names["words"].data, pd.DataFrame)
+    assert isinstance(names["words"], pd.DataFrame)
+    assert list(tmp_path.iterdir()) == [tmp_path / "model.npz"]
 
 
 def test_readme_lists_every_chain():
@@ -54,6 +56,15 @@ def test_defaults_page_quotes_its_table():
     for setting, shown in quoted.items():
         assert f"{means[setting]:.3f}" == shown, setting
         assert shown in page
+
+
+def test_calibration_page_shows_its_table():
+    from rolling_origin import rendered
+
+    page = (ROOT / "docs" / "calibration.md").read_text(encoding="utf-8")
+    rows = pd.read_csv(ROOT / "docs" / "calibration.csv")
+    assert rendered(page, rows) == page
+    assert "| sotu | rate | calibrated |" in page
 
 
 def test_page_of_chains_runs_and_shows_every_picture(tmp_path):

@@ -138,3 +138,21 @@ def test_a_command_that_is_not_there_is_found():
     assert shown_commands("$ x\ntemporalnmf fit a.csv \\\n  --out b  # why\n") == [
         ["fit", "a.csv", "--out", "b"]
     ]
+
+
+def test_formats_page_names_every_member_of_a_model_file(workplace):
+    import zipfile
+
+    import numpy as np
+    from scipy import sparse
+
+    from temporalnmf import TemporalNMF
+
+    X = np.random.default_rng(0).poisson(3.0, size=(24, 5))
+    page = (DOCS / "formats.md").read_text(encoding="utf-8").split("## A model file")[1]
+    for data in (X.astype(float), sparse.csr_array(X)):
+        model = TemporalNMF(2, n_init=2, random_state=0).fit(data).calibrate(6)
+        path = model.save(workplace / "model.npz", overwrite=True)
+        with zipfile.ZipFile(path) as file:
+            for name in file.namelist():
+                assert f"`{name.removesuffix('.npy')}`" in page, name

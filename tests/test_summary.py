@@ -23,6 +23,8 @@ def test_characteristic_features_are_those_the_others_have_less_of():
     assert second.top[0] == ("peace", 0.3)
     assert first.name == "war, the, of"
     assert (first.peak, second.peak) == ("0", "19")
+    model.observed_ = np.arange(20) < 19
+    assert component_summary(model)[1].peak == "18"  # what was filled in is no peak
     assert first.share == pytest.approx(100 / 170)
     assert first.stability is None
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky_banded
 from scipy.special import gammaincinv, ndtr
+from threadpoolctl import threadpool_limits
 
 from .chains.base import Chain
 from .kernels.banded import band_of_inverse, solve_upper
@@ -113,4 +114,6 @@ def _factor(blocks: Array, slopes: Array, H: Array, chain: Chain, ridge: float =
         band[K - offset, :, offset:] = blocks[:, pairs - offset, pairs]
     band[K] += (slopes + expansion.diagonal).T + ridge
     band[0, 1:] = expansion.off.T
-    return cholesky_banded(band.reshape(K + 1, N * K), lower=False)
+    # For so narrow a band threads only wait for each other: a hundred times longer.
+    with threadpool_limits(1, "blas"):
+        return cholesky_banded(band.reshape(K + 1, N * K), lower=False)

@@ -26,7 +26,7 @@ class ComponentSummary:
     share : float
         Of all activation, 0 to 1.
     peak : str
-        The time at which it is largest.
+        The observed time at which it is largest.
     top : list of (str, float)
         Its most characteristic features, and their weights.
     stability : float or None
@@ -70,7 +70,7 @@ def component_summary(model: Any, n_features: int = 8) -> list[ComponentSummary]
                 index=k,
                 name=", ".join(names[first[:3]]),
                 share=float(totals[k] / totals.sum()),
-                peak=texts[int(np.argmax(model.activations_[:, k]))],
+                peak=texts[int(np.argmax(np.where(model.observed_, model.activations_[:, k], -1)))],
                 top=[(str(names[f]), float(weights[f])) for f in first],
                 stability=None if model.stability_ is None else float(model.stability_[k]),
             )

@@ -122,7 +122,8 @@ def _draw_features(ax: Any, component: Any, n_features: int, usual_of: dict[str,
     y = np.arange(len(features))
     usual = np.array([usual_of[feature] for feature in features])
     ax.barh(y, 100.0 * np.array(weights), color=_line(component.index)["color"])
-    ax.plot(100.0 * usual, y, "|", color=GREY, ms=7, mew=2.0)
+    for color, width in (("white", 4.0), (GREY, 2.0)):  # grey is seen on any bar
+        ax.plot(100.0 * usual, y, "|", color=color, ms=7, mew=width)
     ax.set_yticks(y, features, fontsize=8)
     ax.invert_yaxis()
     ax.set_xlabel("% of the component", fontsize=8)
