@@ -11,7 +11,8 @@ from . import data
 from .console import Force, check_out, clean_errors
 from .files import header_of, is_model
 from .fit import calibrate_model, fit_table, provenance, show_components
-from .models import frame_of, show_forecast, tell_notes, write_frame, write_html
+from .forecast import frame_of, show_forecast, tell_notes, write_frame
+from .report import write_html
 
 QUESTION = (
     "What did presidents of the United States speak of from 1790 to 2021, when did each theme rise "

@@ -11,7 +11,7 @@ import typer
 from . import data
 from .console import Force, Json, check_out, clean_errors
 from .files import Model, load_model
-from .models import Coverage, Samples, Seed, frame_of, probabilities, tell_notes, write_frame
+from .forecast import Coverage, Samples, Seed, frame_of, probabilities, tell_notes, write_frame
 
 if TYPE_CHECKING:
     from ..forecasting import Forecast

@@ -1,4 +1,4 @@
-"""What a model file is for: forecast, report, info."""
+"""Continue a model."""
 
 from __future__ import annotations
 
@@ -7,15 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from . import data
-from .console import Force, Json, Voice, busy, check_out, clean_errors
-from .files import Model, header_of, is_model, load_model
-from .fit import calibrate_model, command_line, show_components, summary
+from .console import Force, Json, Voice, check_out, clean_errors
+from .files import Model, load_model
 
 if TYPE_CHECKING:
     from ..estimator import TemporalNMF
     from ..forecasting import Forecast
-    from ..reading import TimeTable
 
 Of = Literal["features", "components", "totals"]
 Coverage = Annotated[str, typer.Option(help="Probabilities of intervals, with commas between.")]
@@ -76,49 +73,6 @@ def forecast(
                     "out": None if out is None else str(out),
                 }
             )
-
-
-def report(
-    ctx: typer.Context,
-    model: Model,
-    out: Annotated[Path, typer.Option(help="HTML file to write.")] = Path("report.html"),
-    steps: Annotated[
-        int | None, typer.Option(min=0, help="Steps to forecast; 0 for none, else by the length.")
-    ] = None,
-    question: Annotated[str | None, typer.Option(help="What was asked, in words.")] = None,
-    hold_out: Annotated[
-        int, typer.Option(min=0, help="Forecasts of the past to check intervals with.")
-    ] = 0,
-    force: Force = False,
-    json: Json = False,
-) -> None:
-    """Write a model as one HTML file to read, print and send."""
-    with clean_errors(json) as voice:
-        check_out("--out", out, force, reads=[model])
-        fitted = load_model(model)
-        if hold_out and fitted.calibration_ is None:
-            calibrate_model(fitted, hold_out, voice)
-        write_html(ctx, fitted, out, voice, question=question, steps=steps, overwrite=force)
-        voice.answer({"report": str(out), "bytes": out.stat().st_size, **summary(fitted)})
-
-
-def info(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A model file, or a table.")],
-    time: data.Time = None,
-    feature: data.Feature = None,
-    value: data.Value = None,
-    exposure: data.Exposure = None,
-    freq: data.Freq = None,
-    transpose: data.Transpose = False,
-    json: Json = False,
-) -> None:
-    """Say what is in a model file, or what is understood of a table."""
-    with clean_errors(json) as voice:
-        if is_model(Path(file)):
-            _about_model(Path(file), voice)
-            return
-        how = data.Reading(time, feature, value, exposure, freq, transpose)
-        _about_table(file, data.read(file, how, voice), voice)
 
 
 def probabilities(text: str) -> tuple[float, ...]:
@@ -250,97 +204,3 @@ def write_frame(frame: Any, path: Path) -> None:
 
     with written_whole(path) as partial:
         frame.to_csv(partial, index=False)
-
-
-def write_html(
-    ctx: typer.Context, model: TemporalNMF, out: Path, voice: Voice, **options: Any
-) -> None:
-    """The report, with the commands that led to it."""
-    from ..report import write_report
-
-    origin = getattr(model, "provenance_", None) or {}
-    commands = dict.fromkeys([origin.get("command"), command_line(ctx)])
-    text = "\n".join(command for command in commands if command)
-    with busy("writing the report"):
-        write_report(model, out, command=text, source=_source(origin), **options)
-    voice.wrote(out)
-
-
-def _source(origin: dict[str, str]) -> str | None:
-    """The file of the data, if it is what it was; else its name and what it was."""
-    name = origin.get("source")
-    if not name:
-        return None
-    path = data.source_path(name)
-    if name != data.EMBEDDED and path.is_file() and data.checksum(path) == origin.get("sha256"):
-        return str(path)
-    return f"{Path(name).name} (SHA-256 {origin.get('sha256', 'unknown')[:16]}…)"
-
-
-def _about_model(path: Path, voice: Voice) -> None:
-    model, header = load_model(path), header_of(path)
-    known = {
-        "file": str(path),
-        "bytes": path.stat().st_size,
-        **{name: header[name] for name in ("format", "schema", "versions", "parameters")},
-        "data_in_file": model._series is not None,
-        **summary(model),
-    }
-    for name, text in _lines(model, known):
-        voice.say(f"{name:<12}{text}")
-    show_components(model, voice)
-    voice.answer({"kind": "model", **known})
-
-
-def _lines(model: TemporalNMF, known: dict[str, Any]) -> list[tuple[str, str]]:
-    versions, origin = known["versions"], known["provenance"] or {}
-    gaps = known["gaps"]
-    moves = known["chain"] != "none"  # plain NMF has no law to speak of
-    regime = model.chain_.regime() if moves else []
-    few = f" ({', '.join(gaps[:5])}{', …' if len(gaps) > 5 else ''})" if gaps else ""
-    held = "with the data" if known["data_in_file"] else "without the data"
-    lines = [
-        ("file", f"{known['file']}, {known['bytes']:,} bytes, {held}"),
-        ("format", f"{known['format']}, schema {known['schema']}"),
-        ("made by", ", ".join(f"{name} {number}" for name, number in versions.items())),
-        ("size", f"{known['n_steps']} steps x {known['n_features']} features, "
-                 f"{known['n_components']} components"),
-        ("times", f"{known['first']} to {known['last']}, every {known['every']}"),
-        ("gaps", f"{len(gaps)} of the steps{few}" if gaps else "none"),
-        ("exposure", "given" if known["exposure"] else "1 throughout"),
-        ("chain", f"{known['chain']}: {model.chain_.numbers()}" if moves else "none: plain NMF"),
-        *(() if isinstance(regime, list) else (("", str(regime)),)),
-        ("likelihood", known["likelihood"]),
-        ("fit", known["stop_reason"] if known["converged"]
-                else f"NOT CONVERGED: {known['stop_reason']}"),
-        ("intervals", str(model.calibration_ or "not checked on the past")),
-        *((name, origin[name]) for name in ("command", "source", "sha256", "date")
-          if name in origin),
-    ]  # fmt: skip
-    return lines
-
-
-def _about_table(file: str, table: TimeTable, voice: Voice) -> None:
-    from ..timeline import time_texts
-
-    texts = time_texts(table.times)
-    names = table.features.tolist()
-    more = f" and {len(names) - 8:,} more" if len(names) > 8 else ""
-    voice.say(f"  features: {', '.join(names[:8])}{more}")
-    voice.answer(
-        {
-            "kind": "table",
-            "file": file,
-            "sha256": data.checksum(data.source_path(file)),
-            "n_steps": len(texts),
-            "n_features": len(names),
-            "first": texts[0],
-            "last": texts[-1],
-            "every": table.timeline.every,
-            "absent": [texts[n] for n in table.timeline.absent],
-            "total": data.total(table),
-            "exposure": table.exposure is not None,
-            "features": names,
-            "notes": table.notes,
-        }
-    )
