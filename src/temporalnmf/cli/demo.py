@@ -24,7 +24,7 @@ _FILES = ("model.npz", "forecast.csv", "report.html")
 def demo(
     ctx: typer.Context,
     out: Annotated[Path, typer.Option(help="Folder for what is written.")] = Path("results/demo"),
-    components: Annotated[int, typer.Option(min=1, help="Number of components.")] = 6,
+    components: Annotated[int, typer.Option(min=1, help="Number of components.")] = 8,
     starts: Annotated[int, typer.Option(min=1, help="Random starts.")] = 5,
     seed: Annotated[int, typer.Option(min=0, help="Of the random starts.")] = 0,
     calibrate: Annotated[
