@@ -169,8 +169,9 @@ def _check_size(model: Any, series: Series) -> None:
 def _starts(model: Any, problem: Problem, series: Series, kept: Array) -> Iterator[FitResult]:
     solver = registry.create(registry.SOLVERS, model.solver, "solver")
     seeds = check_random_state(model.random_state).randint(2**31 - 1, size=4)
-    children = np.random.default_rng(seeds).spawn(model.n_init)
-    for i, rng in enumerate(children):
+    parent = np.random.default_rng(seeds)
+    for i in range(model.n_init):
+        (rng,) = parent.spawn(1)
         W, H = start_factors(model, problem, series, kept, rng)
         label = f"start {i + 1}/{model.n_init}  " if model.n_init > 1 else ""
         monitor = Monitor(model.max_iter, model.tol, model.verbose, model.callback, label)
