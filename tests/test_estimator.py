@@ -266,7 +266,7 @@ def test_score_is_the_mean_log_density_of_what_was_held_out(likelihood):
     score = model.score(X, held_out=hidden, exposure=exposure)
     np.testing.assert_allclose(score, expected, rtol=1e-12)
     every = np.ones(len(X), dtype=bool)
-    forecast = exposure[:, None] * (model.forecast(len(X)).values)
+    forecast = model.forecast(len(X), exposure=exposure).values
     ahead = model.score(X, held_out=every, exposure=exposure, continue_chain=True)
     law = stats.poisson.logpmf(X, forecast) if likelihood == "poisson" else None
     law = stats.expon.logpdf(X, scale=forecast) if law is None else law

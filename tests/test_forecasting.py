@@ -246,6 +246,67 @@ def test_linear_scale_has_bands_around_its_own_activations():
     assert inside.mean() > 0.9
 
 
+# Exposure
+
+
+SIZE = np.linspace(2e5, 3e5, 40)
+RATES = FRAME.assign(word0=FRAME["word0"] + 1)
+
+
+def test_absent_steps_have_the_exposure_of_their_neighbours():
+    lost = RATES.drop(RATES.index[[20, 21]])
+    with pytest.warns(UserWarning, match="absent periods: 2"):
+        model = TemporalNMF(2, random_state=0).fit(lost, exposure=np.delete(SIZE, [20, 21]))
+    np.testing.assert_allclose(model.exposure_, SIZE, rtol=2e-4)  # log-linear in between
+    gap = model.smooth().at(~model.observed_)
+    totals = RATES.to_numpy()[[20, 21]].sum(axis=1)
+    np.testing.assert_allclose(gap.values.sum(axis=1), totals, rtol=0.3)
+    low, high = gap.interval(0.99, of="totals")
+    assert (low > 0.5 * totals).all()
+    assert (high < 2.0 * totals).all()
+
+
+def test_a_model_of_rates_wants_exposure_for_everything_and_assumes_the_last_ahead():
+    model = TemporalNMF(2, random_state=0).fit(X[:38], exposure=SIZE[:38])
+    for ask in (model.transform, model.impute, model.score, model.smooth, model.append):
+        with pytest.raises(
+            ValueError, match=r"exposure=None.*fitted with exposure.*Give exposure="
+        ):
+            ask(X[38:])
+    ahead = model.forecast(2)
+    np.testing.assert_array_equal(ahead.values, model.forecast(2, exposure=SIZE[37]).values)
+    assert "that of the last step" in ahead.notes[0]
+    assert not any("last step" in note for note in model.forecast(2, exposure=1.0).notes)
+    assert not any("exposure" in note for note in fitted().forecast(2).notes)
+    model.append(X[38:], exposure=SIZE[38:])
+    np.testing.assert_array_equal(model.exposure_, SIZE)
+    with pytest.raises(ValueError, match=r"exposure='people'.*X.pop\('people'\)"):
+        model.fit(X, exposure="people")
+
+
+# What one should know
+
+
+def test_seasons_are_spoken_of_where_there_are_some():
+    months = np.arange(72)
+    season = 1.0 + 0.5 * np.sin(2 * np.pi * months / 12)
+    index = pd.date_range("2001-01-01", periods=72, freq="MS")
+    counts = np.random.default_rng(0).poisson(np.outer(500 * season, PARTS[0]))
+    seasonal = TemporalNMF(1, chain=Rate(20.0)).fit(pd.DataFrame(counts, index=index))
+    assert "has seasons" in " ".join(seasonal.forecast(3).notes)
+    flat = np.random.default_rng(0).poisson(np.outer(np.full(72, 500.0), PARTS[0]))
+    plain = TemporalNMF(1, chain=Rate(20.0)).fit(pd.DataFrame(flat, index=index))
+    assert "has seasons" not in " ".join(plain.forecast(3).notes)
+    # An array has no months.
+    assert "has seasons" not in " ".join(TemporalNMF(1).fit(counts).forecast(3).notes)
+
+
+def test_steps_beyond_the_calibrated_ones_are_spoken_of():
+    model = fitted().calibrate(8, steps=2)
+    assert not any("checked" in note for note in model.forecast(2).notes)
+    assert "checked 2 step(s) ahead, and this is 3" in " ".join(model.forecast(3).notes)
+
+
 # Append
 
 
@@ -389,7 +450,8 @@ def test_calibration_finds_what_the_model_misses():
         widths = [np.subtract(*f.interval(of=of)[::-1]).mean() for f in (narrow, wide)]
         assert widths[1] > 1.3 * widths[0]
         np.testing.assert_array_equal(narrow.mean(of), wide.mean(of))
-    assert "not as they should" in str(found)
+    assert "too few" in str(found)
+    assert found.widened_inside >= 37  # ⌈41 · 0.9⌉
     assert "at its word" in " ".join(narrow.notes)
     assert "at its word" not in " ".join(wide.notes)
     model.fit(data)
@@ -421,7 +483,7 @@ def test_calibration_leaves_a_correct_model_alone():
     assert np.sqrt(model.calibration_.noise.level[0]) < 0.05
     low, high = model.calibration_.band
     assert low <= 0.9 <= high
-    assert "as they should" in str(model.calibration_)
+    assert "as it should be" in str(model.calibration_)
 
 
 def test_calibration_looks_at_nothing_that_came_after():
@@ -491,6 +553,20 @@ def test_dispersion_and_clumping_are_found_again(dispersion, clumping):
     gain = likelihood(found) - likelihood([dispersion, clumping])
     assert 0.0 <= gain < 7.0
     assert _dispersion(rng.poisson(mean).astype(float), mean)[0] < 0.02
+
+
+def test_calibration_of_amounts_that_are_no_whole_numbers():
+    """The same dispersion, in the limit, as of counts."""
+    data = overdispersed(0)
+    amounts = data + np.random.default_rng(1).uniform(-0.4, 0.4, data.shape) * (data > 0)
+    excess = [
+        TemporalNMF(1, chain=Rate(300.0), random_state=0)
+        .fit(d)
+        .calibrate(20)
+        .calibration_._excess(10)
+        for d in (data, amounts)
+    ]
+    assert excess[1] == pytest.approx(excess[0], rel=0.1)
 
 
 def test_calibration_refuses_what_it_cannot_do():

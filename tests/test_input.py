@@ -618,6 +618,40 @@ def test_absent_periods_of_a_table_of_counts():
         fitted.transform(other)
 
 
+@pytest.mark.parametrize(
+    "index",
+    [LATE, LATE.to_period("D"), LATE.tz_localize("Europe/Paris"), [*range(4), *range(6, 10)]],
+    ids=["dates", "periods", "zone", "numbers"],
+)
+def test_imputed_frames_have_their_absent_periods(index):
+    X = frame(index=pd.Index(index, name="when"))
+    with pytest.warns(UserWarning, match="absent"):
+        fitted = model().fit(X)
+    with pytest.warns(UserWarning, match="absent"):
+        filled = fitted.impute(X)
+    assert filled.shape == (10, 5)
+    assert type(filled.index) is type(X.index)
+    assert filled.index.name == "when"
+    assert filled.index.dtype.kind == X.index.dtype.kind
+    np.testing.assert_array_equal(filled.loc[X.index], COUNTS)
+    np.testing.assert_array_equal(filled, model().fit(ABSENT).impute(ABSENT))
+
+
+def test_paths_and_tables_go_in_as_they_are(tmp_path):
+    from temporalnmf.reading import read_table
+
+    path = tmp_path / "counts.csv"
+    frame(index=pd.Index(DAYS, name="day")).drop(DAYS[3]).to_csv(path)
+    fitted = model().fit(path)
+    np.testing.assert_array_equal(fitted.observed_, np.arange(8) != 3)
+    np.testing.assert_array_equal(fitted.transform(str(path)), fitted.activations_)
+    table = read_table(path)
+    filled = fitted.impute(table)
+    np.testing.assert_array_equal(filled.X, fitted.impute(path).X)
+    assert np.isfinite(filled.X).all()
+    np.testing.assert_array_equal(np.delete(filled.X, 3, axis=0), np.delete(COUNTS, 3, axis=0))
+
+
 def test_xarray_and_polars_are_the_same_data():
     import xarray as xr
 

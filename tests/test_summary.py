@@ -13,15 +13,16 @@ X = rng.poisson(rng.gamma(2.0, 4.0, size=(20, 5))).astype(float)
 
 
 def test_characteristic_features_are_those_the_others_have_less_of():
-    """By hand: 'the' has the most weight everywhere and is characteristic of nothing."""
+    """By hand: 'the' has the most weight everywhere, 'war' and 'peace' are told by it."""
     model = TemporalNMF(2, random_state=0).fit(X)
-    model.components_ = np.array([[0.5, 0.3, 0.0, 0.1, 0.1], [0.5, 0.0, 0.3, 0.1, 0.1]])
+    model.components_ = np.array([[0.3, 0.25, 0.0, 0.24, 0.21], [0.3, 0.0, 0.25, 0.24, 0.21]])
     model.activations_ = np.column_stack([np.linspace(9, 1, 20), np.linspace(1, 6, 20)])
     model.feature_names_in_ = np.array(["the", "war", "peace", "of", "and"], dtype=object)
     first, second = component_summary(model, n_features=5)
-    assert first.top[0] == ("war", 0.3)
-    assert second.top[0] == ("peace", 0.3)
+    assert first.top[0] == ("war", 0.25)
+    assert second.top[0] == ("peace", 0.25)
     assert first.name == "war, the, of"
+    assert [name for name, _ in first.top][-1] == "peace"  # not at all in it, so last
     assert (first.peak, second.peak) == ("0", "19")
     model.observed_ = np.arange(20) < 19
     assert component_summary(model)[1].peak == "18"  # what was filled in is no peak

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import gammaincinv
-from scipy.stats import binomtest, nbinom, poisson
+from scipy.special import gammaincinv, gammaln, xlog1py, xlogy
+from scipy.stats import binomtest, poisson
 from sklearn.base import clone
 
 from .fitting import fit_factors
@@ -36,8 +36,9 @@ class Calibration:
         What the intervals promise.
     n_origins : int
         How many forecasts were made, each without a look at what came after.
-    inside : int
-        How many totals of the first step ahead lay in their interval, model taken at its word.
+    inside, widened_inside : int
+        How many totals of the first step ahead lay in their interval, model taken at its word and
+        with the noise.
     entries : float
         The share of single entries that did (counts at an end of an interval in part, so that a
         perfect model has exactly `coverage`).
@@ -48,6 +49,7 @@ class Calibration:
     coverage: float
     n_origins: int
     inside: int
+    widened_inside: int
     entries: float
     noise: Noise
 
@@ -62,13 +64,19 @@ class Calibration:
 
     def __str__(self) -> str:
         low, high = self.band
-        verdict = "as they should" if low <= self.coverage <= high else "not as they should"
+        n, share = self.n_origins, self.inside / self.n_origins
+        verdict = "too few"
+        if low <= self.coverage <= high:
+            verdict = "as it should be, as far as so few can tell"
+        elif low > self.coverage:
+            verdict = "more than need be"
         return (
-            f"Of {self.n_origins} forecasts of the past, {self.inside} step totals lay in their "
-            f"{self.coverage:.0%} interval ({self.inside / self.n_origins:.0%}, band {low:.0%} to "
-            f"{high:.0%}): {verdict}. Of single entries, {self.entries:.0%} did. Intervals are now "
-            f"widened: a step as a whole strays by {np.sqrt(self.noise.level[0]):.0%}, an entry "
-            f"with mean 5 has {self._excess(5.0):.2g} times the variance of a Poisson."
+            f"Of {n} forecasts of the past, {self.inside} step totals lay in their "
+            f"{self.coverage:.0%} interval ({share:.0%}, 95 % confidence {low:.0%} to {high:.0%}): "
+            f"{verdict}. Of single entries, {self.entries:.0%} did. Intervals are now widened and "
+            f"hold {self.widened_inside} of the {n}: a step as a whole strays by "
+            f"{np.sqrt(self.noise.level[0]):.0%}, an entry with mean 5 has {self._excess(5.0):.2g} "
+            f"times the variance of a Poisson."
         )
 
 
@@ -104,9 +112,14 @@ def calibrate(
             progress(i + 1, len(origins))
     level = np.array([_level_variance(found, coverage) for found in looks if found])
     x, mean = _entries_given_totals(looks[0])
-    inside = sum(_holds(look.total, look.totals, coverage) for look in looks[0])
-    noise = Noise(level, *_dispersion(x, mean))
-    return Calibration(coverage, len(looks[0]), inside, _share_inside(x, mean, coverage), noise)
+    return Calibration(
+        coverage=coverage,
+        n_origins=len(looks[0]),
+        inside=_held(looks[0], 0.0, coverage),
+        widened_inside=_held(looks[0], level[0], coverage),
+        entries=_share_inside(x, mean, coverage),
+        noise=Noise(level, *_dispersion(x, mean)),
+    )
 
 
 def _fit_until(past: Any, series: Series, origin: int) -> None:
@@ -154,6 +167,16 @@ def _holds(total: float, draws: Array, coverage: float) -> bool:
     return bool(1.0 - above > tail and 1.0 - below > tail)
 
 
+def _held(looks: list[_Look], variance: float, coverage: float) -> int:
+    """How many totals lie in their intervals, times a common factor of this variance."""
+    factor = 1.0
+    if variance > 0.0:
+        # The same quantiles of the factor for every variance, against any order in the draws.
+        levels = (np.random.default_rng(0).permutation(_N_SAMPLES) + 0.5) / _N_SAMPLES
+        factor = gammaincinv(1.0 / variance, levels) * variance
+    return sum(_holds(look.total, look.totals * factor, coverage) for look in looks)
+
+
 def _level_variance(looks: list[_Look], coverage: float) -> float:
     """The least variance of a common factor at which enough totals lie in their intervals.
 
@@ -163,16 +186,7 @@ def _level_variance(looks: list[_Look], coverage: float) -> float:
     """
     n = len(looks)
     enough = min(int(np.ceil((n + 1) * coverage)), n)
-    # The same quantiles of the factor for every variance, against any order in the draws.
-    levels = (np.random.default_rng(0).permutation(_N_SAMPLES) + 0.5) / _N_SAMPLES
-
-    def holds_enough(variance: float) -> bool:
-        factor = 1.0
-        if variance > 0.0:
-            factor = gammaincinv(1.0 / variance, levels) * variance
-        return sum(_holds(look.total, look.totals * factor, coverage) for look in looks) >= enough
-
-    return _least(holds_enough, 1e-4, 25.0)
+    return _least(lambda variance: _held(looks, variance, coverage) >= enough, 1e-4, 25.0)
 
 
 def _entries_given_totals(looks: list[_Look]) -> tuple[Array, Array]:
@@ -194,10 +208,13 @@ def _dispersion(x: Array, mean: Array) -> tuple[float, float]:
     def cost(logs: Array) -> float:
         dispersion, clumping = np.exp(logs)
         size = mean / (dispersion + clumping * mean)
-        chance = size / (size + mean)
-        return -float(np.mean(nbinom.logpmf(x, size, chance)))
+        log_density = (
+            gammaln(x + size) - gammaln(size) + xlog1py(size, -mean / (size + mean))
+            + xlogy(x, mean / (size + mean))
+        )  # fmt: skip
+        return -float(np.mean(log_density))  # without log x!, also where x is no whole number
 
-    poisson_cost = -float(np.mean(poisson.logpmf(x, mean)))
+    poisson_cost = -float(np.mean(xlogy(x, mean) - mean))
     found = minimize(cost, _SIMPLEX[0], method="Nelder-Mead", options=_SEARCH)
     if poisson_cost <= found.fun:
         return 0.0, 0.0

@@ -6,7 +6,6 @@ from os import PathLike
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -15,9 +14,11 @@ from .calibration import Calibration, calibrate
 from .chains.base import Chain, Point, Scale
 from .fitting import Fitted, check_parameters, fit_factors, infer
 from .forecasting import Forecast
+from .imputing import filled
 from .likelihoods.base import Array, Likelihood
 from .posterior import Posterior
 from .predicting import append, forecast, smooth
+from .reading import read_table
 from .solvers.monitor import Callback
 from .validation import Series, check_series
 
@@ -170,8 +171,9 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
         Parameters
         ----------
-        X : array, pandas or polars frame, xarray array, sparse matrix, or TimeTable
-            (n_times, n_features), non-negative, rows in time order. NaN is missing in dense data;
+        X : array, pandas or polars frame, xarray array, sparse matrix, TimeTable, or a path
+            (n_times, n_features), non-negative, rows in time order; a path is read with
+            `temporalnmf.reading.read_table`. NaN is missing in dense data;
             in sparse data an absent entry is a zero. Rows with dates or numbers as labels are
             sorted and put on their regular grid; absent periods become missing steps.
         y : ignored
@@ -238,27 +240,15 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """X with its missing entries replaced by what the model expects there.
 
         Activations are inferred from the observed entries at fixed components; what was observed
-        is returned unchanged, in the container it came in.
+        is returned unchanged, in the container it came in. A pandas frame or a table comes back
+        with a row for every step, also for periods that were absent.
         """
         check_is_fitted(self)
+        if isinstance(X, str | PathLike):
+            X = read_table(X)
         series = self._series_of(X, mask, exposure)
         H = infer(self, series)
-        rows = []
-        for n in series.rows:
-            x, weight = series.row(int(n))
-            expected = series.exposure[n] * (H[:, n] @ self.components_)
-            filled = np.where(weight > 0.0, x, expected)
-            rows.append(sparse.csr_array(filled[None]) if sparse.issparse(X) else filled)
-        if sparse.issparse(X):
-            return type(X)(sparse.vstack(rows).asformat(X.format))
-        values = np.array(rows)
-        if hasattr(X, "iloc"):
-            return type(X)(values, index=X.index, columns=X.columns)
-        if hasattr(X, "dims"):
-            return X.copy(data=values)
-        if hasattr(X, "columns"):
-            return type(X)(values, schema=list(X.columns))
-        return values
+        return filled(X, series, lambda n: series.exposure[n] * (H[:, n] @ self.components_))
 
     def score(
         self,
@@ -329,7 +319,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         coverage : float or sequence, default=(0.5, 0.9)
             Probabilities with which intervals hold the truth.
         exposure : float or array, (steps,), default=None
-            Exposure of the future steps; 1 if not given.
+            Exposure of the future steps; that of the last step if not given.
         point : {"mean", "mode"}, default=None
             Overrides the parameter of the same name.
         n_samples : int, default=1000
@@ -468,6 +458,12 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _series_of(self, X: Any, mask: Any, exposure: Any) -> Series:
         """Checked data with the features of the fit."""
+        given = exposure is not None or getattr(X, "exposure", None) is not None
+        if not given and np.any(self.exposure_ != 1.0):
+            raise ValueError(
+                "exposure=None, and the model was fitted with exposure: its activations are rates. "
+                "Give exposure= for these steps, too."
+            )
         return check_series(self, X, mask, exposure, self._likelihood(), reset=False)
 
     def _fit(self, X: Any, mask: Any, exposure: Any) -> None:

@@ -118,7 +118,8 @@ def load(path: str | PathLike[str]) -> TemporalNMF:
         reason = str(error).rstrip(".") or type(error).__name__
         raise ValueError(
             f"{path.name} cannot be read as a model of temporalnmf: {reason}. It is damaged or not "
-            f"such a file; save the model again with model.save(path)."
+            f"such a file; save the model again with model.save(path). (A table is read with "
+            f"temporalnmf.reading.read_table.)"
         ) from error
 
 
@@ -192,7 +193,7 @@ def _arrays(model: TemporalNMF, data: bool) -> dict[str, Array]:
         found = model.calibration_
         noise = found.noise
         arrays["calibration"] = np.array(
-            [found.coverage, found.n_origins, found.inside, found.entries,
+            [found.coverage, found.n_origins, found.inside, found.widened_inside, found.entries,
              noise.dispersion, noise.clumping]
         )  # fmt: skip
         arrays["calibration_level"] = found.noise.level
@@ -268,9 +269,11 @@ def _model_of(header: dict[str, Any], labels: dict[str, Any], arrays: dict[str, 
         )
     model.calibration_ = None
     if "calibration" in arrays:
-        coverage, n_origins, inside, entries, *numbers = arrays["calibration"].tolist()
+        coverage, n, inside, widened, entries, *numbers = arrays["calibration"].tolist()
         noise = Noise(arrays["calibration_level"], *numbers)
-        model.calibration_ = Calibration(coverage, int(n_origins), int(inside), entries, noise)
+        model.calibration_ = Calibration(
+            coverage, int(n), int(inside), int(widened), entries, noise
+        )
     return model
 
 

@@ -29,6 +29,10 @@ _NO_DYNAMICS = (
     "interpolates, as in the paper, and the intervals are those of any step around the long-run "
     "level."
 )
+_ASSUMED = (
+    "The model has rates, and no exposure was given for the future: that of the last step, {:g}, "
+    "is taken to go on."
+)
 _AT_ITS_WORD = (
     "Intervals take the model at its word; model.calibrate() checks them on the past and widens "
     "them where they are too narrow."
@@ -43,7 +47,10 @@ def forecast(
     coverage, seed = check_coverage(coverage), _check_seed(seed)
     point = model.point if point is None else point
     check_choice("point", point, ("mean", "mode"))
-    if np.ndim(exposure) == 0 and exposure is not None:
+    assumed = exposure is None and bool(np.any(model.exposure_ != 1.0))
+    if assumed:
+        exposure = float(model.exposure_[-1])
+    if np.ndim(exposure) == 0 and not isinstance(exposure, str | None):
         exposure = np.full(steps, exposure)
     size = check_exposure(exposure, steps)
     chain, N = model.chain_, len(model.activations_)
@@ -66,7 +73,13 @@ def forecast(
         ahead=unseen + np.arange(1, steps + 1),
         streams=_streams(seed, N, steps),
         coverage=coverage,
-        notes=(*_notes(model), *_fates(model, draws, times)),
+        notes=(
+            *((_ASSUMED.format(size[0]),) if assumed else ()),
+            *_notes(model),
+            *_horizon(model, steps),
+            *_seasons(model),
+            *_fates(model, draws, times),
+        ),
         draws=draws,
         **_shared(model),
     )
@@ -196,6 +209,41 @@ def _notes(model: Any) -> tuple[str, ...]:
         return (NO_LAW,)
     notes = () if chain.dynamic else (_NO_DYNAMICS.format(chain.name),)
     return notes if model.calibration_ is not None else (*notes, _AT_ITS_WORD)
+
+
+def _horizon(model: Any, steps: int) -> list[str]:
+    """A word on steps beyond those that calibration looked at."""
+    calibration = model.calibration_
+    if calibration is None or model.chain_.name == "none" or steps <= len(calibration.noise.level):
+        return []
+    checked = len(calibration.noise.level)
+    return [
+        f"Intervals were checked {checked} step(s) ahead, and this is {steps}: later ones may be "
+        f"too narrow. model.calibrate(steps={steps}) checks them all."
+    ]
+
+
+# Steps after which a season comes round.
+_SEASONS = {"month": 12, "quarter": 4, "3 months": 4, "week": 52, "day": 7, "hour": 24}
+# Correlation of changes over one season from which on it is spoken of.
+_SEASONAL = 0.4
+
+
+def _seasons(model: Any) -> list[str]:
+    """A word on seasons, which no chain knows: changes that repeat themselves."""
+    length = _SEASONS.get(model.timeline_.every)
+    totals = (model.activations_.sum(axis=1) * model.exposure_)[model.observed_.argmax() :]
+    if length is None or len(totals) < 3 * length:
+        return []
+    change = np.diff(np.log(np.maximum(totals, 1e-300)))
+    likeness = float(np.corrcoef(change[length:], change[:-length])[0, 1])
+    if not likeness > _SEASONAL:
+        return []
+    return [
+        f"The series has seasons: changes from {model.timeline_.every} to {model.timeline_.every} "
+        f"repeat themselves after {length} (correlation {likeness:.2f}). No chain knows that: the "
+        f"forecast is a level that the seasons swing around."
+    ]
 
 
 # Of the last value: below, or above, it a path counts as collapsed or exploded.

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from numbers import Integral
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_array, validate_data
 
 from .likelihoods.base import Array, Likelihood
-from .reading import TimeTable, as_table
+from .reading import TimeTable, as_table, read_table
 from .timeline import AS_GIVEN, Timeline, timeline_of, timeline_of_rows
 
 
@@ -83,7 +84,10 @@ class Series:
         rows, n_steps = timeline.rows, len(timeline.labels)
         if np.array_equal(rows, np.arange(n_steps)):
             return replace(self, timeline=timeline)
-        exposure = np.ones(n_steps)
+        # A step that is absent has the size of its neighbours, on the log scale in between.
+        order = np.argsort(rows)
+        known = np.log(self.exposure[order])
+        exposure = np.exp(np.interp(np.arange(n_steps), rows[order], known))
         exposure[rows] = self.exposure
         places = sparse.csr_array(
             (np.ones(len(rows)), (rows, np.arange(len(rows)))), shape=(n_steps, len(rows))
@@ -140,7 +144,7 @@ def check_series(
     ----------
     estimator : TemporalNMF
         Receives (`reset`) or compares the number and names of features.
-    X : array, frame, xarray array, sparse matrix or TimeTable, (N, F)
+    X : array, frame, xarray array, sparse matrix, TimeTable or path of a table, (N, F)
         NaN is missing in dense data. Rows with labels are put on a regular grid.
     mask : None, (N,) or (N, F)
         True or 1: observed; False or 0: missing; other positive numbers: weights.
@@ -151,6 +155,8 @@ def check_series(
     """
     name = type(estimator).__name__
     names, timeline = None, None
+    if isinstance(X, str | PathLike):
+        X = read_table(X)
     if hasattr(X, "dims") and hasattr(X, "coords"):
         X = as_table(X)
     if isinstance(X, TimeTable):
@@ -381,6 +387,11 @@ def _narrow(weights: Any) -> Any:
 def check_exposure(exposure: Any, n_steps: int) -> Array:
     if exposure is None:
         return np.ones(n_steps)
+    if isinstance(exposure, str):
+        raise ValueError(
+            f"exposure={exposure!r}: expected numbers, one per time step. If it is a column of a "
+            f"frame, take it out: exposure=X.pop({exposure!r})."
+        )
     try:
         values = np.asarray(exposure, dtype=float)
     except (TypeError, ValueError) as error:
