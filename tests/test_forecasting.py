@@ -208,6 +208,7 @@ def test_frames_have_the_times_and_names_of_the_user():
         ({"steps": 0}, r"steps=0.*at least 1"),
         ({"steps": 2, "coverage": 1.5}, r"coverage=1.5.*between 0 and 1"),
         ({"steps": 2, "coverage": ()}, r"coverage=\(\)"),
+        ({"steps": 2, "coverage": "wide"}, r"coverage='wide'.*between 0 and 1"),
         ({"steps": 2, "n_samples": 0}, r"n_samples=0"),
         ({"steps": 2, "point": "best"}, r"point='best'.*mean, mode"),
         ({"steps": 2, "exposure": [1.0]}, r"exposure has shape \(1,\).*\(2,\)"),
@@ -237,6 +238,18 @@ def test_smoothing_another_series_is_inference_with_bands():
     np.testing.assert_allclose(bands.values[3], model.impute(other)[3], rtol=1e-14)
     assert not bands.observed[3]
     assert bands.ahead.tolist() == [0, 0, 0, 1] + [0] * 16
+
+
+def test_on_the_linear_scale_point_and_mean_are_told_apart():
+    """Draws are made around the mode of log h; a component may be at the floor otherwise."""
+    with pytest.warns(UserWarning, match="reached the floor"):
+        model = fitted(Rate(5.0), map_scale="linear")
+    forecast = model.forecast(2, n_samples=40_000)
+    assert forecast.point == "conditional mean from the mode of h"
+    error = forecast.draws.std(axis=0) / 200.0
+    assert (abs(forecast.mean("components") - forecast.draws.mean(axis=0)) < 5.0 * error).all()
+    assert "point" in forecast.to_frame("totals")
+    assert "explodes" not in " ".join(forecast.notes)
 
 
 def test_linear_scale_has_bands_around_its_own_activations():
@@ -285,6 +298,23 @@ def test_a_model_of_rates_wants_exposure_for_everything_and_assumes_the_last_ahe
 
 
 # What one should know
+
+
+def test_masks_of_the_fitted_series_are_not_asked_for_again():
+    with pytest.raises(ValueError, match=r"mask= and exposure= are for an X of their own"):
+        fitted().smooth(exposure=np.ones(40))
+
+
+def test_steps_without_data_have_the_law_of_independent_steps():
+    """Inside the series and after it; each step draws anew."""
+    data = X.copy()
+    data[[10, 11, 39]] = np.nan
+    model = fitted(GaP(2.0), data)
+    draws = model.smooth(n_samples=4000).draws
+    law = stats.gamma(2.0, scale=1.0 / model.chain_.beta)
+    for n in (10, 11, 39):
+        assert stats.kstest(draws[:, n, 0], law.cdf).pvalue > 1e-3  # its false-alarm rate
+    assert abs(np.corrcoef(draws[:, 10, 0], draws[:, 11, 0])[0, 1]) < 0.08  # five standard errors
 
 
 def test_seasons_are_spoken_of_where_there_are_some():
@@ -349,6 +379,53 @@ def test_append_with_update_is_a_refit_that_keeps_the_places_of_components():
     likeness = np.corrcoef(np.vstack([before, model.components_]))[:2, 2:]
     assert (np.diag(likeness) > 0.95).all()
     assert (model.components_ != before).any()
+
+
+def test_sparse_may_follow_dense_and_dense_sparse():
+    late = X[30:].copy()
+    late[4] = np.nan
+    whole = fitted(data=X[:30]).append(late).activations_
+    thin = fitted(data=sparse.csr_array(X[:30])).append(late)
+    np.testing.assert_allclose(thin.activations_, whole, rtol=1e-3)
+    assert not np.isnan(thin._series.X.data).any()
+    thick = fitted(data=X[:30]).append(sparse.csr_array(X[30:]))
+    np.testing.assert_array_equal(
+        thick.activations_, fitted(data=X[:30]).append(X[30:]).activations_
+    )
+
+
+def test_append_keeps_the_calibration_of_the_components_it_keeps():
+    model = fitted(data=X[:30]).calibrate(6)
+    found = model.calibration_
+    assert model.append(X[30:35]).calibration_ is found
+    assert model.append(X[35:], update_components=True).calibration_ is None
+
+
+def test_numbers_that_happen_to_be_whole_follow_halves():
+    halves = FRAME.set_axis(np.arange(40) * 0.5)
+    model = fitted(data=halves[:30]).append(halves[30:31])
+    assert model.times_[-1] == 15.0
+
+
+def test_append_of_an_array_needs_to_know_what_follows():
+    named = pd.DataFrame(X, index=[f"step {n}" for n in range(40)])
+    with pytest.raises(ValueError, match=r"no times.*what follows 'step 29' is not known"):
+        fitted(data=named[:30]).append(X[30:])
+    with pytest.raises(ValueError, match=r"time 'step 29', which was fitted already"):
+        fitted(data=named[:30]).append(named[29:])
+
+
+def test_data_that_were_changed_after_the_fit_are_not_used():
+    data = X.copy()
+    model = fitted(data=data)
+    before = model.forecast(1).samples()
+    data[:] = 0.0
+    np.testing.assert_array_equal(model.forecast(1).samples(), before)  # known already
+    fresh = fitted(data=(data := X.copy()))
+    data[3, 3] += 1.0
+    for ask in (lambda: fresh.forecast(1), lambda: fresh.append(X), fresh.calibrate):
+        with pytest.raises(ValueError, match=r"changed after the fit.*X.copy\(\)"):
+            ask()
 
 
 def test_append_refuses_what_does_not_follow_and_stays_as_it_was():
@@ -494,7 +571,7 @@ def test_calibration_looks_at_nothing_that_came_after():
     original = calibration._looks
 
     def spy(past, series, origin, steps):
-        found = original(past, series, origin, steps)
+        found = list(original(past, series, origin, steps))
         seen.append((origin, found[0].mean.copy()))
         return found
 
@@ -509,16 +586,130 @@ def test_calibration_looks_at_nothing_that_came_after():
         finally:
             calibration._looks = original
         runs.append(list(seen))
-    for (origin, one), (_, other) in zip(*runs, strict=True):
-        if origin < 40:
-            np.testing.assert_array_equal(one, other)
+    assert [origin for origin, _ in runs[0]] == list(range(34, 40))
+    for (_, one), (_, other) in zip(*runs, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
-def test_level_and_dispersion_by_horizon_and_progress():
+def look(total, rates, ahead=1):
+    from temporalnmf.calibration import _Look
+
+    return _Look(True, ahead, np.array([float(total)]), np.array([1.0]), rates)
+
+
+def test_the_level_holds_as_many_totals_as_conformal_prediction_asks_for():
+    """19 looks of which k are far out: ⌈20 · 0.9⌉ = 18 have to be held, so one may be out."""
+    from temporalnmf.calibration import _held, _level_variance
+
+    rates = np.full(1000, 400.0)
+    near = [look(400, rates) for _ in range(17)]
+    far, farther = look(560, rates), look(1000, rates)
+    assert _level_variance([*near, near[0], near[0]], 0.9) == 0.0
+    one_out = _level_variance([*near, near[0], farther], 0.9)
+    assert one_out == 0.0
+    two_out = _level_variance([*near, far, farther], 0.9)
+    # 1.4 at the 95th percentile of a Gamma factor: a variance of about 0.05.
+    assert 0.03 < two_out < 0.08
+    assert _held([*near, far, farther], np.array([two_out]), 0.9) == 18
+    assert _held([*near, far, farther], np.array([0.9 * two_out]), 0.9) == 17
+
+
+def test_the_level_of_small_totals_is_what_their_intervals_need():
+    """Counts with mean 3 and a factor of variance 0.5, zeros among them: 37 of 40 are held."""
+    from temporalnmf.calibration import _held, _level_variance
+
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        totals = rng.poisson(3.0 * rng.standard_gamma(2.0, size=40) * 0.5)
+        looks = [look(t, np.full(1000, 3.0)) for t in totals]
+        level = _level_variance(looks, 0.9)
+        assert level < 1.5  # intervals of small counts hold more than they promise
+        assert _held(looks, np.array([level]), 0.9) >= 37
+
+
+def test_a_forecast_does_not_collapse_where_the_past_was_wild():
+    """A quarter of the steps is fifty times the others: no factor with mean one holds them all."""
+    rng = np.random.default_rng(3)
+    wild = rng.poisson(np.where(rng.random(60) < 0.25, 1000.0, 20.0)[:, None] * np.full(10, 0.1))
+    model = TemporalNMF(1, chain=Rate(100.0), random_state=0).fit(wild.astype(float)).calibrate(30)
+    assert model.calibration_.noise.level[0] <= 2.0
+    assert model.forecast(1).median("totals")[0] > 0.2 * model.forecast(1).values.sum()
+
+
+def test_levels_go_by_steps_since_the_last_observed_one():
+    """Every other step is missing: nothing is ever one step ahead."""
+    data = X.copy()
+    data[1:-1:2] = np.nan
+    data[:, 0] += 1.0
+    level = fitted(data=data).calibrate(10, steps=3).calibration_.noise.level
+    assert len(level) == 4
+    assert level[0] == 0.0  # never seen
     done = []
     model = fitted().calibrate(10, steps=3, progress=lambda *n: done.append(n))
-    assert model.calibration_.noise.level.shape == (3,)
+    level = model.calibration_.noise.level
+    assert level.shape == (3,)
+    assert (np.diff(level) >= 0.0).all()
     assert done == [(i + 1, 10) for i in range(10)]
+
+
+def test_forecasts_take_the_level_of_their_horizon():
+    from dataclasses import replace
+
+    data = X.copy()
+    data[38:] = np.nan
+    model = fitted(Rate(1e5), data)
+    ahead = replace(
+        model.forecast(3, n_samples=20_000),
+        noise=Noise(np.array([0.0, 0.0, 0.0, 0.25, 0.5]), 0.0, 0.0),
+    )
+    assert ahead.ahead.tolist() == [3, 4, 5]
+    relative = ahead.samples("totals").std(axis=0) / ahead.mean("totals")
+    # Beside the Poisson's own spread and that of the state, 0.5 and 0.7 from the noise.
+    assert relative[0] < 0.3
+    np.testing.assert_allclose(relative[1:], np.sqrt([0.25, 0.5]), rtol=0.15)
+
+
+def test_calibration_counts_what_was_observed_only_and_the_exposure_of_the_future():
+    """Half of the features hidden in the tested steps, and sizes that jump: same finding."""
+    rng = np.random.default_rng(0)
+    size = np.where(np.arange(50) % 3 == 0, 5.0, 1.0)
+    counts = rng.poisson(size[:, None] * np.full(20, 15.0)).astype(float)
+    counts[30:, :10] = np.nan
+    model = TemporalNMF(1, chain=Rate(1e4), random_state=0).fit(counts, exposure=size)
+    found = model.calibrate(20).calibration_
+    assert found.inside >= 15  # binomial, n = 20, p = 0.9: below 15 once in 250
+    assert found._excess(15.0) < 1.2
+    assert np.sqrt(found.noise.level[0]) < 0.1
+
+
+@pytest.mark.parametrize("n_features", [2, 3, 5, 20])
+def test_entries_are_measured_by_the_others(n_features):
+    """A correct model has 0.9 of its entries inside, whatever the number of features."""
+    from temporalnmf.calibration import _entries_given_others, _Look, _share_inside
+
+    rng = np.random.default_rng(1)
+    mean = np.full(n_features, 300.0)
+    looks = [
+        _Look(True, 1, rng.poisson(mean).astype(float), mean, np.full(9, mean.sum()))
+        for _ in range(4000 // n_features)
+    ]
+    found = _share_inside(*_entries_given_others(looks), 0.9)
+    # The others' noise adds 1/(F−1) to the variance: 0.76 inside for F = 2, 0.89 for F = 20.
+    expected = 2 * stats.norm.cdf(1.645 / np.sqrt(1 + 1 / (n_features - 1))) - 1
+    assert found == pytest.approx(expected, abs=0.025)
+
+
+def test_calibration_after_given_starts_and_leading_zeros():
+    model = fitted(init=(PARTS + 0.01, LEVELS + 1.0)).calibrate(6)
+    assert model.calibration_.n_origins == 6
+    late = X.copy()
+    late[:12] = 0.0
+    assert fitted(data=late).calibrate(40).calibration_.n_origins == 27
+    few = X[:14].copy()
+    few[1:8] = np.nan
+    with pytest.raises(ValueError, match=r"7 observed steps.*at least 13"):
+        fitted(data=few).calibrate(6)
+    assert "at the most" in str(fitted(data=X[:14]).calibrate(5).calibration_)
 
 
 def test_noise_has_mean_one_and_the_variance_it_says():

@@ -600,8 +600,25 @@ def test_rows_are_sorted_by_time(index):
     pd.testing.assert_frame_equal(filled.iloc[1:], X.iloc[1:].astype(float))
 
 
-def test_absent_periods_of_a_table_of_counts():
-    """Sparse data have no NaN: absent periods are hidden by the mask of the table."""
+def test_absent_periods_of_a_sparse_table_stay_hidden_under_a_mask():
+    """Sparse data have no NaN: a table says what is absent, whatever else the user hides."""
+    from temporalnmf.reading import as_table
+
+    days = DAYS.append(DAYS[-1:] + pd.Timedelta(days=3))
+    many = pd.DataFrame({"day": days.repeat(30), "word": [f"w{i}" for i in range(270)]})
+    table = as_table(
+        pd.concat([many, pd.DataFrame({"day": days, "word": "w0"})]), time="day", feature="word"
+    )
+    assert sparse.issparse(table.X)
+    there = np.array([True] * 8 + [False] * 2 + [True])
+    np.testing.assert_array_equal(model().fit(table).observed_, there)
+    masks = [np.arange(11) != 3, np.ones((11, 270)), sparse.csr_array(np.ones((11, 270)))]
+    for mask in masks:
+        hidden = there & (np.arange(11) != 3) if mask is masks[0] else there
+        np.testing.assert_array_equal(model().fit(table, mask=mask).observed_, hidden)
+
+
+def test_absent_periods_of_a_table():
     from temporalnmf.reading import as_table
 
     long = frame(index=LATE).rename_axis("day").reset_index().melt("day")
@@ -662,6 +679,17 @@ def test_xarray_and_polars_are_the_same_data():
     np.testing.assert_array_equal(fitted.activations_, expected.activations_)
     assert list(fitted.feature_names_in_) == list("abcde")
     np.testing.assert_array_equal(fitted.times_, expected.times_)
+    # In any order, on its side, with times lost, as short as one step: as a frame.
+    back = array.isel(time=slice(None, None, -1))
+    np.testing.assert_array_equal(fitted.transform(back), fitted.activations_[::-1])
+    np.testing.assert_array_equal(fitted.impute(back), back)
+    np.testing.assert_array_equal(fitted.impute(array.T), array.T)
+    end = model().fit(back, mask=np.arange(8) < 6)
+    np.testing.assert_array_equal(end.observed_, np.arange(8) >= 2)
+    lost = array.isel(time=[0, 1, 2, 5, 6, 7])
+    with pytest.warns(UserWarning, match="absent periods: 2"):
+        assert fitted.transform(lost).shape == (6, 2)
+    assert fitted.transform(array[:1]).shape == (1, 2)
     hidden = array.where(array.time != DAYS[3])
     filled = fitted.impute(hidden)
     assert filled.dims == array.dims

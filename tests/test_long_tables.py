@@ -314,17 +314,20 @@ def test_exposure_is_one_number_per_time(write):
     sizes = {day: float(n + 1) for n, day in enumerate(sorted(frame["date"].unique()))}
     frame["docs"] = frame["date"].map(sizes)
     expected = oracle(frame)
-    exposure = [sizes.get(day, 1.0) for day in expected.index]
+    known = pd.Series([sizes.get(day) for day in expected.index], dtype=float)
+    exposure = np.exp(np.log(known).interpolate())
     for table in (
         read_table(write(frame), exposure="docs", **NAMES),
         as_table(frame, exposure="docs", **NAMES),
     ):
         check(table, expected)
-        assert table.exposure.tolist() == exposure
+        np.testing.assert_allclose(table.exposure, exposure)
+        assert "exposure of absent periods: interpolated" in table.notes
     weekly = read_table(write(frame), exposure="docs", freq="W", **NAMES)
     days = pd.Series(list(sizes.values()), pd.to_datetime(list(sizes)))
     weeks = days.resample("W-MON", closed="left", label="left").sum()
     np.testing.assert_array_equal(weekly.exposure, weeks)
+    assert not any("interpolated" in note for note in weekly.notes)
 
 
 @pytest.mark.parametrize(
@@ -359,6 +362,104 @@ def test_thousands_and_signs(write):
     assert "commas in numbers such as 1,234 separate thousands" in table.notes
 
 
+@pytest.mark.usefixtures("blocks")
+def test_german_thousands(write):
+    values = ["1.041,98", "1.041", "12.345.678", "7,5", "3", "."] * 30
+    lines = [f"{n};w{n % 2};{value}" for n, value in enumerate(values)]
+    table = read_table(write("\n".join(["date;word;count", *lines])), **NAMES)
+    assert table.X.sum() == pytest.approx(30 * (1041.98 + 1041 + 12345678 + 7.5 + 3))
+    assert "points in numbers such as 1.234 separate thousands" in table.notes
+    assert table.notes[0].endswith("dropped: 30 without 'count'")
+
+
+@pytest.mark.parametrize("word", ["n/a", "#N/A", "#NA", "-", "–", ".", "None"])
+def test_other_words_for_missing_are_dropped_and_told(write, word):
+    text = f"date,word,count\n1,{word},1\n2,a,{word}\n3,a,3\n4,a,2.5\n"
+    table = read_table(write(text), **NAMES)
+    assert table.notes[0] == "rows read: 4, total 6.5; dropped: 1 without 'count'"
+    assert word in table.features  # a feature may have any name
+
+
+@pytest.mark.usefixtures("blocks")
+def test_windows_text(write):
+    frame = rows()
+    frame["word"] = frame["word"].str.replace("word 1", "Größe – €")
+    for name in ("long.csv", "long.csv.gz"):
+        data = frame.to_csv(index=False).encode("cp1252")
+        path = write(gzip.compress(data) if name.endswith("gz") else data, name)
+        table = read_table(path, **NAMES)
+        check(table, oracle(frame))
+        assert table.notes[0] == "read as Windows-1252"
+    assert "read as Windows-1252" not in read_table(write(frame), **NAMES).notes
+
+
+@pytest.mark.parametrize("name", ["long.csv", "frame"])
+@pytest.mark.usefixtures("blocks")
+def test_partial_ends_are_told_or_left_out(write, name):
+    """The 20th of January 2001 was a Saturday, the 18th of February a Sunday."""
+    frame = rows()
+
+    def read(**options):
+        options |= {**NAMES, "freq": "M"}
+        return as_table(frame, **options) if name == "frame" else read_table(path, **options)
+
+    more = rows(seed=1).assign(date=lambda f: f["date"].str.replace("2001-01", "2001-03"))
+    frame = pd.concat([frame, more[more["date"].str.startswith("2001-03")]])
+    frame.loc[frame["date"] > "2001-03-24", "date"] = "2001-03-24"
+    path = write(frame)
+    table = read()
+    assert (
+        "the first period, 2001-01, holds data of 12 of 31 days: it may be too low" in table.notes
+    )
+    assert not any("last period" in note for note in table.notes[:1])
+    with pytest.raises(ValueError, match="1 steps with freq='M'"):
+        read(drop_partial=True)
+    weekly = {**NAMES, "freq": "W"}
+    one, other = (
+        as_table(frame, **weekly, drop_partial=drop)
+        if name == "frame"
+        else read_table(path, **weekly, drop_partial=drop)
+        for drop in (False, True)
+    )
+    total = frame["count"].sum()
+    first = frame["date"] < "2001-01-22"
+    assert first.any()
+    assert other.notes[0] == (
+        f"rows read: {len(frame)}, total {total:,.0f}; dropped: {first.sum()} in partial periods, "
+        f"total {frame['count'][first].sum():,.0f}"
+    )
+    assert time_texts(other.times) == time_texts(one.times)[1:]
+    assert dense_total(other) + frame["count"][first].sum() == total
+    assert dense_total(one) == total
+
+
+def dense_total(table):
+    return table.X.sum() if sparse.issparse(table.X) else np.nansum(table.X)
+
+
+@pytest.mark.parametrize(
+    ("span", "freq"),
+    [("20h", "min"), ("40h", "h"), ("30D", "h"), ("60D", "D"), ("900D", "D"), ("9000D", "M")],
+)
+def test_stamps_that_all_differ_get_a_proposal(write, span, freq):
+    rng = np.random.default_rng(0)
+    seconds = np.unique(rng.integers(pd.Timedelta(span).total_seconds(), size=1500))[:1300]
+    stamps = pd.Timestamp("2001-01-01") + pd.to_timedelta(seconds, unit="s")
+    frame = pd.DataFrame({"date": stamps, "word": "a", "count": 1})
+    (note,) = [n for n in read_table(write(frame), **NAMES).notes if "--freq" in n and "rows" in n]
+    found = re.fullmatch(
+        r"([\d,]+) steps for 1,300 rows: --freq (\w+) makes about ([\d,]+) .*", note
+    )
+    assert found[2] == freq
+    made = read_table(write(frame), freq=freq, **NAMES)
+    assert not any("makes about" in n for n in made.notes)
+    n_steps = len(made.times)
+    assert abs(n_steps - int(found[3].replace(",", ""))) <= 2
+    assert 30 <= n_steps <= 1000
+    few = frame.iloc[:1000]
+    assert not any("makes about" in n for n in as_table(few, **NAMES).notes)
+
+
 PLAIN = "date,word,count\n2001,war,1\n2002,tax,2\n\n2003,war,3\n2003,tax,4\n"
 
 
@@ -383,7 +484,20 @@ BAD = {
     "short line": bad(PLAIN.replace(",war,3", ",war"), "line 5 has 2 cells .* has 3. Give all"),
     "long line": bad(PLAIN.replace("war,3", "war,3,4"), "line 5 has 4 cells .* has 3. Give all"),
     "open quote": bad(PLAIN.replace("war,3", '"war,3'), "line 5 cannot be split .*quotation"),
-    "Latin-1": bad(PLAIN.replace("war,3", "été,3").encode("latin-1"), "line 5: byte 0xe9 .*UTF-8"),
+    "zeros after Latin-1": bad(
+        PLAIN.replace("war,3", "été,3").encode("latin-1") + b"\0\n", "line 5: byte 0xe9 .*UTF-8"
+    ),
+    "no Windows-1252": bad(
+        PLAIN.replace("war,3", "w\x9dr,3").encode("latin-1"), "line 5: byte 0x9d .*UTF-8"
+    ),
+    "totals of texts": bad(
+        "date,word,count\nspring,a,1\nsummer,a,2\nautumn,a,3\nSumme,a,6\n",
+        "^long.csv, line 5: the last time is 'Summe', .*Remove it",
+    ),
+    "points that separate nothing": bad(
+        "date;word;count\n1;a;1.234,5\n2;a;1.25\n3;a;2\n", "decimal commas and others with"
+    ),
+    "grouped times": bad(PLAIN, "drop_partial=True is for periods", drop_partial=True),
     "two kinds": bad(PLAIN.replace("2002", "later"), r"'later' \(line 3\) is text"),
     "two ways": bad(
         "date,word,count\n1/2/2001,a,1\n1/3/2001,a,1\n1/4/2001,a,1\n",

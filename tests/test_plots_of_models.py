@@ -1,6 +1,8 @@
 """Pictures of a fitted model: do they show its numbers?"""
 
 import matplotlib as mpl
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -164,8 +166,29 @@ def test_components_are_bars_of_their_characteristic_features():
         marks = ax.lines[0].get_xdata()
         np.testing.assert_allclose(marks, 100.0 * (share @ model.components_)[order])
         assert ax.yaxis_inverted()  # the first on top
-        said = f"{c.name}\n{100 * c.share:.0f} % of all, peak {c.peak}, stability {c.stability:.2f}"
-        assert ax.get_title(loc="left") == said
+        said = f"{c.name} {100 * c.share:.0f} % of all, peak {c.peak}, stability {c.stability:.2f}"
+        assert ax.get_title(loc="left").split() == said.split()
+    assert [text.get_text() for text in axes[0].get_legend().get_texts()] == [
+        "share of the feature in all components together"
+    ]
+    assert axes[1].get_legend() is None
+
+
+def test_nothing_of_a_title_is_cut_beside_long_names():
+    from matplotlib import pyplot
+
+    counts = monthly_counts()
+    counts.columns = [f"a very long name of the feature {name}" for name in counts.columns]
+    model = TemporalNMF(3, n_init=2, random_state=0).fit(counts)
+    axes = plotting.plot_components(model)
+    figure = axes[0].figure
+    figure.canvas.draw()
+    for ax in axes:
+        assert ax._left_title.get_window_extent().x1 <= figure.bbox.x1
+    for ax, after in pairwise(axes):
+        assert ax._left_title.get_window_extent().x1 <= after.get_tightbbox().x0
+    assert "share of the feature" in figure.legends[0].get_texts()[0].get_text()
+    pyplot.close("all")
 
 
 def test_one_component_is_one_axes(models, ax):

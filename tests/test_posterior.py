@@ -136,6 +136,20 @@ def test_draws_have_the_mode_as_their_mean_and_the_correlation_asked_for(chain):
     np.testing.assert_allclose(ranks, 6 / np.pi * np.arcsin(expected / 2), atol=5.0 / np.sqrt(n))
 
 
+def test_neighbouring_steps_are_drawn_with_their_correlation():
+    """A stiff chain with hardly any data: steps move together, and less so the farther apart."""
+    series, W, H = problem(4, dispersion=0.1)
+    posterior = laplace(series, W, H, Rate(400.0, 400.0), Poisson())
+    inverse = np.linalg.inv(precision_of(posterior))
+    deviations = np.sqrt(np.diag(inverse))
+    expected = (inverse / np.outer(deviations, deviations))[0::K, 0::K]
+    n = 20_000
+    draws = posterior.draw(n, np.random.default_rng(5))[:, :, 0]
+    ranks = stats.spearmanr(draws).statistic
+    assert expected[0, 1] > 0.3
+    np.testing.assert_allclose(ranks, 6 / np.pi * np.arcsin(expected / 2), atol=5.0 / np.sqrt(n))
+
+
 def test_a_point_that_is_no_mode_still_has_a_posterior():
     """Far from the mode the Hessian is indefinite: the data's expected part takes its place."""
     series, W, H = problem(5)

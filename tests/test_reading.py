@@ -373,11 +373,12 @@ def test_last_cell_of_a_file_with_tabs_may_be_missing(write):
 def test_first_column_of_numbers_is_data_but_even_steps_are_remarked(write):
     table = read_table(write("season,war\n1990,5\n1991,1\n1992,2\n"))
     assert table.features.tolist() == ["season", "war"]
-    assert re.search("1990, 1991, ….*'time'", table.notes[-1])
+    assert re.search("1990, 1991, ….*'time'", table.notes[1])
     for last in ("1990,1990", "1991,1993"):
         second, third = last.split(",")
         table = read_table(write(f"season,war\n1990,5\n{second},1\n{third},2\n"))
-        assert table.notes == ("no times were found: steps are numbered from 0",)
+        assert table.notes[0] == "no times were found: steps are numbered from 0"
+        assert not any("rises evenly" in note for note in table.notes)
 
 
 def test_words_named_like_times_are_features_elsewhere(write):
@@ -465,7 +466,7 @@ BAD_FILES = {
     ),
     **{
         f"cell {cell!r}": bad(PLAIN.replace("4", cell), f"line 3 .*: '{re.escape(cell)}' is not a")
-        for cell in ("-", "1_000", "1 000", "1.2.3", "0x10", "?", "None", "n/a", "1;5", "12%", "e5")
+        for cell in ("--", "1_000", "1 000", "1.2.3", "0x10", "?", "no", "1;5", "12%", "e5")
     },
     "decimal comma between commas": bad(
         PLAIN.replace("4", '"4,5"'), "line 3 .*'4,5' is not a number"
@@ -551,7 +552,37 @@ BAD_FILES = {
         r"is 2 × 1 .*Is it times × features\? Then leave out transpose=True",
         transpose=True,
     ),
-    "Latin-1": bad("year,été\n".encode("latin-1"), "line 1: byte 0xe9 .*Save .*UTF-8"),
+    **{
+        f"byte {byte:#04x} after Latin-1": bad(
+            b"year,\xe9t\xe9\n1990,1\n%c\n" % byte, "line 1: byte 0xe9 is not UTF-8.*Save .*UTF-8"
+        )
+        for byte in (0, 7, 0x1A, 0x81, 0x9D)
+    },
+    "damaged UTF-16": bad(
+        "year,été\n".encode("utf-16") + b"\xd8", "cannot be read as UTF-16.*as UTF-8"
+    ),
+    "point groups without a decimal comma": bad(
+        "year;war;tax\n1990;1,5;1\n1991;1;1.234\n1992;2;1.234.567\n", "'1.234' is not a number"
+    ),
+    "other points beside groups": bad(
+        "year;war\n1990;1.234,5\n1991;1.23\n1992;2\n", "line 3 .*'1.23' is not a number"
+    ),
+    **{
+        f"last row {label!r}": bad(
+            f"season,war,peace\nspring,1,2\nsummer,3,4\nautumn,5,6\n{label},9,12\n",
+            f"^data.csv, line 5: the last time is {label!r}, .*no time step.*Remove it",
+        )
+        for label in ("Summe", "TOTAL", "Gesamt")
+    },
+    "last column of totals, transposed": bad(
+        "word,spring,summer,autumn,Total\nwar,1,2,3,6\n",
+        "^data.csv, column 5: the last time is 'Total'",
+        transpose=True,
+    ),
+    "sums under another name": bad(
+        "season,war,peace\nJan 19,1,2\nFeb 19,3,4\nMar 19,5,\nboth,9,6\n",
+        "^data.csv, line 5: the values of 'both' are the sums of all others.*Remove it",
+    ),
     "gzip cut short": bad(
         b"\x1f\x8b\x08\x00", "data.csv.gz cannot be read as a gzip.*again", name="data.csv.gz"
     ),
@@ -799,7 +830,8 @@ def test_exposure_is_no_feature(write, name):
     path = write(parquet(frame) if name.endswith("parquet") else frame.to_csv(index=False), name)
     table = read_table(path, exposure="issues")
     assert table.features.tolist() == ["war", "tax"]
-    assert table.exposure.tolist() == [10, 20, 30.5, 1, 40]
+    np.testing.assert_allclose(table.exposure, [10, 20, 30.5, np.sqrt(30.5 * 40), 40])
+    assert table.notes[-1] == "exposure of absent periods: interpolated"
     np.testing.assert_array_equal(table.X[:, 0], [1, 2, 3, np.nan, 4])
 
 
@@ -836,7 +868,17 @@ def test_exposure_in_a_sparse_table(write):
 
 def test_exposure_may_be_missing_where_all_is(write):
     table = read_table(write("year,a,n\n1,1,2\n2,,\n3,1,5\n"), exposure="n")
-    assert table.exposure.tolist() == [2, 1, 5]
+    np.testing.assert_allclose(table.exposure, [2, np.sqrt(10), 5])
+
+
+def test_absent_exposures_are_interpolated_in_logarithms(write):
+    """Beyond the ends there is the nearest one."""
+    text = "year,a,n\n1,,\n2,1,2\n3,,\n4,,\n5,1,54\n6,,\n"
+    table = read_table(write(text), exposure="n")
+    np.testing.assert_allclose(table.exposure, [2, 2, 6, 18, 54, 54])
+    assert "exposure of absent periods: interpolated" in table.notes
+    whole = read_table(write("year,a,n\n1,1,2\n2,1,2\n3,1,5\n"), exposure="n")
+    assert not any("interpolated" in note for note in whole.notes)
 
 
 def test_wide_tables_are_added_up_by_periods_as_pandas_does(write):
@@ -851,13 +893,47 @@ def test_wide_tables_are_added_up_by_periods_as_pandas_does(write):
                        exposure="docs")  # fmt: skip
     expected = frame.resample("MS").sum(min_count=1)
     np.testing.assert_array_equal(table.X, expected[list("abc")])
-    np.testing.assert_array_equal(table.exposure, expected["docs"].fillna(1))
+    docs = np.log(expected["docs"].replace(0, np.nan)).interpolate()
+    np.testing.assert_allclose(table.exposure, np.exp(docs))
     assert time_texts(table.times) == [f"{month:%Y-%m}" for month in expected.index]
     rows, cells = frame.resample("MS").size(), frame[list("abc")].resample("MS").count()
     partial = ((cells > 0) & cells.lt(rows, axis=0)).to_numpy().sum()
     assert partial > 0
     assert f"sums that leave out missing cells: {partial}" in table.notes
     assert np.isnan(table.X[time_texts(table.times).index("2001-03"), 1])
+
+
+@pytest.mark.parametrize("name", ["data.csv", "frame"])
+def test_partial_ends_of_wide_tables_are_told_or_left_out(write, name):
+    days = pd.date_range("2019-12-12", "2020-01-14")
+    frame = pd.DataFrame({"a": np.arange(34.0), "b": 2.0, "n": 1}, days)
+    frame.iloc[-1, 0] = np.nan
+
+    def read(**options):
+        if name == "frame":
+            return as_table(frame, freq="W", **options)
+        return read_table(write(frame.to_csv()), freq="W", **options)
+
+    table = read(exposure="n")
+    assert table.notes[-3:-1] == (
+        "the first period, 2019-12-09, holds data of 4 of 7 days: it may be too low",
+        "the last period, 2020-01-13, holds data of 2 of 7 days: what follows from it may be too "
+        "low",
+    )
+    whole = read(exposure="n", drop_partial=True)
+    assert time_texts(whole.times) == time_texts(table.times)[1:-1]
+    np.testing.assert_array_equal(whole.X, table.X[1:-1])
+    np.testing.assert_array_equal(whole.exposure, [7, 7, 7, 7])
+    left = 0 + 1 + 2 + 3 + 32 + 6 * 2
+    assert f"rows left out: 6, total {left}" in whole.notes
+    assert whole.X.sum() + left == np.nansum(table.X)
+    assert whole.timeline.rows.min() == 0
+
+
+def test_partial_periods_without_times_or_periods(write):
+    for text in (PLAIN, "a,b\n1,2\n2,3\n5,4\n"):
+        with pytest.raises(ValueError, match="drop_partial=True"):
+            read_table(write(text), drop_partial=True)
 
 
 def test_periods_that_leave_too_few_steps(write):
@@ -889,7 +965,99 @@ def test_arrays_have_no_columns_to_name(write):
         read_table(path, time="year")
 
 
+@pytest.mark.parametrize("header", ["Monat", "month", None])
+@pytest.mark.parametrize("sign", [".", "/", "-"])
+@pytest.mark.parametrize("separator", [",", ";"])
+def test_months_before_years(write, header, sign, separator):
+    lines = [f"{month},{n},7.5" for n, month in enumerate(["01.2019", "02.2019", "12.2018"])]
+    text = "\n".join([f"{header},a,b"] * (header is not None) + lines)
+    table = read_table(write(text.replace("01.2", f"01{sign}2").replace("02.2", f"02{sign}2")
+                             .replace("12.2", f"12{sign}2").replace(",", separator)))  # fmt: skip
+    check(table, [[2, 7.5], [0, 7.5], [1, 7.5]], ["2018-12", "2019-01", "2019-02"],
+          ["a", "b"] if header else ["x0", "x1"])  # fmt: skip
+
+
+@pytest.mark.parametrize("corner", ["word,", ""])
+def test_months_before_years_in_the_first_line(write, corner):
+    text = f"{corner}12.2018,01.2019,02.2019\n{'a,' if corner else ''}1,2,3\n"
+    table = read_table(write(text), transpose=True)
+    check(table, [[1], [2], [3]], ["2018-12", "2019-01", "2019-02"], ["a" if corner else "x0"])
+
+
+def test_a_row_that_adds_up_others_is_a_time_if_its_label_is_like_theirs(write):
+    table = read_table(write("season,a\nspring,1\nsummer,2\nautumn,3\n"))
+    assert table.X.ravel().tolist() == [1, 2, 3]
+    table = read_table(write("season,a\nJan 19,1\nFeb 19,2\nlater,4\n"))
+    assert table.times.tolist() == ["Jan 19", "Feb 19", "later"]
+
+
+def test_a_column_that_dwarfs_the_others_is_remarked(write):
+    text = "year,war,population,tax\n1990,1,9000,3\n1991,2,9100,\n1992,,9200,3\n"
+    table = read_table(write(text))
+    assert table.notes[-1] == (
+        "column 'population' holds 100.0 % of the total: is it a size (--exposure population) "
+        "rather than a feature?"
+    )
+    assert not any("a size" in n for n in read_table(write(text), exposure="population").notes)
+    for sizes, remarked in {"91 9": True, "90 10": False, "89 11": False, "0 0": False}.items():
+        rows = "".join(f"{year},{sizes.replace(' ', ',')}\n" for year in range(1990, 1993))
+        notes = read_table(write("year,a,b c\n" + rows)).notes
+        assert any("column 'a' holds 91.0 %" in note for note in notes) == remarked
+    swapped = read_table(
+        write("word,1990,1991,1992\nwar,1,2,3\nall men,99,98,97\n"), transpose=True
+    )
+    assert "row 'all men' holds 98.0 % of the total" in swapped.notes[-1]
+    assert "--exposure 'all men'" in swapped.notes[-1]
+    one = read_table(write("year,a\n1990,1\n1991,2\n1992,3\n"))
+    assert not any("of the total" in note for note in one.notes)
+
+
+def test_tables_are_shown_in_short(write):
+    table = read_table(write("year,war,peace\n1999,3,5\n2000,,2\n2002,4,1\n"))
+    assert repr(table).splitlines() == [
+        "TimeTable: 4 steps × 2 features, 1999 to 2002",
+        "  missing cells: 3 of 8",
+        *(f"  {note}" for note in table.notes),
+    ]
+    thin = read_table(write(bytes_of(sparse.save_npz, SPARSE), "data.npz"))
+    share = SPARSE.nnz / 45
+    assert f"sparse, {share:.2%} of the cells are not zero\n" in repr(thin)
+
+
 # Spreadsheets
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-8"])
+@pytest.mark.parametrize("name", ["data.csv", "data.csv.gz"])
+def test_windows_text(write, encoding, name):
+    data = "Jahr,Äpfel,€uro – Übrige\n1990,1,2\n1991,3,4\n1992,5,6\n".encode(encoding)
+    data = data.replace(b"Jahr", b"year")
+    table = read_table(write(gzip.compress(data) if name.endswith("gz") else data, name))
+    assert table.features.tolist() == ["Äpfel", "€uro – Übrige"]
+    assert ("read as Windows-1252" in table.notes) == (encoding == "cp1252")
+
+
+@pytest.mark.parametrize("header", ["year;a;b\n", ""])
+def test_german_thousands(write, header):
+    text = f"{header}1990;1.041,98;2\n1991;1.041;12.345.678\n1992;7,5;-\n"
+    table = read_table(write(text))
+    values = np.array([[1041.98, 2], [1041, 12345678], [7.5, np.nan]])
+    np.testing.assert_array_equal(table.X[:, -2:], values)
+    assert "commas are decimal commas" in table.notes
+    assert "points in numbers such as 1.234 separate thousands" in table.notes
+
+
+@pytest.mark.parametrize("word", ["n/a", "N/A", "#N/A", "#NA", "-", ".", "–", "None", "NONE"])
+@pytest.mark.parametrize("separator", [",", ";"])
+def test_other_words_for_missing_are_told(write, word, separator):
+    text = f"year,war,peace\n1990,1.5,{word}\n1991,{word},4\n1992,NA,6\n"
+    text = text.replace(",", separator)
+    if separator == ";":
+        text = text.replace("1.5", "1,5")
+    table = read_table(write(text))
+    np.testing.assert_array_equal(table.X, [[1.5, np.nan], [np.nan, 4], [np.nan, 6]])
+    assert "missing cells: 3 of 6" in table.notes
+    assert f"cells taken as missing: {word!r} (2)" in table.notes
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t"])

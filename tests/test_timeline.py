@@ -142,7 +142,31 @@ def test_periods(freq):
         (["Jan-2001", "Apr. 2001"], ["2001-01", "2001-04"]),
         (["9 May 2001", "10-May-2001", "May 11, 2001"], ["2001-05-09", "2001-05-10", "2001-05-11"]),
         (["12/2001", "1/2002"], ["2001-12", "2002-01"]),
+        (["12-2001", "01-2002"], ["2001-12", "2002-01"]),
+        (["12.2001", "01.2002"], ["2001-12", "2002-01"]),
+        (["12.2001", "1.2002"], ["2001-12", "2002-01"]),
+        (["01.1900", "01.2000"], ["1900", "2000"]),
+        (["1.1625", "1.1875", "1.2125"], ["1.1625", "1.1875", "1.2125"]),  # numbers
+        (["01.2500", "02.2500"], ["1.25", "2.25"]),
+        ([1.2019, 2.2019], ["1.2019", "2.2019"]),
+        (["März 2019", "Mai 2019"], ["2019-03", "2019-05"]),
+        (["1. Oktober 2019", "2. Okt. 2019"], ["2019-10-01", "2019-10-02"]),
+        (["Dezember 2019", "Jänner 2020", "Sept 2020"],
+         ["2019-12", "2020-01", "2020-02", "2020-03", "2020-04", "2020-05", "2020-06", "2020-07",
+          "2020-08", "2020-09"]),
+        (["Nov 19", "Dez 19", "Jan 20", "Mrz 20"],
+         ["2019-11", "2019-12", "2020-01", "2020-02", "2020-03"]),
+        (["Feb-20", "Jan-20", "Dec-19"], ["2019-12", "2020-01", "2020-02"]),
+        (["Dec '99", "Jan '00"], ["1999-12", "2000-01"]),
+        (["Dec 68", "Jan 69"], ["1968-12", "1969-01"]),
+        (["Jan 45", "Feb 45"], ["2045-01", "2045-02"]),  # no day
+        (["Feb 30", "Mar 30"], ["2030-02", "2030-03"]),
         (["Jan-01", "Feb-01"], ["Jan-01", "Feb-01"]),  # the year or the day
+        (["Jan 19", "Jan 20", "Jan 21"], ["Jan 19", "Jan 20", "Jan 21"]),
+        (["Dec 30", "Dec 31", "Jan 01"], ["Dec 30", "Dec 31", "Jan 01"]),
+        (["Nov 18", "Dec 19", "Jan 20"], ["Nov 18", "Dec 19", "Jan 20"]),
+        (["Term 19", "Term 20"], ["Term 19", "Term 20"]),
+        (["31.02.2001", "32.02.2001"], ["31.02.2001", "32.02.2001"]),
         (["term 2001", "May 32, 2001"], ["term 2001", "May 32, 2001"]),
         (["13/2001", "14/2001"], ["13/2001", "14/2001"]),
         ([20011399, 20011401], ["20011399", "20011401"]),
@@ -150,6 +174,39 @@ def test_periods(freq):
 )  # fmt: skip
 def test_texts_are_understood(labels, expected):
     assert time_texts(timeline_of(labels).labels) == expected
+
+
+def test_months_with_points_are_sorted_as_months():
+    line = timeline_of(pd.Index(["01.2019", "02.2019", "12.2018", "04.2019"]))
+    assert time_texts(line.labels) == ["2018-12", "2019-01", "2019-02", "2019-03", "2019-04"]
+    assert line.rows.tolist() == [1, 2, 0, 4]
+    assert line.notes[0] == "times such as '01.2019' are read as months"
+
+
+def test_short_years_are_told_or_asked_for():
+    told = timeline_of(["Dez 19", "Jan 20", "Mrz 20"]).notes
+    assert told[0] == "times such as 'Dez 19' are read as months (2019-12)"
+    assert told[-1] == "absent periods: 1 (2020-02)"
+    (asked,) = timeline_of(["Jan 19", "Mrz 19"]).notes
+    assert asked.endswith("absent periods cannot be seen: write months as 2019-01")
+    assert "2019-01" not in timeline_of(["Jan", "Feb"]).notes[0]
+
+
+@pytest.mark.parametrize(
+    "label",
+    ["Summe", "TOTAL", "totals", "Gesamt", "sum", "Insgesamt:", "Grand total", "Total 2019", "Σ",
+     "Mean", "Overall"],
+)  # fmt: skip
+def test_totals_among_texts_are_refused(label):
+    pattern = f"^X, row 2: the last time is {label!r}, which is no time step.*Remove it"
+    with pytest.raises(ValueError, match=pattern):
+        timeline_of(["spring", "summer", label], name="X")
+
+
+def test_words_that_hold_totals_are_words():
+    for last in ("Total war", "Summer", "sumo"):
+        assert timeline_of(["spring", last]).labels[-1] == last
+    assert timeline_of(["total", "war"]).labels.tolist() == ["total", "war"]  # not the last
 
 
 def test_numbers_read_as_dates_are_told():
@@ -256,6 +313,8 @@ def test_one_time():
         ([1.0, 2.0, np.nan], "row 2 has no time"),
         (pd.to_datetime(["2001-01-01", None]), "row 1 has no time"),
         (pd.Index([1, None], dtype="Int64"), "row 1 has no time"),
+        (["01.2019", "02.2019", "12.2019", "2019"],
+         r"two kinds: '01.2019' \(row 0\) is a date, '2019' \(row 3\) is a number.*totals"),
         ([2001, "Total"], "two kinds: '2001' .* is a number, 'Total' .* is text"),
         (["2001-01", "2"], r"'2001-01' \(row 0\) is a date, '2' \(row 1\) is a number"),
         (["1/2/2001", "3/2/2001"],
@@ -332,6 +391,64 @@ def test_freq_settles_what_is_ambiguous():
 def test_rows_that_share_a_step_are_told():
     line = timeline_of(["2001-01-05", "2001-01-06", "2001-02-01"], "M")
     assert line.notes[0] == "3 times in 2 periods"
+
+
+DAYS = [f"{day:%Y-%m-%d}" for day in pd.date_range("2019-12-02", "2020-03-15")]
+
+
+@pytest.mark.parametrize(
+    ("labels", "freq", "first", "last"),
+    [
+        (DAYS[:30], "W", None, "2019-12-30, holds data of 2 of 7 days"),
+        (DAYS[:33], "W", None, "2019-12-30, holds data of 5 of 7 days"),
+        (DAYS[:34], "W", None, None),  # 6 of 7 days
+        (DAYS[4:35], "W", "2019-12-02, holds data of 3 of 7 days", None),
+        (DAYS[1:35], "W", None, None),
+        (DAYS, "M", None, "2020-03, holds data of 15 of 31 days"),
+        (DAYS[9:-20], "M", "2019-12, holds data of 21 of 31 days", None),
+        ([f"{day} 23:59" for day in DAYS], "M", None, "2020-03, holds data of 15 of 31 days"),
+        (["2019-01-01", "2019-02-11", "2019-03-03"], "M", None,
+         "2019-03, holds data of 3 of 31 days"),
+        (DAYS[:31], "3D", None, "2020-01-01, holds data of 1 of 3 days"),
+        (["2019-01", "2019-02", "2019-05"], "Q", None, "2019-04, holds data of 2 of 3 months"),
+        (["2019-01", "2019-02", "2019-06"], "Q", None, None),
+        (["2019-03-31", "2019-06-30", "2019-12-31", "2020-09-30"], "Y", None,
+         "2020, holds data of 9 of 12 months"),
+        (["2019-03-31", "2019-06-30", "2019-12-31", "2020-12-31"], "Y", None, None),
+        (DAYS[::7], "M", None, "2020-03, holds data of 15 of 31 days"),  # weeks to the 15th
+        (DAYS[::7][:-2], "M", None, None),  # the week from the 24th of February
+        (DAYS[6::7], "W", None, None),  # named by their last days
+        (DAYS, "D", None, None),
+        ([f"{DAYS[0]} 10:{minute}" for minute in range(10, 60)], "h", None, None),
+        ([1990, 1993, 1994, 1996], "5", None, "1995, holds data of 2 of 5 times"),
+    ],
+)  # fmt: skip
+def test_ends_that_are_covered_in_part_are_told(labels, freq, first, last):
+    notes = timeline_of(labels, freq).notes
+    expected = []
+    if first is not None:
+        expected.append(f"the first period, {first}: it may be too low")
+    if last is not None:
+        expected.append(f"the last period, {last}: what follows from it may be too low")
+    assert [note for note in notes if "too low" in note] == expected
+    whole = timeline_of(labels, freq, drop_partial=True)
+    every = timeline_of(labels, freq)
+    start, end = int(first is not None), len(every.labels) - int(last is not None)
+    np.testing.assert_array_equal(whole.labels, every.labels[start:end])
+    inside = (every.rows >= start) & (every.rows < end)
+    np.testing.assert_array_equal(whole.rows, np.where(inside, every.rows - start, -1))
+    assert [note.split(",")[0] for note in whole.notes if note.startswith("left out")] == [
+        f"left out: the {end} period"
+        for end, what in (("first", first), ("last", last))
+        if what is not None
+    ]
+
+
+def test_partial_periods_need_periods():
+    with pytest.raises(ValueError, match=r"drop_partial=True is for periods: give freq="):
+        timeline_of(DAYS, drop_partial=True)
+    with pytest.raises(ValueError, match="makes no period that the table covers wholly"):
+        timeline_of(["2001-12-30", "2002-01-02"], "Y", drop_partial=True)
 
 
 @pytest.mark.parametrize(("freq", "step"), [("Y", 1), ("5", 5), ("5Y", 5), (10, 10)])

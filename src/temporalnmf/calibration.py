@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import gammaincinv, gammaln, xlog1py, xlogy
+from scipy.special import gammaln, xlog1py, xlogy
 from scipy.stats import binomtest, poisson
 from sklearn.base import clone
 
 from .fitting import fit_factors
 from .forecasting import Noise, check_coverage
+from .likelihoods import Poisson
 from .likelihoods.base import Array
 from .predicting import NO_LAW, data_of, forecast
 from .timeline import timeline_of
@@ -40,8 +41,8 @@ class Calibration:
         How many totals of the first step ahead lay in their interval, model taken at its word and
         with the noise.
     entries : float
-        The share of single entries that did (counts at an end of an interval in part, so that a
-        perfect model has exactly `coverage`).
+        The share of single entries that did, given the other entries of their step (counts at an
+        end of an interval in part, so that a perfect model has about `coverage`).
     noise : Noise
         What intervals have to be widened by to hold what they promise; they now are.
     """
@@ -70,13 +71,15 @@ class Calibration:
             verdict = "as it should be, as far as so few can tell"
         elif low > self.coverage:
             verdict = "more than need be"
+        promise = n / (n + 1)
+        limit = f" So few can promise {promise:.0%} at the most." if promise < self.coverage else ""
         return (
             f"Of {n} forecasts of the past, {self.inside} step totals lay in their "
             f"{self.coverage:.0%} interval ({share:.0%}, 95 % confidence {low:.0%} to {high:.0%}): "
             f"{verdict}. Of single entries, {self.entries:.0%} did. Intervals are now widened and "
             f"hold {self.widened_inside} of the {n}: a step as a whole strays by "
             f"{np.sqrt(self.noise.level[0]):.0%}, an entry with mean 5 has {self._excess(5.0):.2g} "
-            f"times the variance of a Poisson."
+            f"times the variance of a Poisson.{limit}"
         )
 
 
@@ -93,33 +96,44 @@ def calibrate(
             f"calibrate is for counts, and the likelihood is {model._likelihood().name!r}."
         )
     series = data_of(model, "calibrate")
-    seen = np.flatnonzero(series.observed)
-    origins = seen[seen >= seen[0] + _FEWEST_STEPS][-n_origins:]
-    if len(origins) < _FEWEST_ORIGINS:
-        raise ValueError(
-            f"The series has {len(seen)} observed steps: calibrate needs at least "
-            f"{_FEWEST_STEPS + _FEWEST_ORIGINS}."
-        )
+    origins = _origins(series, n_origins)
     past = clone(model).set_params(n_init=1, verbose=0, callback=None)
-    looks: list[list[_Look]] = [[] for _ in range(steps)]
+    if not isinstance(past.init, str):
+        past.set_params(init="random")  # starting values have the length of the whole series
+    looks: list[_Look] = []
     for i, origin in enumerate(map(int, origins)):
         _fit_until(past, series, origin)
         past.set_params(warm_start=True)  # each origin knows the ones before, none a later one
-        for s, look in enumerate(_looks(past, series, origin, steps)):
-            if look is not None:
-                looks[s].append(look)
+        looks += _looks(past, series, origin, steps)
         if progress is not None:
             progress(i + 1, len(origins))
-    level = np.array([_level_variance(found, coverage) for found in looks if found])
-    x, mean = _entries_given_totals(looks[0])
+    first = [look for look in looks if look.first]
+    level = _levels(looks, coverage)
+    x, mean = _entries_given_others(first)
     return Calibration(
         coverage=coverage,
-        n_origins=len(looks[0]),
-        inside=_held(looks[0], 0.0, coverage),
-        widened_inside=_held(looks[0], level[0], coverage),
+        n_origins=len(first),
+        inside=_held(first, np.zeros(1), coverage),
+        widened_inside=_held(first, level, coverage),
         entries=_share_inside(x, mean, coverage),
         noise=Noise(level, *_dispersion(x, mean)),
     )
+
+
+def _origins(series: Series, n_origins: int) -> Array:
+    """The last observed steps that have enough before them, and not only zeros."""
+    seen = np.flatnonzero(series.observed)
+    counted = (int(n) for n in seen if np.any(np.multiply(*series.row(int(n))) > 0.0))
+    first = next(counted)
+    origins = seen[_FEWEST_STEPS:]
+    origins = origins[origins > first][-n_origins:]
+    if len(origins) < _FEWEST_ORIGINS:
+        raise ValueError(
+            f"The series has {len(seen)} observed steps: calibrate needs at least "
+            f"{_FEWEST_STEPS + _FEWEST_ORIGINS}, and a value above zero before the last "
+            f"{_FEWEST_ORIGINS}."
+        )
+    return origins
 
 
 def _fit_until(past: Any, series: Series, origin: int) -> None:
@@ -131,68 +145,104 @@ def _fit_until(past: Any, series: Series, origin: int) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _Look:
-    """What came, and what was expected: entries and total, over the entries that were observed."""
+    """What came at a step, and what was expected, over the entries that were observed."""
 
+    first: bool  # the step at the origin itself
+    ahead: int  # steps since the last observed one
     x: Array
     mean: Array
-    total: float
-    totals: Array  # simulated
+    rates: Array  # simulated rates of the total
+
+    @property
+    def total(self) -> float:
+        return float(self.x.sum())
 
 
-def _looks(past: Any, series: Series, origin: int, steps: int) -> list[_Look | None]:
+def _looks(past: Any, series: Series, origin: int, steps: int) -> Iterator[_Look]:
     """The steps from the origin on, as far as there are any with data."""
-    found: list[_Look | None] = []
     steps = min(steps, series.n_steps - origin)
     exposure = series.exposure[origin : origin + steps]
     ahead = forecast(past, steps, 0.9, exposure, "mean", _N_SAMPLES, 0)
     assert ahead.draws is not None
-    rng = np.random.default_rng([origin, steps])
     for s in range(steps):
         x, weight = series.row(origin + s)
         there = weight > 0.0
-        if not there.any():
-            found.append(None)
-            continue
-        rates = exposure[s] * (ahead.draws[:, s] @ past.components_[:, there])
-        totals = past._likelihood().sample(rates.sum(axis=1), rng)
-        x = np.asarray(x[there], dtype=float)
-        found.append(_Look(x, rates.mean(axis=0), float(x.sum()), totals))
-    return found
+        if there.any():
+            rates = exposure[s] * (ahead.draws[:, s] @ past.components_[:, there])
+            yield _Look(
+                first=s == 0,
+                ahead=int(ahead.ahead[s]),
+                x=np.asarray(x[there], dtype=float),
+                mean=rates.mean(axis=0),
+                rates=rates.sum(axis=1),
+            )
 
 
-def _holds(total: float, draws: Array, coverage: float) -> bool:
-    """Whether the central interval of the draws holds the total."""
-    tail = 0.5 - coverage / 2.0
-    below, above = np.mean(draws < total), np.mean(draws > total)
-    return bool(1.0 - above > tail and 1.0 - below > tail)
+def _levels(looks: list[_Look], coverage: float) -> Array:
+    """Variance of the common factor by steps ahead: never less for more.
 
-
-def _held(looks: list[_Look], variance: float, coverage: float) -> int:
-    """How many totals lie in their intervals, times a common factor of this variance."""
-    factor = 1.0
-    if variance > 0.0:
-        # The same quantiles of the factor for every variance, against any order in the draws.
-        levels = (np.random.default_rng(0).permutation(_N_SAMPLES) + 0.5) / _N_SAMPLES
-        factor = gammaincinv(1.0 / variance, levels) * variance
-    return sum(_holds(look.total, look.totals * factor, coverage) for look in looks)
+    A horizon that was seen too seldom has the variance of the one before.
+    """
+    by_horizon: dict[int, list[_Look]] = {}
+    for look in looks:
+        by_horizon.setdefault(look.ahead, []).append(look)
+    found, last = [], 0.0
+    for ahead in range(1, max(by_horizon) + 1):
+        there = by_horizon.get(ahead, [])
+        if len(there) >= _FEWEST_ORIGINS:
+            last = max(last, _level_variance(there, coverage))
+        found.append(last)
+    if not any(len(there) >= _FEWEST_ORIGINS for there in by_horizon.values()):
+        found = [_level_variance(looks, coverage)] * len(found)
+    return np.array(found)
 
 
 def _level_variance(looks: list[_Look], coverage: float) -> float:
     """The least variance of a common factor at which enough totals lie in their intervals.
 
     Enough is what makes the next total lie in its interval with the probability asked for, if it
-    behaves like these: ⌈(n+1)·coverage⌉ of n, as in conformal prediction. Outliers beyond that
-    share do not matter.
+    behaves like these: ⌈(n+1)·coverage⌉ of n, as in conformal prediction; n at the most, so that
+    with few looks n/(n+1) is all that can be promised. Outliers beyond that share do not matter.
+    A factor with mean one cannot be arbitrarily wide: if no variance is enough, it is the one that
+    holds most.
     """
-    n = len(looks)
-    enough = min(int(np.ceil((n + 1) * coverage)), n)
-    return _least(lambda variance: _held(looks, variance, coverage) >= enough, 1e-4, 25.0)
+    enough = min(int(np.ceil((len(looks) + 1) * coverage)), len(looks))
+    held = []
+    for variance in _VARIANCES:
+        held.append(_held(looks, np.full(max(look.ahead for look in looks), variance), coverage))
+        if held[-1] >= enough:
+            return float(variance)
+    return float(_VARIANCES[int(np.argmax(held))])
 
 
-def _entries_given_totals(looks: list[_Look]) -> tuple[Array, Array]:
-    """Entries and their means, scaled to what the total of their step turned out to be."""
-    x = np.concatenate([look.x for look in looks])
-    mean = np.concatenate([look.mean * look.total / look.mean.sum() for look in looks])
+# Variances that are tried, from small to large. Beyond two most of the law is next to zero.
+_VARIANCES = np.concatenate([[0.0], np.geomspace(1e-4, 2.0, 100)])
+
+
+def _held(looks: list[_Look], level: Array, coverage: float) -> int:
+    """How many totals lie in their central intervals."""
+    noise, tail, inside = Noise(level, 0.0, 0.0), 0.5 - coverage / 2.0, 0
+    for i, look in enumerate(looks):
+        rng = np.random.default_rng(i)  # the same numbers for every variance
+        totals = Poisson().sample(noise.widen(look.rates[:, None], look.ahead, rng), rng)
+        below, above = np.mean(totals < look.total), np.mean(totals > look.total)
+        inside += bool(1.0 - above > tail and 1.0 - below > tail)
+    return inside
+
+
+def _entries_given_others(looks: list[_Look]) -> tuple[Array, Array]:
+    """Entries and their means, scaled to what the other entries of their step turned out to be.
+
+    By the total itself, an entry would be part of its own yardstick. A single feature has no
+    others and is not scaled.
+    """
+    xs, means = [], []
+    for look in looks:
+        others = look.mean.sum() - look.mean
+        scale = np.divide(look.total - look.x, others, out=np.ones_like(others), where=others > 0.0)
+        xs.append(look.x)
+        means.append(look.mean * scale)
+    x, mean = np.concatenate(xs), np.concatenate(means)
     every = -(-len(x) // _MOST_ENTRIES)
     return x[::every], np.maximum(mean[::every], 1e-12)
 
@@ -239,13 +289,3 @@ def _share_inside(x: Array, mean: Array, coverage: float) -> float:
     width = upper - lower
     there = width > 0.0
     return float(np.mean(np.where(there, np.maximum(shared, 0.0) / np.where(there, width, 1.0), 0)))
-
-
-def _least(enough: Callable[[float], bool], low: float, high: float) -> float:
-    """The least number that is enough, by bisection on the log scale; zero may be."""
-    if enough(0.0):
-        return 0.0
-    while high / low > 1.01:
-        middle = float(np.sqrt(low * high))
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high

@@ -126,6 +126,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     # The data of the fit, not copied if possible; the steps of them that took part; what is known
     # of their activations, once it is asked for.
     _series: Series | None
+    _fingerprint: int
     _kept: Array
     _posterior: Posterior | None
 
@@ -360,6 +361,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             observed again.
         """
         check_is_fitted(self)
+        if X is None and (mask is not None or exposure is not None):
+            raise ValueError("mask= and exposure= are for an X of their own: give X, too.")
         series = None if X is None else self._series_of(X, mask, exposure)
         return smooth(self, series, coverage, n_samples, random_state)
 
@@ -402,8 +405,9 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             The steps after the last, as in `fit`. Where X has labels, times between the last
             step and the first new one become missing steps.
         update_components : bool, default=False
-            False: components, and the activations so far, stay as they are. True: everything is
-            fitted again, starting from them; components keep their places.
+            False: components, the activations so far, `calibration_` and what tells of the fit
+            (`objective_`, `history_`, …) stay as they are. True: everything is fitted again,
+            starting from them; components keep their places.
         """
         check_is_fitted(self)
         append(self, self._series_of(X, mask, exposure), update_components)
@@ -501,6 +505,6 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.observed_ = series.observed
         self.exposure_ = series.exposure
         self.calibration_ = None
-        self._series = series
+        self._series, self._fingerprint = series, series.fingerprint()
         self._kept = kept
         self._posterior = None

@@ -110,9 +110,10 @@ class Forecast:
 
     def __repr__(self) -> str:
         T, F = len(self.times), self.components.shape[1]
-        first, last = time_texts(self.times)[0], time_texts(self.times)[-1]
+        texts = time_texts(self.times)
+        span = f" from {texts[0]} to {texts[-1]}" if T else ""
         bands = f"{len(self.draws)} draws" if self.draws is not None else "no intervals"
-        return f"Forecast({T} steps from {first} to {last}, {F} features, {self.point}, {bands})"
+        return f"Forecast({T} steps{span}, {F} features, {self.point}, {bands})"
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return np.array(self.values, dtype=dtype, copy=copy)
@@ -182,9 +183,7 @@ class Forecast:
         data are counts.
         """
         draws = self._known_draws(of)
-        wanted = np.asarray(levels, dtype=float)
-        if not np.all((wanted > 0.0) & (wanted < 1.0)):
-            raise ValueError(f"levels={levels!r}: expected numbers strictly between 0 and 1.")
+        wanted = _probabilities("levels", levels)
         ranks = np.ceil(np.ravel(wanted) * len(draws) - 1e-9).astype(int) - 1
         found = [np.sort(self._draw(t, of), axis=0)[ranks] for t in range(len(self.times))]
         stacked = np.stack(found, axis=1)
@@ -199,7 +198,7 @@ class Forecast:
 
         Between whole numbers there is nothing, so an interval of counts holds it at least so often.
         """
-        _check_coverage((coverage,))
+        _probabilities("coverage", coverage)
         lower, upper = self.quantile([0.5 - coverage / 2.0, 0.5 + coverage / 2.0], of)
         return lower, upper
 
@@ -268,14 +267,16 @@ class Forecast:
 
 def check_coverage(coverage: Any) -> tuple[float, ...]:
     """Probabilities of intervals, as a tuple."""
-    values = tuple(np.ravel(np.asarray(coverage, dtype=float)).tolist())
-    _check_coverage(values)
-    return values
+    return tuple(np.ravel(_probabilities("coverage", coverage)).tolist())
 
 
-def _check_coverage(values: tuple[float, ...]) -> None:
-    if not values or not all(0.0 < value < 1.0 for value in values):
+def _probabilities(name: str, value: Any) -> Array:
+    try:
+        found = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        found = np.empty(0)
+    if not (found.size and np.all((found > 0.0) & (found < 1.0))):
         raise ValueError(
-            f"coverage={values if len(values) != 1 else values[0]!r}: expected probabilities "
-            f"strictly between 0 and 1, such as 0.9."
+            f"{name}={value!r}: expected probabilities strictly between 0 and 1, such as 0.9."
         )
+    return found

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from .likelihoods.base import Array
 from .reading import TimeTable
+from .reading.containers import oriented
 from .timeline import Timeline
 from .validation import Series
 
@@ -38,10 +39,16 @@ def filled(X: Any, series: Series, expected: Callable[[int], Array]) -> Any:
         index = _index_like(X.index, series.timeline) if whole else X.index
         return type(X)(values, index=index, columns=X.columns)
     if hasattr(X, "dims"):
-        return X.copy(data=values)
+        return _array_like(X, values)
     if hasattr(X, "columns"):
         return type(X)(values, schema=list(X.columns))
     return values
+
+
+def _array_like(X: Any, values: Array) -> Any:
+    """An xarray array with the dimensions in the order they came in."""
+    time = oriented(X).dims[0]
+    return X.copy(data=values if X.dims[0] == time else values.T)
 
 
 def _index_like(index: Any, timeline: Timeline) -> Any:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, time
+from itertools import pairwise
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -44,6 +45,8 @@ def moments_of(
     array(['2001-07-01', '2001-10-01'], dtype='datetime64[D]')
     >>> moments_of(["7", "8.5"])[0]
     array([7. , 8.5])
+    >>> moments_of(["12.2018", "01.2019"])[0]
+    array(['2018-12-01', '2019-01-01'], dtype='datetime64[D]')
     """
     array = np.asarray(labels)
     if array.ndim != 1 or not len(array):
@@ -55,6 +58,7 @@ def moments_of(
         _refuse_missing(np.isnan(array), name, where)
         return _numbers(array.tolist())
     marks = [_mark(label) for label in array.tolist()]
+    notes = (*_settle_months(marks, array), *_settle_short_years(marks, array))
     _refuse_missing(np.array([mark.kind == "missing" for mark in marks]), name, where)
     for n, mark in enumerate(marks):
         if mark.kind != marks[0].kind:
@@ -68,7 +72,8 @@ def moments_of(
     if marks[0].kind == "text":
         return np.array([mark.value for mark in marks]), ()
     _settle_slashed(marks, array, name, where)
-    return _dates([mark.value for mark in marks])
+    dates, told = _dates([mark.value for mark in marks])
+    return dates, (*notes, *told)
 
 
 def _refuse_missing(missing: Array, name: str, where: Where) -> None:
@@ -133,7 +138,8 @@ def _mark(label: Any) -> _Mark:
         return _Mark("a date", moment)
     if (slashed := _slashed_in(text)) is not None:
         if "." in text[:3]:  # 31.12.2001 is written with the day first everywhere
-            return _Mark("a date", slashed.read(True)) if slashed.allows(True) else _Mark("text")
+            allowed = slashed.allows(True)
+            return _Mark("a date", slashed.read(True)) if allowed else _Mark("text", text)
         return _Mark("a date", slashed=slashed)
     return _Mark("text", text)
 
@@ -149,12 +155,22 @@ def number_in(text: str) -> int | float | None:
     return number if math.isfinite(number) else None
 
 
-_MONTHS = (
+_ENGLISH = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september",
     "october", "november", "december",
 )  # fmt: skip
-_NAMED = re.compile(r"(?:(\d{1,2})[- .]+)?([A-Za-z]{3,9})\.?[- ]*(?:(\d{1,2}), *)?(\d{4})")
-_MONTH_YEAR = re.compile(r"(\d{1,2})/(\d{4})")
+_GERMAN = (
+    "januar", "februar", "märz", "april", "mai", "juni", "juli", "august", "september", "oktober",
+    "november", "dezember",
+)  # fmt: skip
+_MONTHS = {
+    **{name: m for names in (_ENGLISH, _GERMAN) for m, name in enumerate(names, 1)},
+    **{name[:3]: m for names in (_ENGLISH, _GERMAN) for m, name in enumerate(names, 1)},
+    "jänner": 1, "mrz": 3, "maerz": 3, "sept": 9,
+}  # fmt: skip
+_NAMED = re.compile(r"(?:(\d{1,2})[- .]+)?([^\W\d_]{3,9})\.?[- ]*(?:(\d{1,2}), *)?(\d{4})")
+_NAMED_SHORT = re.compile(r"([^\W\d_]{3,9})\.?[- /]*['’]?(\d{2})")
+_MONTH_YEAR = re.compile(r"(0?[1-9]|1[0-2])[./-](\d{4})")
 _YEAR_MONTH = re.compile(r"(\d{4})[-/](\d{1,2})")
 _QUARTER = re.compile(r"(\d{4})[- ]?[Qq]([1-4])")
 _ISO_SLASHED = re.compile(r"(\d{4})/(\d{1,2})/(\d{1,2})")
@@ -163,11 +179,12 @@ _ISO_SLASHED = re.compile(r"(\d{4})/(\d{1,2})/(\d{1,2})")
 def moment_in(text: str) -> datetime | None:
     """A date that can be read in one way only.
 
-    ISO, also without its day, a week, a quarter, 3/2001, or with the English name of the month.
+    ISO, also without its day, a week, a quarter, 3/2001, or with the name of the month in English
+    or German.
 
     Examples
     --------
-    >>> moment_in("2001-03"), moment_in("12 Feb 2001"), moment_in("March")
+    >>> moment_in("März 2001"), moment_in("12 Feb 2001"), moment_in("March")
     (datetime.datetime(2001, 3, 1, 0, 0), datetime.datetime(2001, 2, 12, 0, 0), None)
     """
     try:
@@ -188,8 +205,100 @@ def moment_in(text: str) -> datetime | None:
 
 def _month(word: str) -> int:
     """1 for January or Jan, 0 for a word that is no month."""
-    word = word.casefold()
-    return next((m for m, name in enumerate(_MONTHS, 1) if word in (name, name[:3])), 0)
+    return _MONTHS.get(word.casefold(), 0)
+
+
+def are_months(texts: Sequence[str]) -> bool:
+    """Whether texts such as 01.2019 are months, though each of them is a number as well.
+
+    Years are from 1500 to 2299. Without a zero in front there are no more years than texts: 1.1625,
+    1.1875, 1.2125 are numbers.
+
+    Examples
+    --------
+    >>> are_months(["1.2019", "2.2019"]), are_months(["1.1625", "1.1875"])
+    (True, False)
+    """
+    years = [_year_of_month(text) for text in texts]
+    if None in years:
+        return False
+    known = [year for year in years if year is not None]
+    return any(text.startswith("0") for text in texts) or max(known) - min(known) < len(known)
+
+
+def _year_of_month(text: str) -> int | None:
+    found = _MONTH_YEAR.fullmatch(text)
+    return int(found[2]) if found is not None and 1500 <= int(found[2]) < 2300 else None
+
+
+MOST = 0.75  # of the labels; the others are then told as what they are
+
+
+def _settle_months(marks: list[_Mark], labels: Array) -> tuple[str, ...]:
+    """01.2019 is a number by itself and a month among its like.
+
+    Where most are months, others are left of another kind, such as 2019 for the total of a year.
+    """
+    texts = [label.strip() if isinstance(label, str) else "" for label in labels.tolist()]
+    dotted = [n for n, text in enumerate(texts) if "." in text and _year_of_month(text)]
+    if not dotted or len(dotted) < MOST * len(texts) or not are_months([texts[n] for n in dotted]):
+        return ()
+    for n in dotted:
+        marks[n].kind, marks[n].value = "a date", moment_in(texts[n])
+    return (f"times such as {texts[dotted[0]]!r} are read as months",)
+
+
+def short_month_in(text: str) -> tuple[int, int] | None:
+    """Month and number of Jan 19, which may be a day or a year."""
+    found = _NAMED_SHORT.fullmatch(text)
+    month = 0 if found is None else _month(found[1])
+    return (month, int(found[2])) if found is not None and month else None
+
+
+def _settle_short_years(marks: list[_Mark], labels: Array) -> tuple[str, ...]:
+    """Jan 19 is a month if the labels leave no doubt that 19 is the year."""
+    pairs: list[tuple[int, int]] = []
+    for mark in marks:
+        pair = short_month_in(mark.value) if mark.kind == "text" else None
+        if pair is None:
+            return ()
+        pairs.append(pair)
+    if (years := _short_years(pairs)) is None:
+        return ()
+    for mark, year, (month, _) in zip(marks, years, pairs, strict=True):
+        mark.kind, mark.value = "a date", datetime(year, month, 1)
+    first = marks[0].value
+    return (f"times such as {str(labels[0]).strip()!r} are read as months ({first:%Y-%m})",)
+
+
+def _short_years(pairs: list[tuple[int, int]]) -> list[int] | None:
+    """The years of pairs of month and number, None if the numbers may be days."""
+    for ordered in (pairs, pairs[::-1]):
+        if _runs_through(ordered):
+            # From the last one backwards, so that 68, 69 and 99, 00 are neighbours.
+            last = _century(ordered[-1][1])
+            years = [last - (ordered[-1][1] - number) % 100 for _, number in ordered]
+            return years if ordered is pairs else years[::-1]
+    longest = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+    if all(1 <= number <= longest[month - 1] for month, number in pairs):
+        return None
+    return [_century(number) for _, number in pairs]
+
+
+def _runs_through(pairs: list[tuple[int, int]]) -> bool:
+    """Whether months rise, and the number rises by one whenever they start anew: Dec 19, Jan 20."""
+    wraps = 0
+    for (month, number), (next_month, next_number) in pairwise(pairs):
+        rise = (next_number - number) % 100
+        if rise != (next_month < month) or next_month == month:
+            return False
+        wraps += rise
+    return wraps > 0
+
+
+def _century(number: int) -> int:
+    """As in POSIX: 69 is 1969, 68 is 2068."""
+    return number + (1900 if number >= 69 else 2000)
 
 
 _SLASHED = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})(?:[ T](\d{1,2}:\d{2}(?::\d{2})?))?")

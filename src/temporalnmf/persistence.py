@@ -245,13 +245,7 @@ def _model_of(header: dict[str, Any], labels: dict[str, Any], arrays: dict[str, 
         setattr(model, name, header["numbers"][name])
     (K, F), (N, _) = model.components_.shape, model.activations_.shape
     timeline = Timeline.from_dict(labels["timeline"])
-    expected: dict[str, tuple[int, ...]] = {
-        "activations_": (N, K), "observed_": (N,), "exposure": (N,), "stability": (K,),
-        "data": (N, F), "posterior_covariance": (len(arrays["fitted_steps"]), K, K),
-    }  # fmt: skip
-    for name, shape in expected.items():
-        if name in arrays and arrays[name].shape != shape:
-            raise ValueError(f"array {name} has shape {arrays[name].shape}, expected {shape}")
+    _check_arrays(arrays, N, K, F)
     if len(labels["features"]) != F or len(timeline.labels) != N:
         raise ValueError("its labels do not fit its arrays")
     model.n_features_in_ = F
@@ -262,6 +256,7 @@ def _model_of(header: dict[str, Any], labels: dict[str, Any], arrays: dict[str, 
     model.stability_ = arrays.get("stability")
     model.provenance_ = header.get("provenance")
     model._series = _series_of(arrays, timeline, (N, F))
+    model._fingerprint = model._series.fingerprint() if model._series is not None else 0
     model._posterior = None
     if "posterior_factor" in arrays:
         model._posterior = Posterior(
@@ -275,6 +270,37 @@ def _model_of(header: dict[str, Any], labels: dict[str, Any], arrays: dict[str, 
             coverage, int(n), int(inside), int(widened), entries, noise
         )
     return model
+
+
+def _check_arrays(arrays: dict[str, Array], N: int, K: int, F: int) -> None:
+    """Refuse arrays that do not belong together: compiled code trusts their shapes."""
+    kept = arrays["fitted_steps"]
+    if kept.ndim != 1 or not (len(kept) and kept[0] >= 0 and kept[-1] < N):
+        raise ValueError("array fitted_steps does not fit the number of steps")
+    if np.any(np.diff(kept) <= 0):
+        raise ValueError("array fitted_steps is not in order")
+    n = len(kept)
+    expected: dict[str, tuple[int, ...]] = {
+        "components_": (K, F), "activations_": (N, K), "observed_": (N,), "exposure": (N,),
+        "stability": (K,), "data": (N, F), "posterior_activations": (n, K),
+        "posterior_factor": (K + 1, n * K), "posterior_covariance": (n, K, K), "calibration": (7,),
+    }  # fmt: skip
+    if "weights" in arrays:
+        expected["weights"] = (N, 1 if arrays["weights"].shape[1:] == (1,) else F)
+    for name, shape in expected.items():
+        if name in arrays and arrays[name].shape != shape:
+            raise ValueError(f"array {name} has shape {arrays[name].shape}, expected {shape}")
+    for name, array in arrays.items():
+        hidden = name == "data"  # may hold anything where its weight is zero
+        if array.dtype.kind not in "fib" or not (hidden or np.isfinite(array).all()):
+            raise ValueError(f"array {name} holds something else than finite numbers")
+    for name in ("components_", "activations_", "weights"):
+        if name in arrays and np.any(arrays[name] < 0):
+            raise ValueError(f"array {name} has negative numbers")
+    if "posterior_factor" in arrays and not np.all(arrays["posterior_factor"][-1] > 0.0):
+        raise ValueError("array posterior_factor is no Cholesky factor")
+    if "calibration" in arrays and arrays["calibration_level"].ndim != 1:
+        raise ValueError("array calibration_level is not a list of numbers")
 
 
 def _made(described: dict[str, Any], table: dict[str, str], what: str) -> Any:

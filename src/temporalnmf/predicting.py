@@ -14,7 +14,7 @@ from .forecasting import Forecast, check_coverage
 from .gaps import draw_steps, fitted_steps
 from .likelihoods.base import Array
 from .posterior import Posterior, laplace
-from .timeline import Timeline, time_texts, timeline_of
+from .timeline import AS_GIVEN, Timeline, time_texts, timeline_of
 from .validation import Series, check_choice, check_count, check_exposure
 
 # Numbers in the draws of a smoothed series, at the most.
@@ -55,11 +55,12 @@ def forecast(
     size = check_exposure(exposure, steps)
     chain, N = model.chain_, len(model.activations_)
     H = chain.point_forecast(model.activations_[-1], steps, point, model.map_scale)
-    draws = None
+    draws, start = None, np.empty(0)
     if chain.name != "none":
         rng = np.random.default_rng([seed, N])
         since = N - 1 - int(model._kept[-1])
         state = posterior_of(model).last
+        start = state.activations[0]
         draws = draw_steps(state, np.zeros(1, int), since + steps + 1, chain, n_samples, rng)
         draws = draws[:, since + 1 :]
     times = model.timeline_.following(steps)
@@ -69,7 +70,7 @@ def forecast(
         activations=np.ascontiguousarray(H.T),
         exposure=size,
         observed=np.zeros(steps, dtype=bool),
-        point=chain.point_name(point),
+        point=_point_name(model, point),
         ahead=unseen + np.arange(1, steps + 1),
         streams=_streams(seed, N, steps),
         coverage=coverage,
@@ -78,7 +79,7 @@ def forecast(
             *_notes(model),
             *_horizon(model, steps),
             *_seasons(model),
-            *_fates(model, draws, times),
+            *_fates(model, start, draws, times),
         ),
         draws=draws,
         **_shared(model),
@@ -123,6 +124,13 @@ def smooth(model: Any, series: Series | None, coverage: Any, n_samples: int, see
     )
 
 
+def _point_name(model: Any, point: Any) -> str:
+    """On the linear scale the chain goes on from another mode than the draws do."""
+    name = model.chain_.point_name(point)
+    linear = model.map_scale == "linear" and model.chain_.dynamic
+    return f"{name} from the mode of h" if linear else name
+
+
 def append(model: Any, new: Series, update_components: bool) -> None:
     """Go on with new steps; see `TemporalNMF.append`."""
     old = data_of(model, "append")
@@ -136,7 +144,9 @@ def append(model: Any, new: Series, update_components: bool) -> None:
         added = infer(model, tail, continue_chain=True)
         model.activations_ = np.vstack([model.activations_, added.T])
         kept = fitted_steps(whole.observed, model.chain_, model.point)
+        calibration = model.calibration_
         model._remember(whole, kept)
+        model.calibration_ = calibration
         if update_components:
             stability = model.stability_
             again = copy.copy(model).set_params(warm_start=True, n_init=1)
@@ -149,6 +159,11 @@ def append(model: Any, new: Series, update_components: bool) -> None:
 
 def data_of(model: Any, what: str) -> Series:
     """The data of the fit, where they are at hand."""
+    if model._series is not None and model._series.fingerprint() != model._fingerprint:
+        raise ValueError(
+            "X was changed after the fit, and the model refers to it. Fit again, or fit a copy: "
+            "model.fit(X.copy())."
+        )
     if model._series is None:
         raise ValueError(
             f"{what} needs the data of the fit, and the file of this model was saved without them "
@@ -250,11 +265,11 @@ def _seasons(model: Any) -> list[str]:
 _COLLAPSED, _EXPLODED = 0.1, 10.0
 
 
-def _fates(model: Any, draws: Array | None, times: Array) -> list[str]:
+def _fates(model: Any, start: Array, draws: Array | None, times: Array) -> list[str]:
     """A word on each component that collapses or explodes within the horizon, at its end."""
     if draws is None or not model.chain_.dynamic:
         return []
-    end = draws[:, -1] / np.maximum(model.activations_[-1], 1e-300)
+    end = draws[:, -1] / start
     regimes = model.chain_.regime()
     when, found = time_texts(times)[-1], []
     for k in range(end.shape[1]):
@@ -273,34 +288,45 @@ def _fates(model: Any, draws: Array | None, times: Array) -> list[str]:
 
 def _joined(old: Timeline, new: Timeline) -> Timeline:
     """The timeline of old steps, then new ones; its rows are the steps of both, in order."""
-    labels = new.labels
-    if np.array_equal(labels, np.arange(len(labels))) and not _plain(old):
-        # An array has no labels: its rows are the next ones.
+    labels, last = new.labels, time_texts(old.labels)[-1]
+    if _plain(new) and _plain(old):
+        labels = len(old.labels) + labels
+    elif _plain(new):  # an array has no labels: its rows are the next ones
+        if old.every == AS_GIVEN:
+            raise ValueError(
+                f"X has no times, and what follows {last!r} is not known, since the fitted steps "
+                f"are not evenly spaced. Give X as a frame with times as its index."
+            )
         labels = old.following(len(labels))
-    elif _plain(old) and _plain(new):
-        labels = len(old.labels) + np.arange(len(labels))
-    if labels.dtype.kind != old.labels.dtype.kind:
+    first = time_texts(labels)[0]
+    if _KINDS[labels.dtype.kind] != _KINDS[old.labels.dtype.kind]:
         raise ValueError(
-            f"X has times such as {time_texts(labels)[0]!r}, the fitted steps such as "
-            f"{time_texts(old.labels)[-1]!r}. Give times of one kind."
+            f"X has times such as {first!r}, the fitted steps such as {last!r}. Give times of one "
+            f"kind."
         )
+    both = np.concatenate([old.labels, labels])
     if labels.dtype.kind == "U":
-        both = np.concatenate([old.labels, labels])
+        if len(np.unique(both)) < len(both):
+            again = next(text for text in labels if text in set(old.labels))
+            raise ValueError(f"X has the time {str(again)!r}, which was fitted already.")
         return Timeline(both, np.arange(len(both)), old.every)
     if labels[0] <= old.labels[-1]:
         raise ValueError(
-            f"X starts at {time_texts(labels)[0]}, and the fitted steps go on to "
-            f"{time_texts(old.labels)[-1]}. append takes later steps only: leave out what is known."
+            f"X starts at {first}, and the fitted steps go on to {last}. append takes later steps "
+            f"only: leave out what is known."
         )
-    joined = timeline_of(np.concatenate([old.labels, labels]))
-    N = len(old.labels)
+    joined, N = timeline_of(both), len(old.labels)
     if joined.every != old.every or not np.array_equal(joined.labels[:N], old.labels):
         raise ValueError(
             f"X has times that are not on the grid of the fitted steps (every {old.every}), such "
-            f"as {time_texts(labels)[0]!r}."
+            f"as {first!r}."
         )
     return joined
 
 
+_KINDS = {"i": "number", "f": "number", "M": "date", "U": "text"}
+
+
 def _plain(timeline: Timeline) -> bool:
+    """Whether steps are merely numbered."""
     return np.array_equal(timeline.labels, np.arange(len(timeline.labels)))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .moments import Where, moments_of, row
+from .moments import Where, moments_of, row, short_month_in
 
 if TYPE_CHECKING:
     from .likelihoods.base import Array  # not at run time: it loads the compiler
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 AS_GIVEN = "as given"
 MOST_ABSENT = 4  # absent steps per given one; beyond it a grid is no help
 MOST_STEPS = 10_000_000
+LEAST_UNCOVERED = 0.2  # of a period at an end, to be worth a word
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +95,12 @@ class Timeline:
 
 
 def timeline_of(
-    labels: Any, freq: str | None = None, *, name: str = "the table", where: Where = row
+    labels: Any,
+    freq: str | None = None,
+    *,
+    drop_partial: bool = False,
+    name: str = "the table",
+    where: Where = row,
 ) -> Timeline:
     """Put labelled rows on a regular grid.
 
@@ -105,12 +111,15 @@ def timeline_of(
     Parameters
     ----------
     labels : sequence, (n_rows,)
-        Numbers, dates, or text that may hold them: ISO dates, years, 2001-03, 2001Q3, 2001-W07,
-        31/12/2001 where the column leaves no doubt about day and month. Other text is kept, in
-        the order given. Anything NumPy can make an array of.
+        Numbers, dates, or text that may hold them: ISO dates, years, 2001-03, 03.2001, 2001Q3,
+        2001-W07, 31/12/2001 where the column leaves no doubt about day and month, Mar 2001, Mar 01
+        where it leaves no doubt that 01 is the year. Other text is kept, in the order given.
+        Anything NumPy can make an array of.
     freq : str, default=None
         Periods to put the times into, from "Y", "Q", "M", "W" (from Monday), "D", "h", "min",
         "s", also as "3D"; a number for times that are numbers. Several rows may then share a step.
+    drop_partial : bool, default=False
+        Leave out a first or last period that the times cover only in part; its rows lie on step -1.
     name, where
         What errors call the table and the place of a row.
 
@@ -130,12 +139,13 @@ def timeline_of(
     """
     values, notes = moments_of(labels, name, where)
     if freq is not None:
-        return _in_periods(values, str(freq), notes, name)
+        return _in_periods(values, str(freq), notes, name, drop_partial)
+    if drop_partial:
+        raise ValueError("drop_partial=True is for periods: give freq= (--freq) too.")
     _refuse_repeats(values, labels, name, where)
     if values.dtype.kind == "U":
-        told = f"times such as {str(values[0])!r} are neither numbers nor dates"
-        notes = (*notes, f"{told}: their order is taken as it stands")
-        return Timeline(values, np.arange(len(values)), AS_GIVEN, notes)
+        _refuse_totals(str(values[-1]), name, where(len(values) - 1))
+        return Timeline(values, np.arange(len(values)), AS_GIVEN, (*notes, _about_text(values)))
     order = np.argsort(values, kind="stable")
     if np.any(np.diff(order) < 0):
         notes = (*notes, "sorted by time")
@@ -214,6 +224,30 @@ def _refuse_repeats(values: Array, labels: Any, name: str, where: Where) -> None
         f"(--freq); or, if there is a row per time and feature, name its columns with time= and "
         f"feature= (--time, --feature)."
     )
+
+
+_TOTALS = re.compile(
+    r"(grand |over ?)?(sums?|summen?|totals?|totale|totaux|totales|somme|suma|subtotals?|gesamt|"
+    r"gesamtsumme|insgesamt|zwischensumme|average|mean|durchschnitt|mittelwert|all|alle|[Σ∑])"
+    r"( ?\d+)?",
+    re.IGNORECASE,
+)
+
+
+def _refuse_totals(label: str, name: str, place: str) -> None:
+    if _TOTALS.fullmatch(label.strip(" :.*()-")):
+        raise ValueError(
+            f"{name}, {place}: the last time is {label!r}, which is no time step but sums up the "
+            f"others. Remove it."
+        )
+
+
+def _about_text(values: Array) -> str:
+    told = f"times such as {str(values[0])!r} are neither numbers nor dates"
+    note = f"{told}: their order is taken as it stands"
+    if all(short_month_in(value) is not None for value in values.tolist()):
+        note += "; absent periods cannot be seen: write months as 2019-01"
+    return note
 
 
 def _told(line: Timeline) -> Timeline:
@@ -395,7 +429,9 @@ _FREQS = {
 }
 
 
-def _in_periods(values: Array, freq: str, notes: tuple[str, ...], name: str) -> Timeline:
+def _in_periods(
+    values: Array, freq: str, notes: tuple[str, ...], name: str, drop_partial: bool
+) -> Timeline:
     """Each time in its period; the labels are the starts of the periods."""
     if values.dtype.kind == "M":
         ticks, origin, step, kind, every = _date_periods(values, freq)
@@ -411,14 +447,76 @@ def _in_periods(values: Array, freq: str, notes: tuple[str, ...], name: str) -> 
     n_steps = int(steps.max()) + 1
     if n_steps > MOST_STEPS:
         raise ValueError(f"freq={freq!r} makes {n_steps:,} steps of {name}. Take longer periods.")
-    labels = (
-        (origin + step * np.arange(n_steps))
+    edges = (
+        (origin + step * np.arange(n_steps + 1))
         .astype("datetime64[M]" if kind == "datetime64[Y]" else kind)
         .astype(kind)
     )
-    if n_steps < len(values):
-        notes = (*notes, f"{len(values):,} times in {n_steps:,} periods")
-    return _told(Timeline(labels, steps, every, notes))
+    partial = _partial_ends(values, edges)
+    first, last = 0, n_steps
+    if drop_partial:
+        first, last = int(0 in partial), n_steps - int(n_steps - 1 in partial)
+        steps = np.where((steps >= first) & (steps < last), steps - first, -1)
+        if not np.any(steps >= 0):
+            raise ValueError(
+                f"freq={freq!r} makes no period that {name} covers wholly. Take shorter periods, "
+                f"or leave out drop_partial."
+            )
+    n_times = int(np.sum(steps >= 0))
+    if last - first < n_times:
+        notes = (*notes, f"{n_times:,} times in {last - first:,} periods")
+    line = _told(Timeline(edges[first:last], steps, every, notes))
+    about = _about_partial(partial, time_texts(edges[:-1]), drop_partial)
+    return replace(line, notes=(*line.notes, *about))
+
+
+_Partial = dict[int, str]  # steps at the ends, and in words how much of them is covered
+
+
+def _partial_ends(values: Array, edges: Array) -> _Partial:
+    """The first and last period, if the times leave much of them uncovered.
+
+    Times that are spaced by weeks or months stand for whole ones. Periods shorter than a day are
+    not judged.
+    """
+    short = edges.dtype.kind == "M" and np.datetime_data(edges.dtype)[0] == "s"
+    if short or len(edges) < 3:
+        return {}
+    ticks, bounds, unit = _ticks(values, edges)
+    distinct = np.unique(ticks)
+    stands_for = int((_step(distinct) if len(distinct) > 1 else None) or 1)
+    before = int(ticks.min() - bounds[0]) - stands_for + 1
+    after = int(bounds[-1] - ticks.max()) - stands_for
+    partial = {}
+    for step, uncovered in ((0, before), (len(edges) - 2, after)):
+        whole = int(bounds[step + 1] - bounds[step])
+        if uncovered >= LEAST_UNCOVERED * whole:
+            partial[step] = f"{whole - uncovered} of {whole} {unit}"
+    return partial
+
+
+def _ticks(values: Array, edges: Array) -> tuple[Array, Array, str]:
+    """Times and edges of periods as whole numbers of a unit: months, days, or that of numbers."""
+    if edges.dtype.kind != "M":
+        return values, edges, "times"
+    by_months = np.datetime_data(edges.dtype)[0] != "D" and _by_months(values) is not None
+    unit = "M" if by_months else "D"
+    ticks, bounds = (
+        dates.astype(f"datetime64[{unit}]").astype(np.int64) for dates in (values, edges)
+    )
+    return ticks, bounds, "months" if by_months else "days"
+
+
+def _about_partial(partial: _Partial, texts: list[str], dropped: bool) -> list[str]:
+    notes = []
+    for step, covered in partial.items():
+        end, effect = ("last", "what follows from it") if step else ("first", "it")
+        what = f"the {end} period, {texts[step]}, "
+        if dropped:
+            notes.append(f"left out: {what}which holds data of {covered}")
+        else:
+            notes.append(f"{what}holds data of {covered}: {effect} may be too low")
+    return notes
 
 
 def _date_periods(values: Array, freq: str) -> tuple[Array, Any, int, Any, str]:

@@ -9,13 +9,14 @@ from datetime import date
 from numbers import Integral
 from os import PathLike
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array, validate_data
 
 from .likelihoods.base import Array, Likelihood
-from .reading import TimeTable, as_table, read_table
+from .reading import TimeTable, labelled_array, read_table
 from .timeline import AS_GIVEN, Timeline, timeline_of, timeline_of_rows
 
 
@@ -102,8 +103,8 @@ class Series:
 
     def followed_by(self, other: Series, timeline: Timeline) -> Series:
         """Both together, on a timeline whose rows are those of the first, then of the second."""
-        stack = sparse.vstack if sparse.issparse(self.X) else np.vstack
-        X = stack([self.X, other.X])
+        thin = sparse.issparse(self.X)
+        X = (sparse.vstack if thin else np.vstack)([self.X, other._stored_like(self.X)])
         parts = [self.weights, other.weights]
         if any(sparse.issparse(part) for part in parts):
             wide = [_full(part, s.X.shape) for part, s in zip(parts, (self, other), strict=True)]
@@ -111,9 +112,22 @@ class Series:
         else:
             width = max(part.shape[1] for part in parts)
             weights = np.vstack([np.broadcast_to(p, (len(p), width)) for p in parts])
-        X = sparse.csr_array(X) if sparse.issparse(X) else X
+        X = sparse.csr_array(X) if thin else X
         whole = Series(X, weights, np.concatenate([self.exposure, other.exposure]))
         return whole.on_grid(timeline)
+
+    def _stored_like(self, other: Any) -> Any:
+        """X as a sparse or dense matrix, as the other is; what is hidden becomes zero."""
+        if sparse.issparse(other) == sparse.issparse(self.X):
+            return self.X
+        if sparse.issparse(self.X):
+            return self.X.toarray()
+        return sparse.csr_array(np.where(self.weights > 0.0, self.X, 0.0))
+
+    def fingerprint(self) -> int:
+        """A number that changes with the values."""
+        values = self.X.data if sparse.issparse(self.X) else np.ascontiguousarray(self.X)
+        return crc32(values.view(np.uint8).data if values.size else b"")
 
     def row(self, n: int) -> tuple[Array, Array]:
         """Values and weights of one step, dense (F,)."""
@@ -158,10 +172,10 @@ def check_series(
     if isinstance(X, str | PathLike):
         X = read_table(X)
     if hasattr(X, "dims") and hasattr(X, "coords"):
-        X = as_table(X)
-    if isinstance(X, TimeTable):
-        if mask is None:
-            mask = X.observed
+        X, names, timeline = labelled_array(X)
+        _tell(timeline)
+    elif isinstance(X, TimeTable):
+        mask = _both(mask, X.observed, X.X.shape)
         exposure = X.exposure if exposure is None else exposure
         names = np.asarray(X.features, dtype=object)
         timeline = replace(X.timeline, rows=np.arange(X.X.shape[0]))
@@ -195,6 +209,17 @@ def check_series(
         weights = _check_dense(checked, weights, likelihood, X, name)
     series = Series(checked, _narrow(weights), check_exposure(exposure, checked.shape[0]))
     return series.on_grid(timeline or timeline_of(np.arange(series.n_steps)))
+
+
+def _both(mask: Any, observed: Array | None, shape: tuple[int, int]) -> Any:
+    """What the user and the table both say is there."""
+    if mask is None or observed is None:
+        return observed if mask is None else mask
+    checked = check_mask(mask, shape)
+    if sparse.issparse(checked):
+        return checked.multiply(observed[:, None]).tocsr()
+    there = checked * observed[:, None]
+    return there[:, 0] if there.shape[1] == 1 else there
 
 
 def _tell(timeline: Timeline | None) -> None:

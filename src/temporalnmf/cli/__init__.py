@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from .. import __version__
-from . import chains, demo, experiments, fit, forecast, impute, info, report
+from . import append, chains, demo, experiments, fit, forecast, impute, info, report
 
 
 class _Group(TyperGroup):
@@ -46,7 +46,8 @@ def temporalnmf(
 
 for panel, commands in {
     "From a table to a report": (
-        demo.demo, fit.fit, forecast.forecast, impute.impute, report.report, info.info,
+        demo.demo, fit.fit, append.append, forecast.forecast, impute.impute, report.report,
+        info.info,
     ),
     "Which model?": (experiments.compare, experiments.select_rank, experiments.reproduce),
     "Chains on their own": (chains.simulate, chains.figures),

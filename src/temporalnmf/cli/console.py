@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +22,9 @@ Json = Annotated[
     bool, typer.Option("--json", help="One JSON object on standard output, words on the other.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace files that exist.")]
+
+# Arguments of the library whose options have the same name.
+_SAME_NAMES = ("freq", "h1", "n_steps", "n_paths", "baseline", "rule")
 
 
 class Voice:
@@ -133,20 +137,39 @@ def clean_errors(json: bool = False, *, resumes: bool = False) -> Iterator[Voice
         typer.echo(so_far, err=True)
         raise typer.Exit(130) from None
     except (ValueError, ImportError, OSError) as error:
-        typer.echo(f"Error: {error}", err=True)
+        typer.echo(f"Error: {in_options(str(error))}", err=True)
         raise typer.Exit(2) from error
+
+
+def in_options(text: str) -> str:
+    """What the library says of its arguments, in the options of the command that runs.
+
+    Examples
+    --------
+    >>> in_options("time='dat' (--time) is no column; freq= (--freq) adds up")
+    "--time 'dat' is no column; --freq adds up"
+    >>> in_options("name them with time= and feature= (--time, --feature).")
+    'name them with --time and --feature.'
+    """
+    text = re.sub(r"\b\w+= and \w+= \((--[\w-]+), (--[\w-]+)\)", r"\1 and \2", text)
+    text = re.sub(r"\b\w+=(?:True|False)? \((--[\w-]+)\)", r"\1", text)
+    text = re.sub(r"\b\w+=('[^']*'|\S+) \((--[\w-]+)\)", r"\2 \1", text)
+    for name in _SAME_NAMES:
+        text = re.sub(rf"(^|[.:] ){name}=(?=\S)", rf"\1--{name.replace('_', '-')} ", text)
+    return text
 
 
 def check_out(option: str, path: Path, force: bool, *, reads: Sequence[Path] = ()) -> None:
     """Refuse a place to write to before the long work, not after it."""
-    from ..files import refuse_overwriting
-
     if path.is_dir():
         raise IsADirectoryError(f"{option} {path} is a folder. Name a file in it.")
     for other in reads:
         if path.exists() and other.exists() and path.samefile(other):
             raise FileExistsError(f"{option} {path} is the file that is read. Choose another name.")
-    refuse_overwriting(path, force)
+    if path.exists() and not force:
+        raise FileExistsError(
+            f"{option} {path} exists already. --force replaces it; or choose another name."
+        )
     folder = next(parent for parent in path.absolute().parents if parent.exists())
     if not folder.is_dir():
         raise NotADirectoryError(f"{option} {path}: {folder} is a file. Choose another folder.")

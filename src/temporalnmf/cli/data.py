@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import re
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -50,6 +52,16 @@ Transpose = Annotated[
 ]
 
 
+DropPartial = Annotated[
+    bool,
+    typer.Option(
+        "--drop-partial",
+        help="Leave out a first and a last period that the data do not fill.",
+        rich_help_panel=_PANEL,
+    ),
+]
+
+
 class Reading(NamedTuple):
     """The options above."""
 
@@ -59,6 +71,12 @@ class Reading(NamedTuple):
     exposure: str | None = None
     freq: str | None = None
     transpose: bool = False
+    drop_partial: bool = False
+
+    def given(self) -> dict[str, Any]:
+        """Options that were given, by the name they have on the command line."""
+        found = self._asdict().items()
+        return {f"--{name.replace('_', '-')}": value for name, value in found if value}
 
 
 def read(file: str, how: Reading, voice: Voice) -> TimeTable:
@@ -117,6 +135,11 @@ def with_features_of(table: TimeTable, model: Any, long: bool, voice: Voice) -> 
     import numpy as np
     from scipy import sparse
 
+    if table.exposure is None and (model.exposure_ != 1.0).any():
+        raise ValueError(
+            "--exposure is missing: the model was fitted with exposure. Name the column that has "
+            "it in the new table."
+        )
     wanted = model.feature_labels()
     place = {name: f for f, name in enumerate(table.features.tolist())}
     absent = [name for name in wanted.tolist() if name not in place]
@@ -165,7 +188,29 @@ def _read(path: Path, how: Reading) -> TimeTable:
 
     if is_model(path):
         raise ValueError(f"{path} is a model, not a table: temporalnmf info {path} shows it.")
-    return read_table(path, **how._asdict())
+    options = {name: value for name, value in how._asdict().items() if value}
+    try:
+        return read_table(path, **options)
+    except ValueError as error:
+        raise ValueError(_with_hint(str(error))) from error
+
+
+def _with_hint(text: str) -> str:
+    """An error about the name of a column with the name that was meant, if one is near.
+
+    Examples
+    --------
+    >>> _with_hint("='Dat' (--time) is not the name of a column. The columns are 'a', 'date'.")
+    "='Dat' (--time) is not the name of a column: did you mean 'date'? The columns are 'a', 'date'."
+    """
+    found = re.search(r"='(.*?)' \(--\w+\) is not the name of a column\. The columns are ", text)
+    if found is None:
+        return text
+    names = {name.lower(): name for name in re.findall(r"'([^']*)'", text[found.end() :])}
+    near = get_close_matches(found[1].lower(), names, n=1, cutoff=0.7)
+    if not near:
+        return text
+    return text.replace(". The columns", f": did you mean {names[near[0]]!r}? The columns", 1)
 
 
 def _embedded(how: Reading) -> TimeTable:
@@ -173,12 +218,11 @@ def _embedded(how: Reading) -> TimeTable:
     from ..reading import TimeTable
     from ..timeline import timeline_of
 
-    for name, value in how._asdict().items():
-        if value:
-            raise ValueError(
-                f"--{name} {value}: {EMBEDDED!r} is the embedded data, which needs no such option. "
-                f"Leave it out."
-            )
+    for option, value in how.given().items():
+        said = option if value is True else f"{option} {value}"
+        raise ValueError(
+            f"{said}: {EMBEDDED!r} is the embedded data, which needs no such option. Leave it out."
+        )
     words = load_sotu()
     line = timeline_of(words.times)
     notes = ("words of the State of the Union addresses by year", *line.notes, "no address: 1933")

@@ -18,6 +18,7 @@ QUESTION = (
     "What did presidents of the United States speak of from 1790 to 2021, when did each theme rise "
     "and fall, and what comes next?"
 )
+_STEPS = 5
 _FILES = ("model.npz", "forecast.csv", "report.html")
 
 
@@ -49,10 +50,10 @@ def demo(
         model.provenance_ = provenance(ctx, data.EMBEDDED)
         show_components(model, voice)
         if calibrate:
-            calibrate_model(model, calibrate, voice)
-        ahead = model.forecast(5)
+            calibrate_model(model, calibrate, voice, _STEPS)
+        ahead = model.forecast(_STEPS)
         voice.say("\nThe five years after, by component (words per year):")
-        show_forecast(model, ahead, "components", voice, report_path)
+        show_forecast(model, ahead, "components", voice, table_path)
         tell_notes(ahead, voice)
         model.save(model_path, overwrite=True)
         voice.wrote(model_path)

@@ -8,12 +8,20 @@ from typing import Annotated, Any
 
 import typer
 
+from .. import registry
 from . import data as tables
 from .console import clean_errors, progress_bar, save_figure
 
 _Jobs = Annotated[int, typer.Option(min=-1, help="Worker processes, -1 for all cores.")]
 _Chains = Annotated[str, typer.Option(help="'all', or names with commas between.")]
 _Seed = Annotated[int, typer.Option(help="The same seed gives the same numbers.")]
+
+_DEFAULT = "rate"
+_WHAT_KLE_IS = (
+    "KLE is how far hidden counts are from what the model expected there (Kullback-Leibler error). "
+    "KLE-S is about hidden steps inside the series: how well gaps are filled. KLE-F is about the "
+    "last step: how well the next one is forecast."
+)
 
 
 def compare(
@@ -37,6 +45,7 @@ def compare(
     value: tables.Value = None,
     freq: tables.Freq = None,
     transpose: tables.Transpose = False,
+    drop_partial: tables.DropPartial = False,
 ) -> None:
     """Compare chains on your own data, by errors on hidden time steps.
 
@@ -49,14 +58,15 @@ def compare(
         from ..experiments.tables import verdict
         from ..validation import check_choice
 
-        check_choice("way", way, tuple(PROTOCOLS))
-        how = tables.Reading(time, feature, value, None, freq, transpose)
+        check_choice("--way", way, tuple(PROTOCOLS))
+        how = tables.Reading(time, feature, value, None, freq, transpose, drop_partial)
         X = tables.dense_if_gaps(tables.read(file, how, voice))
         settings = {"n_splits": splits, "n_inits": inits, "seed": seed}
         protocol = _only(PROTOCOLS[way](components, **settings), chains)
-        table = _run(protocol, X, out, jobs, baseline)
+        table, rows = _run(protocol, X, out, jobs, baseline)
+        typer.echo(_WHAT_KLE_IS)
         _print_table(table)
-        typer.echo(verdict(table))
+        typer.echo(" ".join([verdict(table), *about_the_default(rows)]))
 
 
 def reproduce(
@@ -83,7 +93,7 @@ def reproduce(
         from ..validation import check_choice
 
         check_choice("dataset", dataset, tuple(TABLES))
-        check_choice("way", way, tuple(PROTOCOLS))
+        check_choice("--way", way, tuple(PROTOCOLS))
         more = {"allow_stand_in": True} if dataset == "icews" else {}
         found = getattr(datasets, f"fetch_{dataset}")(data=data, **more)
         X = found.data
@@ -98,7 +108,7 @@ def reproduce(
             components or N_COMPONENTS[dataset], n_splits=splits, n_inits=inits
         )
         protocol = _only(protocol, chains)
-        table = _run(protocol, X, out, jobs, None)
+        table, _ = _run(protocol, X, out, jobs, None)
         _print_table(table)
         if same:
             _print_published(table, dataset, out)
@@ -128,6 +138,7 @@ def select_rank(
     value: tables.Value = None,
     freq: tables.Freq = None,
     transpose: tables.Transpose = False,
+    drop_partial: tables.DropPartial = False,
 ) -> None:
     """Choose the number of components by plain NMF on randomly hidden entries, as in the paper."""
     with clean_errors() as voice:
@@ -135,9 +146,9 @@ def select_rank(
         from ..selection import HiddenEntries, select
         from ..validation import check_choice
 
-        check_choice("way", way, ("paper", "ours"))
+        check_choice("--way", way, ("paper", "ours"))
         plain: dict[str, Any] = {"smoothing": 0.0, "solver": "mm"} if way == "paper" else {}
-        how = tables.Reading(time, feature, value, None, freq, transpose)
+        how = tables.Reading(time, feature, value, None, freq, transpose, drop_partial)
         X = tables.dense_if_gaps(tables.read(file, how, voice))
         with progress_bar("fits") as progress:
             found = select(
@@ -172,8 +183,35 @@ def _only(protocol: Any, chains: str) -> Any:
     return protocol if chains == "all" else protocol.only([c.strip() for c in chains.split(",")])
 
 
-def _run(protocol: Any, X: Any, out: Path, jobs: int, baseline: str | None) -> list[dict[str, Any]]:
-    """Do the experiment, write its files and return the table."""
+def about_the_default(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Sentences on where the default chain does worse than the best, by more than chance.
+
+    `rows` are those of the chosen fits. The differences are paired, split by split; their 95 %
+    interval has to lie above zero.
+    """
+    from ..experiments.tables import difference, summary
+
+    said = []
+    for metric, where in (("kle_s", "inside the series"), ("kle_f", "in forecasts")):
+        means = {row["model"]: row[f"{metric}_mean"] for row in summary(rows)}
+        chains = [m for m in means if m in registry.CHAINS and means[m] == means[m]]
+        if _DEFAULT not in chains:
+            continue
+        best = min(chains, key=means.__getitem__)
+        table = summary(rows, best)
+        row = next(row for row in table if row["model"] == _DEFAULT)
+        if row[f"{metric}_diff_low"] > 0.0:
+            said.append(
+                f"The default chain, {_DEFAULT}, does worse {where} than {best}, by "
+                f"{difference(row, metric, table)}: temporalnmf fit --chain {best} uses it."
+            )
+    return said
+
+
+def _run(
+    protocol: Any, X: Any, out: Path, jobs: int, baseline: str | None
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Do the experiment, write its files; returns the table and the chosen fits behind it."""
     from ..experiments import chosen, run, write_tables
     from ..experiments.tables import plot_differences, unconverged
 
@@ -182,12 +220,13 @@ def _run(protocol: Any, X: Any, out: Path, jobs: int, baseline: str | None) -> l
     table, paths = write_tables(records, out, baseline)
     for path in paths:
         typer.echo(f"written: {path}")
-    if words := unconverged(chosen(records)):
+    rows = chosen(records)
+    if words := unconverged(rows):
         typer.echo(words)
     if len(table) > 1:
         picture = out / "differences.png"
-        _save_picture(lambda: plot_differences(chosen(records), baseline), picture)
-    return table
+        _save_picture(lambda: plot_differences(rows, baseline), picture)
+    return table, rows
 
 
 def _save_picture(draw: Any, path: Path) -> None:

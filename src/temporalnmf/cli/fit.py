@@ -56,12 +56,16 @@ def fit(
     calibrate: Annotated[
         int, typer.Option(min=0, help="Forecasts of the past to check intervals with; 0 for none.")
     ] = 0,
+    calibrate_steps: Annotated[
+        int, typer.Option(min=1, help="Steps ahead that --calibrate checks.")
+    ] = 1,
     time: data.Time = None,
     feature: data.Feature = None,
     value: data.Value = None,
     exposure: data.Exposure = None,
     freq: data.Freq = None,
     transpose: data.Transpose = False,
+    drop_partial: data.DropPartial = False,
     force: Force = False,
     json: Json = False,
 ) -> None:
@@ -72,7 +76,7 @@ def fit(
     """
     with clean_errors(json) as voice:
         check_out("--out", out, force, reads=[data.source_path(file)])
-        how = data.Reading(time, feature, value, exposure, freq, transpose)
+        how = data.Reading(time, feature, value, exposure, freq, transpose, drop_partial)
         settings = {
             "n_components": components, "chain": chain, "likelihood": likelihood,
             "n_init": starts, "random_state": seed, "max_iter": max_iter, "tol": tol,
@@ -87,7 +91,7 @@ def fit(
         model.save(out, overwrite=force)
         voice.wrote(out)
         if calibrate:
-            calibrate_model(model, calibrate, voice)
+            calibrate_model(model, calibrate, voice, calibrate_steps)
             model.save(out, overwrite=True)  # our own, of a moment ago
         voice.answer({"model": str(out), "notes": table.notes, **summary(model)})
 
@@ -115,7 +119,7 @@ def fit_table(table: TimeTable, settings: dict[str, Any], voice: Voice) -> Tempo
 
     model = TemporalNMF(**settings)
     began = monotonic()
-    with fit_progress(model.n_init, model.max_iter) as callback, _convergence_told():
+    with fit_progress(model.n_init, model.max_iter) as callback, convergence_told():
         model.set_params(callback=callback).fit(table)
     model.set_params(callback=None)
     _verdict(model, monotonic() - began, voice)
@@ -123,7 +127,7 @@ def fit_table(table: TimeTable, settings: dict[str, Any], voice: Voice) -> Tempo
 
 
 @contextmanager
-def _convergence_told() -> Iterator[None]:
+def convergence_told() -> Iterator[None]:
     """No warning of what the verdict says."""
     import warnings
 
@@ -162,10 +166,10 @@ def show_components(model: TemporalNMF, voice: Voice) -> None:
     voice.table(headings, rows, left=("peak", "top features"))
 
 
-def calibrate_model(model: TemporalNMF, n_origins: int, voice: Voice) -> None:
+def calibrate_model(model: TemporalNMF, n_origins: int, voice: Voice, steps: int = 1) -> None:
     """Check intervals on the past, and say what was found."""
-    with progress_bar("forecasts of the past") as progress, _convergence_told():
-        model.calibrate(n_origins, progress=progress)
+    with progress_bar("forecasts of the past") as progress, convergence_told():
+        model.calibrate(n_origins, steps=steps, progress=progress)
     voice.say(str(model.calibration_))
 
 
@@ -218,6 +222,7 @@ def summary(model: TemporalNMF) -> dict[str, Any]:
             "coverage": found.coverage,
             "n_origins": found.n_origins,
             "inside": found.inside,
+            "widened_inside": found.widened_inside,
             "band": found.band,
             "entries": found.entries,
         },

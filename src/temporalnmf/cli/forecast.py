@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -30,7 +31,11 @@ def forecast(
     of: Annotated[Of, typer.Option(help="Of what.")] = "features",
     coverage: Coverage = "0.5,0.9",
     exposure: Annotated[
-        float | None, typer.Option(help="Size behind each future step; 1 if not given.")
+        str | None,
+        typer.Option(
+            help="Size behind the future steps: a number, or one per step with commas between; "
+            "that of the last step if not given."
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="CSV to write: a row per time and feature.")] = (
         None
@@ -46,15 +51,12 @@ def forecast(
 
         if out is not None:
             check_out("--out", out, force, reads=[model])
-        if exposure is not None and not 0.0 < exposure < float("inf"):
-            raise ValueError(f"--exposure {exposure:g}: expected a positive number.")
+        sizes = None if exposure is None else sizes_of(exposure, steps)
         levels = probabilities(coverage)
         fitted = load_model(model)
         ahead = fitted.forecast(
-            steps, coverage=levels, exposure=exposure, n_samples=samples, random_state=seed
+            steps, coverage=levels, exposure=sizes, n_samples=samples, random_state=seed
         )
-        if exposure is None and (fitted.exposure_ != 1.0).any():
-            voice.say("Numbers are per unit of exposure; --exposure sets that of the future.")
         show_forecast(fitted, ahead, of, voice, out)
         tell_notes(ahead, voice)
         if out is not None:
@@ -89,6 +91,24 @@ def probabilities(text: str) -> tuple[float, ...]:
     return found
 
 
+def sizes_of(text: str, steps: int) -> list[float]:
+    """Of --exposure: one per step."""
+    try:
+        found = [float(part) for part in text.split(",")]
+    except ValueError:
+        found = []
+    if not found or not all(0.0 < size < float("inf") for size in found):
+        raise ValueError(
+            f"--exposure {text}: expected a positive number, or one per step with commas between."
+        )
+    if len(found) not in (1, steps):
+        raise ValueError(
+            f"--exposure {text}: these are {len(found)} numbers for {steps} steps. Give one, or "
+            f"{steps}."
+        )
+    return found if len(found) == steps else found * steps
+
+
 def show_forecast(
     model: TemporalNMF, ahead: Forecast, of: Of, voice: Voice, out: Path | None = None
 ) -> None:
@@ -111,10 +131,9 @@ def show_forecast(
     names = [n if len(n) <= _LONGEST_NAME else f"{n[: _LONGEST_NAME - 1]}…" for n in names]
     rows = np.arange(len(names))
     if len(names) > _MOST_ROWS:
-        rows = np.argsort(-ahead.point_of(of)[-1], kind="stable")[:_MOST_ROWS]
+        rows = np.argsort(-ahead.point_of(of)[0], kind="stable")[:_MOST_ROWS]
     T = len(ahead.times)
-    steps = _evenly(T, min(T, _MOST_COLUMNS))
-    some, wide = ahead.at(steps), max(ahead.coverage)
+    some, wide = ahead.at(range(min(T, _MOST_COLUMNS))), max(ahead.coverage)
     point = some.point_of(of)[:, rows]
     columns = [[_number(value) for value in at_step] for at_step in point]
     if ahead.has_bands:
@@ -122,34 +141,31 @@ def show_forecast(
         columns = [list(map(_with_band, *parts)) for parts in zip(point, low, high, strict=True)]
     texts, first = time_texts(some.times), [names[f] for f in rows]
     shown = _fitting(texts, columns, voice.width - max(map(len, first)))
-    table = zip(first, *(columns[t] for t in shown), strict=True)
-    voice.table([of[:-1], *(texts[t] for t in shown)], list(table), left=(of[:-1],))
+    table = zip(first, *columns[:shown], strict=True)
+    voice.table([of[:-1], *texts[:shown]], list(table), left=(of[:-1],))
     words = []
     if ahead.has_bands:
         words.append(f"In brackets: {100 * wide:g} % intervals.")
     if len(rows) < len(names):
-        words.append(f"The {len(rows)} largest of {len(names):,} {of} at the last step.")
-    if len(shown) < T:
-        words.append(f"{len(shown)} of {T} steps.")
+        words.append(f"The {len(rows)} largest of {len(names):,} {of} at the first step.")
+    if shown < T:
+        words.append(
+            f"The first {shown} of {T} steps." if shown > 1 else f"The first of {T} steps."
+        )
     if len(words) > ahead.has_bands:
-        words.append(f"All are in {out}." if out else "--out FILE.csv writes all.")
+        words.append(f"All are in {out}." if out else "--out FILE.csv writes all, --json shows it.")
     if words:
         voice.say(" ".join(words))
 
 
-def _evenly(n: int, wanted: int) -> list[int]:
-    """So many of 0 … n − 1, the last always among them."""
-    return [(n - 1) - (n - 1) * i // max(wanted - 1, 1) for i in range(wanted)][::-1]
-
-
-def _fitting(headings: list[str], columns: list[list[str]], width: int) -> list[int]:
-    """As many columns as there is room for, evenly chosen."""
-    widths = [max(map(len, [h, *column])) for h, column in zip(headings, columns, strict=True)]
-    for wanted in range(len(columns), 1, -1):
-        chosen = _evenly(len(columns), wanted)
-        if sum(widths[t] + 2 for t in chosen) + 3 <= width:
-            return chosen
-    return [len(columns) - 1]
+def _fitting(headings: list[str], columns: list[list[str]], width: int) -> int:
+    """How many of the first columns there is room for, at least one."""
+    left = width - 3
+    for n, (heading, column) in enumerate(zip(headings, columns, strict=True)):
+        left -= max(map(len, [heading, *column])) + 2
+        if left < 0:
+            return max(n, 1)
+    return len(columns)
 
 
 def _with_band(value: float, low: float, high: float) -> str:
@@ -183,8 +199,22 @@ def _number(value: float) -> str:
 def tell_notes(ahead: Forecast, voice: Voice) -> None:
     """What one should know before using the numbers, in the words of the command line."""
     for note in ahead.notes:
-        note = note.replace("model.calibrate()", "temporalnmf fit --calibrate 20")
-        voice.say(f"Note: {note}", style="yellow")
+        voice.say(f"Note: {_in_commands(note)}", style="yellow")
+
+
+def _in_commands(note: str) -> str:
+    """A note with commands in the place of calls.
+
+    Examples
+    --------
+    >>> _in_commands("Checked 1 step(s) ahead. model.calibrate(steps=3) checks them all.")
+    'Checked 1 step ahead. temporalnmf fit --calibrate 20 --calibrate-steps 3 checks them all.'
+    """
+    command = "temporalnmf fit --calibrate 20"
+    note = note.replace("model.calibrate()", command)
+    note = re.sub(r"model\.calibrate\(steps=(\d+)\)", rf"{command} --calibrate-steps \1", note)
+    note = re.sub(r"\b1 step\(s\)", "1 step", note).replace("step(s)", "steps")
+    return note + (" --exposure sets another." if note.endswith("is taken to go on.") else "")
 
 
 def frame_of(ahead: Forecast, of: Of) -> Any:

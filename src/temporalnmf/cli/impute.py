@@ -41,6 +41,7 @@ def impute(
     exposure: data.Exposure = None,
     freq: data.Freq = None,
     transpose: data.Transpose = False,
+    drop_partial: data.DropPartial = False,
     force: Force = False,
     json: Json = False,
 ) -> None:
@@ -51,10 +52,10 @@ def impute(
     with clean_errors(json) as voice:
         from ..predicting import data_of
 
-        how = data.Reading(time, feature, value, exposure, freq, transpose)
+        how = data.Reading(time, feature, value, exposure, freq, transpose, drop_partial)
         if file is None and how != data.Reading():
-            option = next(name for name, given in how._asdict().items() if given)
-            raise ValueError(f"--{option} is for a FILE after MODEL: name one, or leave it out.")
+            option = next(iter(how.given()))
+            raise ValueError(f"{option} is for a FILE after MODEL: name one, or leave it out.")
         reads = [model] if file is None else [model, data.source_path(file)]
         check_out("--out", out, force, reads=reads)
         if bands is not None:

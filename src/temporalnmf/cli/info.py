@@ -25,6 +25,7 @@ def info(
     exposure: data.Exposure = None,
     freq: data.Freq = None,
     transpose: data.Transpose = False,
+    drop_partial: data.DropPartial = False,
     json: Json = False,
 ) -> None:
     """Say what is in a model file, or what is understood of a table."""
@@ -32,7 +33,7 @@ def info(
         if is_model(Path(file)):
             _about_model(Path(file), voice)
             return
-        how = data.Reading(time, feature, value, exposure, freq, transpose)
+        how = data.Reading(time, feature, value, exposure, freq, transpose, drop_partial)
         _about_table(file, data.read(file, how, voice), voice)
 
 
@@ -73,7 +74,7 @@ def _lines(model: TemporalNMF, known: dict[str, Any]) -> list[tuple[str, str]]:
         ("fit", known["stop_reason"] if known["converged"]
                 else f"NOT CONVERGED: {known['stop_reason']}"),
         ("intervals", str(model.calibration_ or "not checked on the past")),
-        *((name, origin[name]) for name in ("command", "source", "sha256", "date")
+        *((name, origin[name]) for name in ("command", "source", "sha256", "date", "appended")
           if name in origin),
     ]  # fmt: skip
     return lines

@@ -35,7 +35,7 @@ def report(
         check_out("--out", out, force, reads=[model])
         fitted = load_model(model)
         if hold_out and fitted.calibration_ is None:
-            calibrate_model(fitted, hold_out, voice)
+            calibrate_model(fitted, hold_out, voice, steps or 1)
         write_html(ctx, fitted, out, voice, question=question, steps=steps, overwrite=force)
         voice.answer({"report": str(out), "bytes": out.stat().st_size, **summary(fitted)})
 

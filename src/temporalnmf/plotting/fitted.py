@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,9 @@ from ..validation import check_count
 from .canvas import BLUE, GREY, ORANGE, PALETTE, new_axes
 
 _DASHES = ("-", "--", "-.", ":")
+
+# Characters of a line of a title, and of a name beside bars, in a column of a grid.
+_TITLE_WIDTH, _LABEL_WIDTH = 30, 22
 
 # Movement that differs by less than this factor from what the chain expects is called right.
 _MOVES_ALIKE = 1.5
@@ -87,7 +91,7 @@ def plot_components(
     """The features that are most characteristic of each component.
 
     A bar is a feature's share of the component, a grey mark its share of all components together:
-    characteristic is what has much weight, and more than elsewhere.
+    characteristic is what has much weight, and more than elsewhere. Long names are cut.
 
     Parameters
     ----------
@@ -114,6 +118,11 @@ def plot_components(
     usual_of = dict(zip(model.feature_labels().tolist(), usual.tolist(), strict=True))
     for k, one in zip(chosen, axes, strict=True):
         _draw_features(one, summary[k], n_features, usual_of)
+    mark = {"handles": axes[0].lines[-1:], "fontsize": 8, "frameon": False}
+    if ax is None:
+        axes[0].figure.legend(loc="outside lower right", **mark)
+    else:
+        axes[0].legend(loc="lower right", **mark)
     return axes[0] if _is_index(components) else axes
 
 
@@ -123,15 +132,25 @@ def _draw_features(ax: Any, component: Any, n_features: int, usual_of: dict[str,
     usual = np.array([usual_of[feature] for feature in features])
     ax.barh(y, 100.0 * np.array(weights), color=_line(component.index)["color"])
     for color, width in (("white", 4.0), (GREY, 2.0)):  # grey is seen on any bar
-        ax.plot(100.0 * usual, y, "|", color=color, ms=7, mew=width)
-    ax.set_yticks(y, features, fontsize=8)
+        ax.plot(
+            100.0 * usual, y, "|", color=color, ms=7, mew=width,
+            label="share of the feature in all components together",
+        )  # fmt: skip
+    ax.set_yticks(y, [_shorten(feature) for feature in features], fontsize=8)
     ax.invert_yaxis()
     ax.set_xlabel("% of the component", fontsize=8)
     ax.tick_params(axis="x", labelsize=8)
     said = f"{100.0 * component.share:.0f} % of all, peak {component.peak}"
     if component.stability is not None:
         said += f", stability {component.stability:.2f}"
-    ax.set_title(f"{component.name}\n{said}", fontsize=9, loc="left")
+    # No layout makes room for a wide title: its lines have to fit.
+    lines = [*wrap(component.name, _TITLE_WIDTH), *wrap(said, _TITLE_WIDTH)]
+    ax.set_title("\n".join(lines), fontsize=9, loc="left")
+
+
+def _shorten(name: str) -> str:
+    """A name that leaves room for bars beside it."""
+    return name if len(name) <= _LABEL_WIDTH else f"{name[: _LABEL_WIDTH - 1]}…"
 
 
 def plot_forecast(
@@ -594,7 +613,7 @@ def _grid(n: int, n_features: int) -> Array:
     n_rows = -(-n // n_columns)
     figure, axes = pyplot.subplots(
         n_rows, n_columns, squeeze=False, layout="constrained",
-        figsize=(3.2 * n_columns, (0.9 + 0.17 * n_features) * n_rows),
+        figsize=(3.4 * n_columns, (1.1 + 0.17 * n_features) * n_rows + 0.2),
     )  # fmt: skip
     for unused in axes.ravel()[n:]:
         figure.delaxes(unused)

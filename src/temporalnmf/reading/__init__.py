@@ -12,14 +12,14 @@ from pathlib import Path
 
 from .arrays import read_matrix_market, read_numpy, read_parquet
 from .cells import TIME_NAMES
-from .containers import as_table
+from .containers import as_table, labelled_array
 from .grid import TimeTable, table_of
 from .long import Columns, long_table
 from .long_files import LONG_READERS
 from .sheet import Sheet
 from .text import read_text
 
-__all__ = ["TIME_NAMES", "TimeTable", "as_table", "read_table"]
+__all__ = ["TIME_NAMES", "TimeTable", "as_table", "labelled_array", "read_table"]
 
 
 _READERS: dict[str, Callable[[Path, bool, str | None], Sheet]] = {
@@ -40,10 +40,12 @@ def read_table(
     value: str | None = None,
     exposure: str | None = None,
     freq: str | None = None,
+    drop_partial: bool = False,
 ) -> TimeTable:
     """Read a table of non-negative numbers over time.
 
-    Every cell is a number, or missing (empty, NA, NaN or null), or an error that says where it is.
+    Every cell is a number, or missing (empty, NA, NaN, null, n/a, none, - or .), or an error that
+    says where it is.
     Times are sorted and put on a regular grid; periods that are absent become missing steps.
     Nothing that could run code is loaded.
 
@@ -70,6 +72,9 @@ def read_table(
     freq : str, default=None
         Periods to add times up into: Y, Q, M, W (from Monday), D, h, min, s, also as 3D; a number
         for times that are numbers. Found by itself where times leave no doubt.
+    drop_partial : bool, default=False
+        Leave out a first or last period of `freq` that the times cover only in part, such as a
+        month whose last day is the third. What is left out is told.
 
     Returns
     -------
@@ -103,8 +108,9 @@ def read_table(
     for suffix in known:
         if path.name.lower().endswith(suffix):
             if columns is not None:
-                return long_table(LONG_READERS[suffix](path, columns), columns, freq)
-            return table_of(_READERS[suffix](path, transpose, time), exposure, freq)
+                source = LONG_READERS[suffix](path, columns)
+                return long_table(source, columns, freq, drop_partial)
+            return table_of(_READERS[suffix](path, transpose, time), exposure, freq, drop_partial)
     what = "" if columns is None else " for long tables (feature=)"
     raise ValueError(
         f"{path.name} has the suffix {path.suffix!r}, which is not known{what}. Known are "

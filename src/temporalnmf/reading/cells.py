@@ -19,19 +19,28 @@ TIME_NAMES = (
 )  # fmt: skip
 
 
-MISSING = ("", "na", "nan", "null")
+MISSING = ("", "na", "nan", "null", "n/a", "#n/a", "#na", "-", "–", ".", "none")
+PLAINLY_MISSING = ("", "na", "nan", "null")  # the others are counted and told
 
 
 def is_time_name(name: str) -> bool:
     return name.strip().casefold() in ("", "unnamed: 0", *TIME_NAMES)  # pandas' name for no name
 
 
-_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
+_THOUSANDS = {
+    False: re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?"),
+    True: re.compile(r"[+-]?\d{1,3}(\.\d{3})+(,\d*)?"),
+}
 
 
-def has_thousands(cell: str) -> bool:
-    """Whether a cell is such as 1,234,567.8."""
-    return _THOUSANDS.fullmatch(cell.strip()) is not None
+def has_thousands(cell: str, comma: bool = False) -> bool:
+    """Whether a cell is such as 1,234,567.8, or with decimal commas such as 1.234.567,8."""
+    return _THOUSANDS[comma].fullmatch(cell.strip()) is not None
+
+
+def about_thousands(comma: bool) -> str:
+    sign, example = ("points", "1.234") if comma else ("commas", "1,234")
+    return f"{sign} in numbers such as {example} separate thousands"
 
 
 def number_in(cell: str, comma: bool, thousands: bool = False) -> float | None:
@@ -39,11 +48,11 @@ def number_in(cell: str, comma: bool, thousands: bool = False) -> float | None:
     cell = cell.strip()
     if cell.casefold() in MISSING:
         return math.nan
+    if thousands and has_thousands(cell, comma):
+        cell = cell.replace("." if comma else ",", "")
     # 1_000 is a number to Python only; beside decimal commas, 1.234 may be a thousand or one.
     if "_" in cell or (comma and "." in cell):
         return None
-    if thousands and has_thousands(cell):
-        cell = cell.replace(",", "")
     try:
         return float(cell.replace(",", ".") if comma else cell)
     except ValueError:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..timeline import time_texts
+from ..timeline import Timeline, time_texts, timeline_of
 from .arrays import frame_sheet
 from .cells import is_time_name, library, place_of
 from .grid import TimeTable, table_of
 from .long import Columns, Source, long_table
 from .long_files import BLOCK_ROWS
 from .sheet import Sheet
+
+if TYPE_CHECKING:
+    from ..likelihoods.base import Array  # not at run time: it loads the compiler
 
 
 def as_table(
@@ -23,6 +26,7 @@ def as_table(
     value: str | None = None,
     exposure: str | None = None,
     freq: str | None = None,
+    drop_partial: bool = False,
 ) -> TimeTable:
     """A table over time of a pandas or polars frame, or of an xarray array.
 
@@ -32,7 +36,7 @@ def as_table(
         Wide, a row per time, or long, a row per time and feature. An array has two dimensions;
         the times are the one that `time` names, or else has the name of a time, or holds dates,
         or is the first.
-    time, feature, value, exposure, freq
+    time, feature, value, exposure, freq, drop_partial
         As in `read_table`; `time` may also name the index of a pandas frame.
 
     Returns
@@ -56,11 +60,12 @@ def as_table(
     if hasattr(data, "dims") and hasattr(data, "coords"):
         if columns is not None:
             raise ValueError("feature= is for long tables: an xarray array is wide. Leave it out.")
-        return table_of(_array_sheet(data, time), exposure, freq)
+        return table_of(_array_sheet(data, time), exposure, freq, drop_partial)
     frame = _pandas_frame(data)
     if columns is None:
-        return table_of(frame_sheet("the frame", frame, False, time), exposure, freq)
-    return long_table(_frame_source(frame, columns), columns, freq)
+        sheet = frame_sheet("the frame", frame, False, time)
+        return table_of(sheet, exposure, freq, drop_partial)
+    return long_table(_frame_source(frame, columns), columns, freq, drop_partial)
 
 
 def _pandas_frame(data: Any) -> Any:
@@ -106,7 +111,17 @@ def _arrow(pa: Any, column: Any) -> Any:
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
-def _array_sheet(data: Any, time: str | None) -> Sheet:
+def labelled_array(data: Any) -> tuple[Array, Array, Timeline | None]:
+    """Values (times, features) of an xarray array, names of the features, and its times."""
+    data = oriented(data)
+    time, feature = data.dims
+    names = _dimension_labels(data, feature) or [f"x{f}" for f in range(data.shape[1])]
+    timeline = timeline_of(data.coords[time].values, name="X") if time in data.coords else None
+    return data.values, np.array(names, dtype=object), timeline
+
+
+def oriented(data: Any, time: str | None = None) -> Any:
+    """With the times as its first dimension."""
     if not hasattr(data, "dtype") or len(data.dims) != 2:
         raise TypeError(
             f"data is an xarray {type(data).__name__} with dimensions "
@@ -115,11 +130,16 @@ def _array_sheet(data: Any, time: str | None) -> Sheet:
         )
     dims = [str(dim) for dim in data.dims]
     at = _time_dimension(data, dims, time)
-    data = data.transpose(data.dims[at], data.dims[1 - at])
+    return data.transpose(data.dims[at], data.dims[1 - at])
+
+
+def _array_sheet(data: Any, time: str | None) -> Sheet:
+    data = oriented(data, time)
+    corner = str(data.dims[0])
     times, features = (_dimension_labels(data, dim) for dim in data.dims)
     return Sheet(
         "the array", False, np.array(data.values, dtype=np.float64), times, features,
-        corner=dims[at], notes=(f"times are in dimension {dims[at]!r}",),
+        corner=corner, notes=(f"times are in dimension {corner!r}",),
     )  # fmt: skip
 
 

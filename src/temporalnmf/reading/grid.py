@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import shlex
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from ..likelihoods.base import Array  # not at run time: it loads the compiler
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TimeTable:
     """A table of non-negative numbers over evenly spaced times.
 
@@ -33,7 +34,7 @@ class TimeTable:
     timeline : Timeline
         The steps and their spacing.
     exposure : array, (n_times,), or None
-        Size behind each step; 1 where it is absent.
+        Size behind each step; interpolated where it is absent.
     observed : array of bool, (n_times,), or None
         Which steps of a sparse X are observed, where some are not: pass it as mask=.
     """
@@ -46,8 +47,26 @@ class TimeTable:
     exposure: Array | None = None
     observed: Array | None = None
 
+    def __repr__(self) -> str:
+        """Size, span, how full it is, and the notes."""
+        n_steps, n_features = self.X.shape
+        texts = time_texts(self.times)
+        size = f"{n_steps:,} steps × {n_features:,} features, {texts[0]} to {texts[-1]}"
+        if sparse.issparse(self.X):
+            full = f"sparse, {self.X.nnz / (n_steps * n_features):.2%} of the cells are not zero"
+            hidden = 0 if self.observed is None else int(np.sum(~self.observed))
+            full += f", {hidden:,} steps missing" if hidden else ""
+        else:
+            full = f"missing cells: {int(np.isnan(self.X).sum()):,} of {self.X.size:,}"
+        return "\n  ".join([f"TimeTable: {size}", full, *self.notes])
 
-def table_of(sheet: Sheet, exposure: str | None = None, freq: str | None = None) -> TimeTable:
+
+def table_of(
+    sheet: Sheet,
+    exposure: str | None = None,
+    freq: str | None = None,
+    drop_partial: bool = False,
+) -> TimeTable:
     check_shape(sheet)
     check_values(sheet)
     X = sheet.cells.T if sheet.transpose else sheet.cells
@@ -56,13 +75,48 @@ def table_of(sheet: Sheet, exposure: str | None = None, freq: str | None = None)
     sizes = None
     if exposure is not None:
         X, features, sizes = _without_exposure(sheet, X, features, exposure)
-    line, notes = _timeline(sheet, X, freq)
+    line, notes = _timeline(sheet, X, freq, drop_partial)
     check_steps(len(line.labels), freq, sheet.name)
+    notes = (*sheet.notes, *notes, *line.notes)
+    if np.any(out := line.rows < 0):
+        notes = (*notes, f"rows left out: {out.sum():,}, total {plain(np.nansum(X[out]))}")
+        X, line = X[~out], replace(line, rows=line.rows[~out])
+        sizes = None if sizes is None else sizes[~out]
     X, summed = _on_grid(X, line)
-    notes = (*sheet.notes, *notes, *line.notes, *summed, *_missing(X, line))
+    notes = (*notes, *summed, *_missing(X, line))
+    if exposure is None:
+        notes = (*notes, *_about_sizes(X, features, sheet))
     if sizes is not None:
-        sizes = exposure_on_grid(sizes, line)
+        sizes, told = exposure_on_grid(sizes, line)
+        notes = (*notes, *told)
     return TimeTable(X, line.labels, features, notes, line, sizes)
+
+
+def plain(total: float) -> str:
+    """A total for people: 12,345 or 12,345.6 or 0.000123."""
+    if total == round(total):
+        return f"{total:,.0f}"
+    return f"{total:,.1f}" if total >= 1000 else f"{total:.6g}"
+
+
+MOST_OF_TOTAL = 0.9  # a column that holds more,
+TIMES_THE_NEXT = 5  # and so many times the next one, may be a size
+
+
+def _about_sizes(X: Any, features: Array, sheet: Sheet) -> tuple[str, ...]:
+    """A word on a feature that dwarfs all others, such as a population."""
+    totals = np.asarray(X.sum(axis=0) if sparse.issparse(X) else np.nansum(X, axis=0)).ravel()
+    if len(totals) < 2:
+        return ()
+    f = int(np.argmax(totals))
+    share, others = totals[f] / (totals.sum() or 1.0), np.delete(totals, f)
+    if share <= MOST_OF_TOTAL or totals[f] < TIMES_THE_NEXT * others.max():
+        return ()
+    name, what = str(features[f]), "row" if sheet.transpose else "column"
+    return (
+        f"{what} {name!r} holds {100 * share:.1f} % of the total: is it a size (--exposure "
+        f"{shlex.quote(name)}) rather than a feature?",
+    )
 
 
 def check_steps(n_steps: int, freq: str | None, name: str) -> None:
@@ -73,18 +127,40 @@ def check_steps(n_steps: int, freq: str | None, name: str) -> None:
         )
 
 
-def _timeline(sheet: Sheet, X: Any, freq: str | None) -> tuple[Timeline, tuple[str, ...]]:
+def _timeline(
+    sheet: Sheet, X: Any, freq: str | None, drop_partial: bool
+) -> tuple[Timeline, tuple[str, ...]]:
     labels = sheet.times
     if labels is None:
-        if freq is not None:
+        if freq is not None or drop_partial:
+            option = "drop_partial=True" if freq is None else f"freq={freq!r}"
             raise ValueError(
-                f"freq={freq!r} needs times, and {sheet.name} has none. Name their column with "
+                f"{option} needs times, and {sheet.name} has none. Name their column with "
                 f"time= (--time)."
             )
         return numbered(X.shape[0]), _about_numbering(X)
     if sheet.comma:
         labels = [_with_point(label) for label in labels]
-    return timeline_of(labels, freq, name=sheet.name, where=sheet.time), ()
+    line = timeline_of(labels, freq, drop_partial=drop_partial, name=sheet.name, where=sheet.time)
+    if line.labels.dtype.kind == "U":
+        _refuse_totals(sheet, X, line.labels.tolist())
+    return line, ()
+
+
+def _refuse_totals(sheet: Sheet, X: Any, labels: list[str]) -> None:
+    """A last row with a label of another kind that adds up those above it."""
+    numbered = [any(map(str.isdigit, label)) for label in labels]
+    if numbered[-1] in numbered[:-1]:
+        return
+    table = X.toarray() if sparse.issparse(X) else X
+    known = ~np.isnan(table[-1])
+    sums = np.nansum(table[:-1], axis=0)[known]
+    if sums.any() and np.allclose(table[-1][known], sums, rtol=1e-3, atol=0.0):
+        n = len(labels) - 1
+        raise ValueError(
+            f"{sheet.name}, {sheet.time(n)}: the values of {labels[n]!r} are the sums of all "
+            f"others, so it is no time step. Remove it."
+        )
 
 
 def numbered(n_steps: int) -> Timeline:
@@ -131,12 +207,19 @@ def _without_exposure(
     return X, features[kept], sizes
 
 
-def exposure_on_grid(sizes: Array, line: Timeline) -> Array:
-    """Exposures (n_rows,) added up per step; 1 where none is known."""
-    known = ~np.isnan(sizes)
-    total = np.bincount(line.rows[known], sizes[known], minlength=len(line.labels))
-    total[np.bincount(line.rows[known], minlength=len(line.labels)) == 0] = 1.0
-    return total
+def exposure_on_grid(sizes: Array, line: Timeline) -> tuple[Array, tuple[str, ...]]:
+    """Exposures (n_rows,) added up per step, and a word if some are absent.
+
+    log e_n is linear in n between the neighbours that are known, and constant beyond the ends.
+    """
+    n_steps, given = len(line.labels), ~np.isnan(sizes)
+    total = np.bincount(line.rows[given], sizes[given], minlength=n_steps)
+    known = np.unique(line.rows[given])
+    absent = np.setdiff1d(np.arange(n_steps), known)
+    if not len(absent):
+        return total, ()
+    total[absent] = np.exp(np.interp(absent, known, np.log(total[known])))
+    return total, ("exposure of absent periods: interpolated",)
 
 
 def _on_grid(X: Any, line: Timeline) -> tuple[Any, tuple[str, ...]]:

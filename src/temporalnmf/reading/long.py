@@ -6,7 +6,7 @@ Rows stay in Arrow's and NumPy's arrays: there is a Python object per label, nev
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,8 +14,8 @@ from scipy import sparse
 
 from ..moments import NO_TIME, moments_of
 from ..timeline import Timeline, time_texts, timeline_of
-from .cells import MISSING, has_thousands, library, number_in
-from .grid import TimeTable, check_steps, exposure_on_grid
+from .cells import MISSING, about_thousands, has_thousands, library, number_in
+from .grid import TimeTable, check_steps, exposure_on_grid, plain
 
 if TYPE_CHECKING:
     from ..likelihoods.base import Array  # not at run time: it loads the compiler
@@ -75,13 +75,15 @@ class Columns(NamedTuple):
 class Source(NamedTuple):
     """Blocks of rows, Arrow arrays in the order of `Columns.names`, and what errors call them.
 
-    `commas` says what a comma in a number is: "decimal", "thousands", or "" where there is none.
+    `commas` says what a comma in a number is: "decimal", "thousands", or "" where there is none;
+    "decimal, grouped" is decimal beside points that separate thousands.
     """
 
     name: str
     blocks: Iterable[list[Any]]
     place: Callable[[int], str]
     commas: str = ""
+    notes: tuple[str, ...] = ()
 
 
 class _Labels:
@@ -130,6 +132,7 @@ class _Values:
     def __init__(self, source: Source, name: str) -> None:
         self.source, self.name = source, name
         self.comma = self.point = self.grouped = False
+        self.points = source.commas == "decimal, grouped"  # points separate thousands
 
     def read(self, column: Any, first: int) -> Array:
         """float64, NaN where missing; `first` is the row at which the block starts."""
@@ -161,7 +164,7 @@ class _Values:
         if not len(texts):
             return np.empty(0)
         texts = pc.utf8_trim_whitespace(texts.cast(pa.large_string()))
-        plain = self._with_points(texts) if self.source.commas == "decimal" else texts
+        plain = self._with_points(texts) if self.source.commas.startswith("decimal") else texts
         missing = pc.is_in(pc.utf8_lower(texts), value_set=pa.array(MISSING, texts.type))
         try:
             return _numpy(pc.if_else(missing, "nan", plain).cast(pa.float64()).fill_null(np.nan))
@@ -172,8 +175,14 @@ class _Values:
         """Beside decimal commas a point is no decimal point, in whichever block they come."""
         _, pc = _arrow()
         self.comma |= pc.any(pc.match_substring(texts, ",")).as_py()
-        self.point |= pc.any(pc.match_substring(texts, ".")).as_py()
-        if self.comma and self.point:
+        points = pc.match_substring(texts, ".")
+        if self.points:
+            grouped = pc.match_substring_regex(texts, r"^[+-]?\d{1,3}(\.\d{3})+(,\d*)?$")
+            self.grouped |= pc.any(grouped).as_py()
+            texts = pc.if_else(grouped, pc.replace_substring(texts, ".", ""), texts)
+            points = pc.match_substring(texts, ".")
+        self.point |= pc.any(pc.and_(points, pc.not_equal(texts, "."))).as_py()
+        if self.point and (self.comma or self.points):
             raise ValueError(
                 f"{self.source.name} has numbers with decimal commas and others with decimal "
                 f"points in column {self.name!r}. Write all in one way."
@@ -182,14 +191,14 @@ class _Values:
 
     def _one_by_one(self, texts: list[str], places: Array, first: int) -> Array:
         """Cells that Arrow does not know: 1,234, +5, and those that are no numbers."""
-        thousands = self.source.commas == "thousands"
+        thousands = self.source.commas == "thousands" or self.points
         values = np.empty(len(texts))
         for k, text in enumerate(texts):
-            value = number_in(text, self.comma, thousands)
+            value = number_in(text, self.comma or self.points, thousands)
             if value is None:
                 n = first + int(np.argmax(places == k))
                 raise self._refusal(n, f"{text!r} is not a number", "Write a plain number")
-            self.grouped |= thousands and has_thousands(text)
+            self.grouped |= thousands and has_thousands(text, self.comma or self.points)
             values[k] = value
         return values
 
@@ -261,7 +270,9 @@ class _Sums:
         np.maximum.at(self.most, t[known], sizes[known])
 
 
-def long_table(source: Source, columns: Columns, freq: str | None) -> TimeTable:
+def long_table(
+    source: Source, columns: Columns, freq: str | None, drop_partial: bool = False
+) -> TimeTable:
     """Add up the rows of a source per time and feature."""
     times, features, sums, values = _summed(source, columns)
     kept = np.flatnonzero(sums.times)
@@ -270,7 +281,11 @@ def long_table(source: Source, columns: Columns, freq: str | None) -> TimeTable:
             f"{source.name} has no row with {', '.join(map(repr, columns.names[:3]))}. Check the "
             f"names of the columns."
         )
-    line, steps, notes = _timeline(source, _labels_of(times)[kept], sums.first[kept], freq)
+    line, steps, notes = _timeline(
+        source, _labels_of(times)[kept], sums.first[kept], freq, drop_partial
+    )
+    left_out = kept[steps < 0]
+    kept, steps = kept[steps >= 0], steps[steps >= 0]
     n_steps = len(line.labels)
     if n_steps < 3:
         check_steps(n_steps, freq, source.name)
@@ -284,10 +299,13 @@ def long_table(source: Source, columns: Columns, freq: str | None) -> TimeTable:
     X.sort_indices()
     observed = np.zeros(n_steps, dtype=bool)
     observed[steps] = True
-    sizes = None
+    sizes, interpolated = None, ()
     if columns.exposure is not None:
-        sizes = _exposure(source, columns.exposure, line, steps, sums, kept)
-    told = (*_about_rows(columns, sums, values), *notes, *line.notes, _ABOUT_ZEROS)
+        sizes, interpolated = _exposure(source, columns.exposure, line, steps, sums, kept)
+    told = (
+        *source.notes, *_about_rows(columns, sums, values, left_out), *notes, *line.notes,
+        *(_about_freq(line, sums) if freq is None else ()), *interpolated, _ABOUT_ZEROS,
+    )  # fmt: skip
     if X.nnz >= DENSEST_SPARSE * observed.sum() * X.shape[1]:
         dense = X.toarray()
         dense[~observed] = np.nan
@@ -333,7 +351,7 @@ def _labels_of(labels: _Labels) -> Array:
 
 
 def _timeline(
-    source: Source, labels: Array, first: Array, freq: str | None
+    source: Source, labels: Array, first: Array, freq: str | None, drop_partial: bool
 ) -> tuple[Timeline, Array, tuple[str, ...]]:
     """The grid, the step of each label, and what was understood of the labels."""
 
@@ -342,12 +360,30 @@ def _timeline(
 
     moments, notes = moments_of(labels, source.name, where)
     if moments.dtype.kind == "U":
-        line = timeline_of(moments, freq, name=source.name, where=where)
+        line = timeline_of(moments, freq, drop_partial=drop_partial, name=source.name, where=where)
         return line, line.rows, notes
     # The same time may be written in several ways.
     distinct, inverse = np.unique(moments, return_inverse=True)
-    line = timeline_of(distinct, freq, name=source.name)
-    return line, line.rows[inverse], notes
+    line = timeline_of(distinct, freq, drop_partial=drop_partial, name=source.name)
+    return replace(line, rows=line.rows[line.rows >= 0]), line.rows[inverse], notes
+
+
+MANY_STEPS = 1000
+_LENGTHS = {"s": 1, "min": 60, "h": 3600, "D": 86400, "W": 7 * 86400, "M": 2629746, "Y": 31556952}
+
+
+def _about_freq(line: Timeline, sums: _Sums) -> tuple[str, ...]:
+    """Periods for times that hardly ever occur twice, so that there are about 30 to 1000."""
+    n_steps = len(line.labels)
+    if line.labels.dtype.kind != "M" or n_steps <= max(MANY_STEPS, sums.n_rows / 2):
+        return ()
+    span = np.ptp(line.labels[[0, -1]].astype("datetime64[s]").astype(np.int64))
+    freq = next((freq for freq, length in _LENGTHS.items() if span / length <= MANY_STEPS), "Y")
+    n_periods = int(span // _LENGTHS[freq]) + 1
+    return (
+        f"{n_steps:,} steps for {sums.n_rows:,} rows: --freq {freq} makes about {n_periods:,} "
+        f"steps of them",
+    )
 
 
 def _names(features: _Labels, counts: Array) -> tuple[Array, Array]:
@@ -362,8 +398,8 @@ def _names(features: _Labels, counts: Array) -> tuple[Array, Array]:
 
 def _exposure(
     source: Source, name: str, line: Timeline, steps: Array, sums: _Sums, kept: Array
-) -> Array:
-    """One exposure per time, added up per step."""
+) -> tuple[Array, tuple[str, ...]]:
+    """One exposure per time, added up per step, and a word if some are absent."""
     least, most = sums.least[kept], sums.most[kept]
     wrong = ~((least == most) & (most > 0))
     if wrong.any():
@@ -382,30 +418,25 @@ def _exposure(
     return exposure_on_grid(most, rows)
 
 
-def _about_rows(columns: Columns, sums: _Sums, values: _Values) -> tuple[str, ...]:
+def _about_rows(columns: Columns, sums: _Sums, values: _Values, left_out: Array) -> tuple[str, ...]:
     """Rows and totals: what was read, and what of it is not in the table."""
     dropped = [
-        f"{count:,} without {name!r}"
-        + (f", total {_plain(total)}" if name != columns.value else "")
+        f"{count:,} without {name!r}" + (f", total {plain(total)}" if name != columns.value else "")
         for name, (count, total) in sums.dropped.items()
         if count
     ]
-    rows = f"rows read: {sums.n_rows:,}, total {_plain(sums.total)}"
+    if len(left_out):
+        count, total = int(sums.times[left_out].sum()), float(sums.cells[left_out].sum())
+        dropped.append(f"{count:,} in partial periods, total {plain(total)}")
+    rows = f"rows read: {sums.n_rows:,}, total {plain(sums.total)}"
     notes = [f"{rows}; dropped: {'; '.join(dropped) or 'none'}"]
     if sums.n_blank:
         notes.append(f"empty rows left out: {sums.n_blank:,}")
     if values.comma:
         notes.append("commas are decimal commas")
     if values.grouped:
-        notes.append("commas in numbers such as 1,234 separate thousands")
+        notes.append(about_thousands(values.points))
     return tuple(notes)
-
-
-def _plain(total: float) -> str:
-    """A total for people: 12,345 or 12,345.6 or 0.000123."""
-    if total == round(total):
-        return f"{total:,.0f}"
-    return f"{total:,.1f}" if total >= 1000 else f"{total:.6g}"
 
 
 def _grown(array: Array, size: int, fill: float) -> Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import gzip
 import zlib
 from collections.abc import Callable, Iterator
@@ -12,7 +11,7 @@ from typing import IO, Any, NamedTuple, cast
 
 from .cells import damage_told, library, place_of
 from .long import Columns, Source
-from .text import ragged, records, separator_of
+from .text import about_encoding, encoding_of, has_grouping_points, ragged, records, separator_of
 
 BLOCK_BYTES = 16 << 20  # of text
 BLOCK_ROWS = 1 << 19  # of Parquet
@@ -25,17 +24,20 @@ class _Form(NamedTuple):
     encoding: str
     separator: str
     head: list[str]
+    grouped: bool  # points separate thousands
 
 
 def read_long_text(path: Path, columns: Columns) -> Source:
     form = _form(path)
     places = [place_of(name, option, form.head, path.name) for option, name in _options(columns)]
     commas = {";": "decimal", ",": "thousands"}.get(form.separator, "")
+    commas += ", grouped" if form.grouped else ""
 
     def place(n: int) -> str:
         return f"line {_line(path, form, n)}"
 
-    return Source(path.name, _text_blocks(path, form, places), place, commas)
+    blocks = _text_blocks(path, form, places)
+    return Source(path.name, blocks, place, commas, about_encoding(form.encoding))
 
 
 def _options(columns: Columns) -> list[tuple[str, str]]:
@@ -56,17 +58,19 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
 
 def _form(path: Path) -> _Form:
     with _opened(path) as file:
+        encoding = encoding_of(path.name, file)
+        file.seek(0)
         sample = file.read(SAMPLE_BYTES)
-    utf16 = sample.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    encoding = "utf-16" if utf16 else "utf-8-sig"
     text = sample.decode(encoding, errors="ignore")
     if not text.strip():
         raise ValueError(f"{path.name} is empty. Give it a row per time and feature.")
     if len(sample) == SAMPLE_BYTES:  # the last line may be cut
         text = text[: text.rfind("\n") + 1] or text
-    separator = separator_of(text.encode())
-    _, head = next(records(path.name, text.encode(), separator))
-    return _Form(encoding, separator, [cell.strip() for cell in head])
+    data = text.encode()
+    separator = separator_of(data)
+    _, head = next(records(path.name, data, separator))
+    names = [cell.strip() for cell in head]
+    return _Form(encoding, separator, names, has_grouping_points(data, separator))
 
 
 _CSV = ("pyarrow", "pyarrow.csv")
@@ -84,7 +88,7 @@ def _text_blocks(path: Path, form: _Form, places: list[int]) -> Iterator[list[An
                     block_size=BLOCK_BYTES,
                     column_names=names,
                     skip_rows_after_names=1,
-                    encoding="utf-16" if form.encoding == "utf-16" else "utf8",
+                    encoding="utf8" if form.encoding == "utf-8-sig" else form.encoding,
                 ),
                 csv.ParseOptions(delimiter=form.separator, newlines_in_values=True),
                 csv.ConvertOptions(
@@ -101,16 +105,6 @@ def _text_blocks(path: Path, form: _Form, places: list[int]) -> Iterator[list[An
 def _explained(path: Path, form: _Form, error: str) -> ValueError:
     """What Arrow found wrong, by line."""
     name = path.name
-    if form.encoding != "utf-16":
-        with _opened(path) as file:
-            for line, data in enumerate(file, 1):
-                try:
-                    data.decode()
-                except UnicodeDecodeError as found:
-                    return ValueError(
-                        f"{name}, line {line}: byte 0x{data[found.start]:02x} is not UTF-8. Save "
-                        f"the file as UTF-8 (in Excel: 'CSV UTF-8')."
-                    )
     with _opened(path) as file:
         try:
             for line, record in records(name, file, form.separator, form.encoding):

@@ -7,6 +7,7 @@ import csv
 import io
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -14,23 +15,33 @@ from typing import IO
 
 import numpy as np
 
-from ..moments import is_date
-from .cells import MISSING, bytes_of, has_thousands, is_time_name, number_in, place_of
+from ..moments import are_months, is_date
+from .cells import (
+    MISSING,
+    PLAINLY_MISSING,
+    about_thousands,
+    bytes_of,
+    damage_told,
+    has_thousands,
+    is_time_name,
+    number_in,
+    place_of,
+)
 from .sheet import Sheet, Wrong, refuse_text
 
 _SEPARATORS = {"\t": "tabs", ";": "';'", ",": "','"}
 
 
 def read_text(path: Path, transpose: bool, time: str | None) -> Sheet:
-    name, text = path.name, _decoded(path)
+    name, (text, encoding) = path.name, _decoded(path)
     separator = separator_of(text)
-    comma = has_decimal_commas(text, separator)
+    comma, grouped = has_decimal_commas(text, separator), has_grouping_points(text, separator)
     head = [cell.strip() for cell in next(records(name, text, separator))[1]]
     at = 0 if time is None else place_of(time, "time", head, name)
     lines, margin, width, n_blank = _outline(name, text, separator, at)
     dropped = _about_blanks(len(head) - width, n_blank)
     head = head[:width]
-    header = time is not None or _has_header(name, head, transpose, comma)
+    header = time is not None or _has_header(name, head, transpose, comma, grouped)
     lines, margin = lines[header:], margin[header:]
     if not lines:
         raise ValueError(
@@ -45,7 +56,7 @@ def read_text(path: Path, transpose: bool, time: str | None) -> Sheet:
         )
     places = [j for j in range(width) if not (labelled and j == at)]
     cells, wrong = np.empty((len(lines), len(places))), Wrong()
-    numbers = _Numbers(comma, thousands=separator == ",")
+    numbers = _Numbers(comma, thousands=separator == "," or grouped)
     for i, (_, record) in enumerate(
         islice(records(name, text, separator), header, header + len(lines))
     ):
@@ -56,7 +67,9 @@ def read_text(path: Path, transpose: bool, time: str | None) -> Sheet:
         columns=[head[j] for j in places] if header else None,
         lines=lines, at=at if labelled else None, corner=corner or "", comma=comma,
         notes=(
-            *_about_text(separator, comma, numbers.grouped, corner, labelled, transpose), *dropped
+            *about_encoding(encoding),
+            *_about_text(separator, comma, numbers.grouped, corner, labelled, transpose),
+            *dropped, *numbers.about_missing(),
         ),
     )  # fmt: skip
     refuse_text(sheet, wrong)
@@ -75,7 +88,7 @@ def _about_text(
     told = {
         "cells are separated by ';'": separator == ";",
         "commas are decimal commas": comma,
-        "commas in numbers such as 1,234 separate thousands": grouped,
+        about_thousands(comma): grouped,
         "there is no header: the first line is data": corner is None,
         "times are in the first line": transpose and corner is not None,
         f"{'features' if transpose else 'times'} are in {where}": labelled,
@@ -88,22 +101,57 @@ def _about_blanks(n_columns: int, n_rows: int) -> tuple[str, ...]:
     return tuple(f"empty {what} at the end left out: {n}" for what, n in found.items() if n)
 
 
-def _decoded(path: Path) -> bytes:
-    """The text of a file in UTF-8, without the blank lines at its end."""
+def _decoded(path: Path) -> tuple[bytes, str]:
+    """The text of a file in UTF-8, without the blank lines at its end; how it was encoded."""
     data = bytes_of(path)
-    # Excel's "Unicode text" is UTF-16.
-    utf16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    try:
-        text = data.decode("utf-16" if utf16 else "utf-8-sig").rstrip("\r\n")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise ValueError(
-            f"{path.name}, line {line}: byte 0x{data[error.start]:02x} is not UTF-8. Save the file "
-            f"as UTF-8 (in Excel: 'CSV UTF-8')."
-        ) from error
+    encoding = encoding_of(path.name, io.BytesIO(data))
+    with damage_told(path, encoding.upper(), _AS_UTF8):
+        text = data.decode(encoding).rstrip("\r\n")
     if not text.strip():
         raise ValueError(f"{path.name} is empty. Give it a row per time step.")
-    return text.encode()
+    return text.encode(), encoding
+
+
+_AS_UTF8 = "Save the file as UTF-8 (in Excel: 'CSV UTF-8')."
+# All but control characters and the five bytes that Windows-1252 leaves free.
+_WINDOWS = bytes({*range(256)} - {*range(9), 11, *range(14, 32), 0x81, 0x8D, 0x8F, 0x90, 0x9D})
+
+
+def encoding_of(name: str, file: IO[bytes]) -> str:
+    """UTF-16 (Excel's "Unicode text"), UTF-8, or Windows-1252 if the file can be nothing else."""
+    if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        return "utf-16"
+    file.seek(0)
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    windows = True
+    try:
+        while chunk := file.read(1 << 20):
+            decoder.decode(chunk)
+        decoder.decode(b"", final=True)
+        return "utf-8-sig"
+    except UnicodeDecodeError:
+        file.seek(0)
+        while windows and (chunk := file.read(1 << 20)):
+            windows = not chunk.translate(None, _WINDOWS)
+    if windows:
+        return "cp1252"
+    line, byte = _first_foreign(file)
+    raise ValueError(f"{name}, line {line}: byte 0x{byte:02x} is not UTF-8. {_AS_UTF8}")
+
+
+def _first_foreign(file: IO[bytes]) -> tuple[int, int]:
+    """The line and the byte at which a file stops being UTF-8."""
+    file.seek(0)
+    for line, data in enumerate(file, 1):
+        try:
+            data.decode()
+        except UnicodeDecodeError as error:
+            return line, data[error.start]
+    raise AssertionError("the file was UTF-8 all along")
+
+
+def about_encoding(encoding: str) -> tuple[str, ...]:
+    return ("read as Windows-1252",) if encoding == "cp1252" else ()
 
 
 def records(
@@ -149,7 +197,17 @@ def has_decimal_commas(text: bytes, separator: str) -> bool:
     return separator == ";" and _DECIMAL_COMMA.search(text) is not None
 
 
-_DECIMAL_COMMA = re.compile(rb'(?:^|[;"\r\n]) *[+-]?\d*,\d+(?:[eE][+-]?\d+)? *(?=[;"\r\n]|$)')
+def has_grouping_points(text: bytes, separator: str) -> bool:
+    """Whether some number has both: 1.234,5. Then 1.234 is a thousand too."""
+    return separator == ";" and _GROUPED.search(text) is not None
+
+
+_CELL_START, _CELL_END = rb'(?:^|[;"\r\n]) *[+-]?', rb' *(?=[;"\r\n]|$)'
+_GROUPS = rb"\d{1,3}(?:\.\d{3})+"
+_DECIMAL_COMMA = re.compile(
+    _CELL_START + rb"(?:\d*|" + _GROUPS + rb"),\d+(?:[eE][+-]?\d+)?" + _CELL_END
+)
+_GROUPED = re.compile(_CELL_START + _GROUPS + rb",\d+" + _CELL_END)
 
 
 def _outline(
@@ -184,10 +242,12 @@ def ragged(name: str, line: int, found: int, n_cells: int, separator: str) -> Va
     )
 
 
-def _has_header(name: str, head: list[str], transpose: bool, comma: bool) -> bool:
+def _has_header(name: str, head: list[str], transpose: bool, comma: bool, grouped: bool) -> bool:
     """Whether the first line holds names. A line that may as well be data is refused."""
     corner, *others = head
-    texts = [number_in(cell, comma) is None for cell in head]
+    texts = [number_in(cell, comma, grouped) is None for cell in head]
+    if transpose and are_months(head):
+        return True
     if not others or any(texts[1:]):
         return any(texts)
     if corner == "":
@@ -209,6 +269,8 @@ def _holds_labels(corner: str | None, margin: list[str], transpose: bool, comma:
         return not is_date(corner)  # a date is one of the times
     if corner is not None and is_time_name(corner):
         return True
+    if are_months(margin):
+        return not transpose
     values = [number_in(cell, comma) for cell in margin]
     return None in values and all(value is None or math.isnan(value) for value in values)
 
@@ -218,6 +280,7 @@ class _Numbers:
 
     def __init__(self, comma: bool, thousands: bool) -> None:
         self.comma, self.thousands, self.grouped = comma, thousands, False
+        self.missing: Counter[str] = Counter()
 
     def read(self, record: list[str], i: int, wrong: Wrong) -> Sequence[float | None]:
         """The values of row i; those that are not numbers are added to `wrong`."""
@@ -230,5 +293,13 @@ class _Numbers:
         for j, value in enumerate(values):
             if value is None:
                 wrong.add(i, j, record[j])
-            self.grouped |= self.thousands and "," in record[j] and has_thousands(record[j])
+            elif (
+                math.isnan(value) and (word := record[j].strip()).casefold() not in PLAINLY_MISSING
+            ):
+                self.missing[word] += 1
+            self.grouped |= self.thousands and has_thousands(record[j], self.comma)
         return values
+
+    def about_missing(self) -> tuple[str, ...]:
+        words = ", ".join(f"{word!r} ({count:,})" for word, count in sorted(self.missing.items()))
+        return (f"cells taken as missing: {words}",) if words else ()

@@ -49,8 +49,8 @@ def write_report(
         A forecast that was made already, instead of `steps`.
     hold_out : dict, default=None
         What was found on data that were held out: nominal "coverage", how many entries were
-        "inside" of how many in "total", the ends "low" and "high" of the band around the share
-        that was found, and "words".
+        "inside" of how many in "total", the ends "low" and "high" of the 95 % confidence
+        interval of the share that was found, and "words".
     n_features : int, default=12
         Features shown per component.
     source : str or Path, default=None
@@ -137,7 +137,7 @@ def _unbroken(text: str) -> Any:
     """Escaped text in which no line ends inside a date or between a number and its %."""
     from markupsafe import Markup, escape
 
-    whole = r"\d+(?:-\d+)+|[\d.]+ %"
+    whole = r"\d+(?:-\d+)+|[+−]?[\d.,]+[ \N{NO-BREAK SPACE}]?%"
     return Markup(re.sub(whole, r'<span class="nb">\g<0></span>', str(escape(text))))
 
 

@@ -15,9 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..likelihoods.base import Array
 from .curves import charts
+from .last_step import last_step_words
 from .made import how_it_was_made
+from .plainly import long_run, notes_text, point_text
 from .subject import COVERAGE, Subject
-from .texts import clean, counted, number, number_text, percent, percents
+from .texts import NO_BREAK, change, clean, counted, number, number_text, percent, percents
 
 # Rows of a table, at the most.
 _MOST_GAPS, _MOST_AHEAD = 40, 500
@@ -48,8 +50,8 @@ def report_content(
     >>> model = TemporalNMF(6, random_state=0).fit(load_sotu(as_frame=True).data)
     >>> content = report_content(model, steps=5)
     >>> content["question"]  # doctest: +NORMALIZE_WHITESPACE
-    'What are the 6 components of 232 steps (1790 to 2021) of 1,609 features, how did they move,
-    and what comes next?'
+    'Which of the 1,609 features move together over 232 years (1790 to 2021), when did each group
+    rise and fall, and what comes next?'
     >>> content["gaps"]["rows"][0]["when"]
     '1933'
     """
@@ -61,8 +63,9 @@ def report_content(
         "question": _question(subject) if question is None else str(question),
         "source": name,
         "span": [subject.texts[0], subject.texts[-1]],
-        "n_steps": subject.n_steps,
-        "n_features": subject.n_features,
+        "size": f"{subject.unit.spanning(subject.n_steps)}, "
+        f"{counted(subject.n_features, 'feature')}, {counted(subject.n_components, 'component')}",
+        "unit": {"noun": subject.unit.noun, "plural": subject.unit.plural},
         "exposed": subject.exposed,
         "bands": bool(subject.past.has_bands),
         "level": percent(subject.levels[0]),
@@ -73,6 +76,7 @@ def report_content(
         "errors": None if subject.errors is None else _worst_steps(subject),
         "calibration": _calibration(model, hold_out),
         "convergence": _convergence(model),
+        "specialists": _specialists(subject),
         "movement": _movement(subject),
         "made": how_it_was_made(model, command, source),
         "charts": charts(subject),
@@ -83,13 +87,13 @@ def report_content(
 
 def _question(subject: Subject) -> str:
     """The question in words, made from the data."""
-    one = subject.n_components == 1
-    what = "is the one component" if one else f"are the {subject.n_components} components"
-    moved = f"how did {'it' if one else 'they'} move"
-    asked = (
-        f"What {what} of {subject.n_steps:,} steps ({subject.texts[0]} to {subject.texts[-1]}) "
-        f"of {counted(subject.n_features, 'feature')}"
-    )
+    features = counted(subject.n_features, "feature")
+    span = f"over {subject.unit.spanning(subject.n_steps)}"
+    span += f" ({subject.texts[0]} to {subject.texts[-1]})"
+    asked = f"Which of the {features} move together {span}"
+    moved = "when did each group rise and fall"
+    if subject.n_components == 1:
+        asked, moved = f"What do the {features} have in common {span}", "when did it rise and fall"
     return (
         f"{asked}, {moved}, and what comes next?" if subject.n_ahead else f"{asked}, and {moved}?"
     )
@@ -98,7 +102,8 @@ def _question(subject: Subject) -> str:
 def _notes(subject: Subject) -> list[str]:
     """What is to be said of the past steps; what the forecast says as well stands there."""
     ahead = subject.ahead.notes if subject.n_ahead else ()
-    return [str(note) for note in subject.past.notes if note not in ahead]
+    notes = [note for note in subject.past.notes if note not in ahead]
+    return notes_text(notes, subject.names, subject.unit)
 
 
 # The answer
@@ -110,10 +115,13 @@ def _answer(subject: Subject, content: dict[str, Any]) -> list[str]:
     largest = f"The largest component is “{name}”: {percent(first.share)} of all activation"
     if subject.n_components == 1:
         largest = f"The one component is “{name}”"
-    said = [f"{largest}, with its peak at {clean(first.peak)}.", _recent(subject)]
+    said = [last_step_words(subject)]
+    said += [f"{largest}, with its peak at {clean(first.peak)}.", _recent(subject)]
     said.append(content["gaps"]["words"])
     if subject.n_ahead:
         said.append(_outlook(content["forecast"]))
+    if subject.model.calibration_ is not None:
+        said.append(_checked(subject.model.calibration_))
     shaky = sum(card["shaky"] for card in content["components"])
     if shaky:
         many, its, it = ("One", "its", "it") if shaky == 1 else (f"{shaky}", "their", "them")
@@ -123,7 +131,7 @@ def _answer(subject: Subject, content: dict[str, Any]) -> list[str]:
         )
     if not content["convergence"]["converged"]:
         said.append("The fit had not converged when it stopped: take the numbers as a sketch.")
-    return said
+    return [sentence for sentence in said if sentence]
 
 
 def _recent(subject: Subject) -> str:
@@ -131,19 +139,31 @@ def _recent(subject: Subject) -> str:
     H = subject.model.activations_
     width = min(max(3, subject.n_steps // 20), subject.n_steps // 2)
     after, before = H[-width:].mean(axis=0), H[-2 * width : -width].mean(axis=0)
-    change = after - before
-    up, down = int(np.argmax(change)), int(np.argmin(change))
+    moved = after - before
+    up, down = int(np.argmax(moved)), int(np.argmin(moved))
     said = []
-    for k, verb, moved in ((up, "rose", change[up] > 0), (down, "fell", change[down] < 0)):
-        old, new = number_text(before[k]), number_text(after[k])
+    for k, verb, there in ((up, "rose", moved[up] > 0), (down, "fell", moved[down] < 0)):
+        old, new = number_text(before[k], 3), number_text(after[k], 3)
         # A change that the numbers as written do not show is none.
-        if moved and old != new:
-            said.append(f"“{subject.names[k]}” {verb} most, on average from {old} to {new}")
+        if there and old != new:
+            by = change(before[k], after[k])
+            told = f"from {old} to {new}" + (f" ({by})" if by else "")
+            said.append(f"“{subject.names[k]}” {verb} most, on average {told}")
     if not said:
         return "No component has moved of late."
     since = subject.texts[-width]
-    stretch = f"In the last {width} steps (since {since}), against the {width} before, "
+    stretch = f"In the last {subject.unit.counted(width)} (since {since}), against the {width} "
+    stretch += "before, "
     return stretch + ", and ".join(said) + "."
+
+
+def _checked(found: Any) -> str:
+    """How many past totals the intervals held, before and after they were widened."""
+    said = (
+        f"The {percent(found.coverage)} intervals were checked on the past: as the model has them "
+        f"they held {found.inside} of {found.n_origins} totals"
+    )
+    return f"{said}, widened as they are shown here {found.widened_inside}."
 
 
 def _outlook(forecast: dict[str, Any]) -> str:
@@ -189,7 +209,7 @@ def _components(subject: Subject) -> list[dict[str, Any]]:
 
 def _stability_words(stability: float | None) -> str:
     if stability is None:
-        return "not assessed: one start (n_init=1)"
+        return "not assessed: the fit was started once"
     words = "an accident of the start"
     if stability >= _FOUND_AGAIN:
         words = "found again in most starts"
@@ -213,15 +233,12 @@ def _forecast(subject: Subject) -> dict[str, Any]:
         }
         for s in chosen
     ]
-    notes = [str(note) for note in ahead.notes]
-    if subject.last_exposure is not None:
-        last = number_text(subject.last_exposure)
-        notes.append(f"Totals ahead are for the exposure of the last step, {last}.")
     return {
         "steps": subject.n_ahead,
+        "ahead": subject.unit.spanning(subject.n_ahead),
         "span": [subject.texts_ahead[0], subject.texts_ahead[-1]],
-        "point": str(ahead.point),
-        "notes": notes,
+        "point": point_text(str(ahead.point)),
+        "notes": notes_text(ahead.notes, subject.names, subject.unit),
         "bands": [percent(level) for level in levels],
         "rows": rows,
     }
@@ -231,11 +248,11 @@ def _gaps(subject: Subject) -> dict[str, Any]:
     """Which steps were missing, and what was put there."""
     missing = sum(stop - start for start, stop in subject.gaps)
     rows = [_gap(subject, start, stop) for start, stop in subject.gaps[:_MOST_GAPS]]
-    words = f"No step of the {subject.n_steps:,} is missing as a whole."
+    words = f"None of the {subject.unit.counted(subject.n_steps)} is missing as a whole."
     if missing:
         named = ", ".join(row["when"] for row in rows[:3])
         more = f" and {counted(len(subject.gaps) - 3, 'more gap')}" if len(subject.gaps) > 3 else ""
-        many = "One step" if missing == 1 else f"{missing:,} steps"
+        many = f"One {subject.unit.noun}" if missing == 1 else subject.unit.counted(missing)
         verb = "was missing and is" if missing == 1 else "were missing and are"
         words = f"{many} of {subject.n_steps:,} {verb} filled in: {named}{more}."
     return {"words": words, "rows": rows, "left_out": len(subject.gaps) - len(rows)}
@@ -312,25 +329,47 @@ def _as_hold_out(checked: Any) -> dict[str, Any]:
         "low": low,
         "high": high,
         "words": "These are totals one step ahead, each forecast from the steps before it, with "
-        "the model taken at its word; all bands of this report are widened by what was missing.",
+        "the model taken at its word. All intervals of this report are widened by what was "
+        f"missing: widened, they hold {checked.widened_inside} of the {checked.n_origins}.",
     }
 
 
 def _convergence(model: Any) -> dict[str, Any]:
-    """Whether the fit came to an end, in words."""
+    """Whether the fit came to an end, in plain words."""
     converged = bool(model.converged_)
-    why = str(model.stop_reason_).removeprefix("converged: ")
-    words = f"{why[:1].upper()}{why[1:]}."
+    rounds = counted(int(model.n_iter_), "round")
+    words = f"The fit came to rest after {rounds}."
     if not converged:
-        words += " Increase max_iter, or accept a larger tol."
+        words = f"The fit was stopped after {rounds}, before it came to rest: its numbers are a "
+        words += "sketch."
     if model.n_init > 1:
         words += f" The best of {model.n_init} starts is shown."
     return {
         "converged": converged,
         "verdict": "Converged." if converged else "Not converged.",
         "words": words,
+    }
+
+
+_DIVERGENCES = {"poisson": "Kullback–Leibler", "exponential": "Itakura–Saito"}
+
+
+def _specialists(subject: Subject) -> dict[str, Any]:
+    """What only those want to know who know the method."""
+    model = subject.model
+    why = str(model.stop_reason_)
+    stop = f"{why[:1].upper()}{why[1:]}."
+    if not model.converged_:
+        stop += " Increase max_iter, or accept a larger tol."
+    likelihood = model._likelihood().name
+    divergence = f"{_DIVERGENCES.get(likelihood, likelihood)} divergence"
+    return {
+        "stop": stop,
         "objective": number_text(model.objective_),
         "error": number_text(model.reconstruction_err_),
+        "divergence": f"{divergence}, with the natural logarithm",
+        "point": str(subject.ahead.point) if subject.n_ahead else None,
+        "long_run": long_run(model.chain_),
     }
 
 
@@ -375,11 +414,11 @@ def _log_changes(paths: Array) -> Array:
 def _movement_text(sd: float) -> str:
     """A typical step as a percentage, or as a factor where it is large."""
     if sd < 1.0:
-        return f"{number_text(100.0 * np.expm1(sd), 2)} %"
+        return f"{number_text(100.0 * np.expm1(sd), 2)}{NO_BREAK}%"
     return f"a factor of {number_text(np.exp(sd), 2)}"
 
 
 def _movement_words(found: float, expected: float) -> str:
     if found > _LIVELY * expected:
-        return "livelier than the chain expects"
-    return "calmer than the chain expects" if found * _LIVELY < expected else "as the chain expects"
+        return "livelier than the model expects"
+    return "calmer than the model expects" if found * _LIVELY < expected else "as the model expects"

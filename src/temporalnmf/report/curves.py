@@ -23,10 +23,11 @@ def charts(subject: Subject) -> dict[str, Any]:
     kind, places = _axis(subject)
     drawn = np.concatenate([kept, subject.n_steps + ahead]).astype(int)
     texts = [*subject.texts, *subject.texts_ahead]
-    thinned = f"{len(kept):,} of {subject.n_steps:,} steps are drawn."
+    thinned = f"{len(kept):,} of {subject.unit.counted(subject.n_steps)} are drawn."
     errors = subject.errors
     return {
         "kind": kind,
+        "noun": subject.unit.noun,
         "x": numbers(places[drawn], _EXACT),
         "text": [texts[n] for n in drawn],
         "past": len(kept),

@@ -47,12 +47,10 @@ def _value_text(value: Any) -> str:
 
 
 def _chain_text(chain: Any) -> str:
-    """The chain, its numbers and what it does in the long run."""
+    """The chain and its numbers."""
     if chain.name == "none":
         return "none: plain NMF, which has no law of motion."
-    regime = chain.regime()
-    regimes = dict.fromkeys(map(str, regime if isinstance(regime, list) else [regime]))
-    return f"{chain.name}: {chain.numbers()}. {' '.join(regimes)}"
+    return f"{chain.name}: {chain.numbers()}"
 
 
 def _versions() -> dict[str, str]:

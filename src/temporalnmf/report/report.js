@@ -127,6 +127,7 @@
   const dash = ({ index }) => (index === "ink" ? "d0" : `d${Math.floor(index / 8) % 4}`);
 
   let charts = 0;
+  const drawn = [];  // what draws each chart again
 
   // spec: kind, x, text, series [{name, index, y, bands, style, visible}], and if there are any
   // gaps, divide, state(i) (words about a step), tall, mini, zero, start (where the cursor stands).
@@ -366,6 +367,7 @@
       });
     }
     draw();
+    drawn.push(draw);
     let width = plot.clientWidth;
     new ResizeObserver(() => {
       if (plot.clientWidth === width) return;
@@ -456,7 +458,7 @@
     const node = html(place, "table");
     html(node, "caption", {}, "Activations");
     const head = html(html(node, "thead"), "tr");
-    html(head, "th", { scope: "col" }, "Step");
+    html(head, "th", { scope: "col" }, data.noun[0].toUpperCase() + data.noun.slice(1));
     for (const series of curves) html(head, "th", { scope: "col" }, series.name);
     const body = html(node, "tbody");
     data.x.forEach((at, i) => {
@@ -481,6 +483,7 @@
       node.open = true;
       opened.push(node);
     }
+    for (const draw of drawn) draw();  // a chart that was folded had no width
   }
   function toScreen() {
     home.append(table);

@@ -10,6 +10,7 @@ from ..likelihoods.base import Array
 from ..summary import component_summary, step_errors
 from ..timeline import time_texts
 from .texts import clean
+from .units import unit_of
 
 COVERAGE = (0.5, 0.9)
 
@@ -31,8 +32,8 @@ class Subject:
         Of the components.
     worst : list of int
         The steps with the largest errors, the largest first.
-    last_exposure : float or None
-        That of the last step, if the forecast was made with it.
+    unit : Unit
+        What a step is called.
     """
 
     def __init__(self, model: Any, steps: int | None, forecast: Any, n_features: int) -> None:
@@ -42,12 +43,10 @@ class Subject:
         self.exposed = bool(np.any(np.asarray(model.exposure_) != 1.0))
         n_samples = int(np.clip(_MOST_SIMULATED // model.activations_.size, 100, 1000))
         self.past = model.smooth(coverage=COVERAGE, n_samples=n_samples)
-        self.last_exposure = None
+        self.unit = unit_of(model.timeline_.every, model.times_)
         if forecast is None and steps != 0:
-            if self.exposed:
-                self.last_exposure = float(model.exposure_[-1])
             steps = _default_steps(self.n_steps) if steps is None else steps
-            forecast = model.forecast(steps, coverage=COVERAGE, exposure=self.last_exposure)
+            forecast = model.forecast(steps, coverage=COVERAGE)
         self.ahead = forecast
         self.n_ahead = 0 if forecast is None else len(forecast.times)
         self.texts = [clean(text) for text in time_texts(model.times_)]

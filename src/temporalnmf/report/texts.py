@@ -8,6 +8,9 @@ import numpy as np
 
 _LONGEST_NAME = 80
 
+# Between a number and its per cent sign.
+NO_BREAK = "\N{NO-BREAK SPACE}"
+
 Number = float | int | None
 
 
@@ -55,13 +58,42 @@ def number_text(value: Any, digits: int = 4) -> str:
 
 
 def percent(share: float) -> str:
-    """A share in per cent: 28 %, 9.7 %."""
+    """A share in per cent, with one decimal at the most and no line break inside.
+
+    Examples
+    --------
+    >>> [percent(share).replace(NO_BREAK, "_") for share in (0.28, 0.0974, 0.0004, 0.0, 0.996)]
+    ['28_%', '9.7_%', '<0.1_%', '0_%', '99.6_%']
+    """
     value = 100.0 * share
-    return f"{value:.0f} %" if value >= 10 or value == 0 else f"{number_text(value, 2)} %"
+    if 0.0 < value < 0.05:
+        return f"<0.1{NO_BREAK}%"
+    # What is not all should not look like all.
+    whole = 10.0 <= value < 99.5 or float(value).is_integer()
+    return f"{value:.{0 if whole else 1}f}{NO_BREAK}%"
 
 
 def percents(shares: list[float]) -> list[str]:
-    """Shares in per cent with the decimals that the least of them needs for two digits."""
-    least = max(100.0 * min(shares, default=0.0), 1e-9)
-    places = int(np.clip(1 - np.floor(np.log10(least)), 0, 4))
-    return [f"{100.0 * share:.{places}f} %" for share in shares]
+    """Shares in per cent for a column: all with one decimal."""
+    return [
+        f"<0.1{NO_BREAK}%" if 0.0 < 100.0 * share < 0.05 else f"{100.0 * share:.1f}{NO_BREAK}%"
+        for share in shares
+    ]
+
+
+def change(before: float, after: float) -> str:
+    """A change in per cent, or as a factor where it is large; empty if there is nothing to compare.
+
+    Examples
+    --------
+    >>> change(0.00065, 0.00082).replace(NO_BREAK, "_"), change(1.0, 25.0), change(0.0, 1.0)
+    ('+26_%', '25 times as much', '')
+    """
+    if not before > 0.0:
+        return ""
+    ratio = after / before
+    if ratio >= 10.0:
+        return f"{number_text(ratio, 2)} times as much"
+    percentage = 100.0 * (ratio - 1.0)
+    small = abs(percentage) < 10.0
+    return f"{percentage:+.{1 if small else 0}f}{NO_BREAK}%".replace("-", "−")

@@ -1,0 +1,113 @@
+"""Go on with a model when new steps have come."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from . import data
+from .console import Force, Json, Voice, busy, check_out, clean_errors
+from .files import Model, load_model
+from .fit import convergence_told, provenance, summary
+
+if TYPE_CHECKING:
+    from ..estimator import TemporalNMF
+
+
+def append(
+    ctx: typer.Context,
+    model: Model,
+    file: data.File,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Model file to write; without it MODEL itself is replaced, with --force.",
+            show_default=False,
+        ),
+    ] = None,
+    update_components: Annotated[
+        bool,
+        typer.Option(
+            "--update-components",
+            help="Fit everything again from where it was; else only the new steps are described.",
+        ),
+    ] = False,
+    time: data.Time = None,
+    feature: data.Feature = None,
+    value: data.Value = None,
+    exposure: data.Exposure = None,
+    freq: data.Freq = None,
+    transpose: data.Transpose = False,
+    drop_partial: data.DropPartial = False,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Append new steps from a file to a model.
+
+    The file holds steps after the last one of the model. Components stay as they are, unless
+    --update-components is given.
+    """
+    with clean_errors(json) as voice:
+        target = _target(model, out, force, data.source_path(file))
+        how = data.Reading(time, feature, value, exposure, freq, transpose, drop_partial)
+        fitted = load_model(model)
+        table = data.with_features_of(
+            data.read(file, how, voice), fitted, feature is not None, voice
+        )
+        before = len(fitted.times_)
+        with busy("appending"), convergence_told():
+            fitted.append(table, update_components=update_components)
+        new = _tell(fitted, before, update_components, voice)
+        fitted.provenance_ = _provenance(ctx, fitted, file)
+        fitted.save(target, overwrite=True)  # `_target` has asked
+        voice.wrote(target)
+        voice.answer({"model": str(target), "added": new, "notes": table.notes, **summary(fitted)})
+
+
+def _target(model: Path, out: Path | None, force: bool, source: Path) -> Path:
+    """Where to write to; the model itself only if one insists."""
+    if out is None and not force:
+        raise FileExistsError(
+            f"--out is missing. Name a new file with it, or replace {model} with --force."
+        )
+    target = model if out is None else out
+    check_out("--out", target, force, reads=[source])
+    return target
+
+
+def _tell(model: TemporalNMF, before: int, updated: bool, voice: Voice) -> list[str]:
+    """Say what was added; returns the new times."""
+    from ..timeline import time_texts
+
+    new = time_texts(model.times_)[before:]
+    missing = int((~model.observed_[before:]).sum())
+    steps = "1 step" if len(new) == 1 else f"{len(new)} steps"
+    span = new[0] if len(new) == 1 else f"{new[0]} to {new[-1]}"
+    gaps = f", {missing} of them missing" if missing else ""
+    voice.say(f"Added {steps} ({span}{gaps}): there are {len(model.times_)} now.")
+    if not updated:
+        voice.say("Components and earlier activations are as they were.")
+    elif model.converged_:
+        voice.say("All was fitted again from where it was: converged.", style="green")
+    else:
+        voice.say(
+            f"All was fitted again from where it was: not converged, {model.stop_reason_}.",
+            style="bold red",
+        )
+    return new
+
+
+def _provenance(ctx: typer.Context, model: TemporalNMF, file: str) -> dict[str, str]:
+    """Where the model came from, and what was appended."""
+    new, old = provenance(ctx, file), getattr(model, "provenance_", None) or {}
+    if not old:
+        return new
+    files = [old.get("appended"), f"{file} (SHA-256 {new['sha256']})"]
+    return {
+        **old,
+        "command": f"{old.get('command', '')}\n{new['command']}".strip(),
+        "date": new["date"],
+        "appended": ", ".join(filter(None, files)),
+    }

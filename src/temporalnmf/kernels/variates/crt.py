@@ -1,0 +1,89 @@
+"""Tables of a Chinese restaurant."""
+
+import math
+
+import numpy as np
+
+from .shared import compiled
+from .splits import binomial
+
+# Customers in a block, in units of (r + i)/√r. Over such a block the probabilities differ by d with
+# size · d about 1, so that about one customer of the block has to be looked at.
+_BLOCK = 1.5
+_SMALLEST_BLOCK = 8.0
+
+# Customer i opens a table with probability r/(r + i). A block of customers first … last whose
+# probabilities p_i lie between `low` and `high` is drawn in two layers: each succeeds with
+# probability `low` (their number is binomial), and is a candidate with probability
+# e = (high − low)/(1 − low), who succeeds with probability (p_i − low)/(high − low):
+#
+#   low + (1 − low) e (p_i − low)/(high − low) = p_i.
+#
+# Candidates are found by geometric skips. Whether one had succeeded already is not known, but given
+# the number in the first layer, all subsets are equally likely: an urn without replacement.
+#
+# While i < r, what is counted is not tables but customers without one, p_i = i/(r + i), the rarer
+# event: then no probability is close to one, where it would be rounded.
+
+
+@compiled
+def _block(rng, r, first, last, opened):
+    """Successes among customers first … last: `opened` tables, or customers without one."""
+    size = last - first + 1.0
+    if opened:
+        anchor, other = last, first
+        low, e = r / (r + last), r * (last - first) / (last * (r + first))
+    else:
+        anchor, other = first, last
+        low, e = first / (r + first), (last - first) / (r + last)
+    count = binomial(rng, size, low)
+    without, unknown = size - count, size
+    scale = -1.0 / math.log1p(-e)
+    i = first + np.floor(scale * rng.standard_exponential())
+    while i <= last:
+        # (p_i − low)/(high − low) for either kind of success.
+        share = (anchor - i) / (anchor - other) * ((r + other) / (r + i))
+        if rng.random() * unknown < without:
+            without -= 1.0
+            if rng.random() < share:
+                count += 1.0
+        unknown -= 1.0
+        i += 1.0 + np.floor(scale * rng.standard_exponential())
+    return count
+
+
+@compiled
+def crt(rng, n, r):
+    """Draw the number of tables of n customers, the sum of Bernoulli(r/(r + i)), i = 0 … n − 1.
+
+    Exact. The time is proportional to √r log(1 + n/r), and at most to n.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    n : float
+        Number of customers, a whole number.
+    r : float
+        Concentration, positive.
+
+    Returns
+    -------
+    float
+        Tables, from min(n, 1) to n.
+    """
+    tables = min(float(n), 1.0)
+    per_customer = _BLOCK / math.sqrt(r)
+    i = 1.0
+    while i < n:
+        size = np.floor(per_customer * (r + i))
+        if size < _SMALLEST_BLOCK:
+            tables += 1.0 if rng.random() * (r + i) < r else 0.0
+            i += 1.0
+            continue
+        last = min(i + size, float(n)) - 1.0
+        if i < r:
+            tables += last - i + 1.0 - _block(rng, r, i, last, False)
+        else:
+            tables += _block(rng, r, i, last, True)
+        i = last + 1.0
+    return tables
