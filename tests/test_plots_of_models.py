@@ -1,8 +1,8 @@
 """Pictures of a fitted model: do they show its numbers?"""
 
-import matplotlib as mpl
 from itertools import pairwise
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,7 @@
 """Random variates against their laws.
 
-Every comparison has a false-alarm rate of 1e-6, a z-score that of five standard deviations; there
-are some 250 of them, so a correct sampler with other seeds would fail one suite in a few thousand.
+Every comparison has a false-alarm rate of at most 1e-6 (five standard deviations: 6e-7). There are
+some 700, so correct samplers with other seeds would fail in fewer than one of a thousand suites.
 """
 
 import math
@@ -110,7 +110,7 @@ def test_log_rising(z):
         with mpmath.workdps(60):
             value = mpmath.loggamma(mpmath.mpf(z) + k) - mpmath.loggamma(z) - k * mpmath.log(z)
             error = float(abs(log_rising(z, k) - value))
-        assert error < 4e-15 * max(1.0, abs(float(value)))
+        assert error < 1e-14 * max(1.0, abs(float(value)))
 
 
 # Generalised inverse Gaussian law.
@@ -286,12 +286,17 @@ def test_crt_at_the_edge():
 # Splits.
 
 
+def binomial_pmf(n, p):
+    """The first count of a window of twelve deviations, and P there."""
+    window = np.ceil(12 * math.sqrt(n * p * (1 - p)) + 30)
+    first, last = max(0.0, np.floor(n * p - window)), min(n, np.ceil(n * p + window))
+    return first, stats.binom(n, p).pmf(np.arange(first, last + 1))
+
+
 @pytest.mark.parametrize("n", [1, 5, 8, 9, 30, 45, 200, 10_000, 10**9])
 @pytest.mark.parametrize("p", [1e-9, 0.03, 0.3, 0.5, 0.8, 1 - 1e-7])
 def test_binomial_follows_its_law(n, p):
-    law = stats.binom(n, p)
-    low, high = max(0, law.ppf(1e-15) - 2), min(n, law.ppf(1 - 1e-15) + 2)
-    assert_counts(many_binomial(n, p), low, law.pmf(np.arange(low, high + 1)))
+    assert_counts(many_binomial(n, p), *binomial_pmf(n, p))
 
 
 def test_binomial_at_the_edge():
@@ -337,9 +342,7 @@ def test_allocation_is_multinomial(v, weights):
     assert np.all(draws.sum(axis=1) == v)
     assert np.all(draws[:, share == 0] == 0)
     for k in np.flatnonzero(share):
-        law = stats.binom(v, share[k])
-        low, high = max(0, law.ppf(1e-15) - 2), min(v, law.ppf(1 - 1e-15) + 2)
-        assert_counts(draws[:, k], low, law.pmf(np.arange(low, high + 1)))
+        assert_counts(draws[:, k], *binomial_pmf(v, share[k]))
     # Two parts together are binomial, too: the parts are correlated as they should be.
     law = stats.binom(v, min(1.0, share[1] + share[-1]))
     assert_mean(draws[:, 1] + draws[:, -1], law.mean(), law.var() + 1e-12)
@@ -459,7 +462,7 @@ def test_slice_step_evaluations(scale):
     count = np.zeros(1)
     starts = scale * np.random.default_rng(0).standard_normal(2000)
     slice_steps(np.random.default_rng(0), counted, starts, (count, scale), 1.0, 1, 60, 400)
-    assert count[0] / len(starts) < (10 if scale == 1.0 else 250)
+    assert count[0] / len(starts) < (15 if scale == 1.0 else 250)
     for doublings, trials in ((0, 0), (0, 3), (3, 2), (60, 1)):
         for start in starts[:100]:
             count[0] = 0

@@ -19,8 +19,8 @@ from .canvas import BLUE, GREY, ORANGE, PALETTE, new_axes
 
 _DASHES = ("-", "--", "-.", ":")
 
-# Characters of a line of a title, and of a name beside bars, in a column of a grid.
-_TITLE_WIDTH, _LABEL_WIDTH = 30, 22
+# Characters in a column of a grid: of a name beside bars, and of it and a line of the title.
+_LABEL_WIDTH, _COLUMN_WIDTH = 22, 50
 
 # Movement that differs by less than this factor from what the chain expects is called right.
 _MOVES_ALIKE = 1.5
@@ -136,7 +136,8 @@ def _draw_features(ax: Any, component: Any, n_features: int, usual_of: dict[str,
             100.0 * usual, y, "|", color=color, ms=7, mew=width,
             label="share of the feature in all components together",
         )  # fmt: skip
-    ax.set_yticks(y, [_shorten(feature) for feature in features], fontsize=8)
+    labels = [_shorten(feature) for feature in features]
+    ax.set_yticks(y, labels, fontsize=8)
     ax.invert_yaxis()
     ax.set_xlabel("% of the component", fontsize=8)
     ax.tick_params(axis="x", labelsize=8)
@@ -144,13 +145,15 @@ def _draw_features(ax: Any, component: Any, n_features: int, usual_of: dict[str,
     if component.stability is not None:
         said += f", stability {component.stability:.2f}"
     # No layout makes room for a wide title: its lines have to fit.
-    lines = [*wrap(component.name, _TITLE_WIDTH), *wrap(said, _TITLE_WIDTH)]
+    width = _COLUMN_WIDTH - max(12, *map(len, labels))
+    lines = [*wrap(component.name, width), *wrap(said, width)]
     ax.set_title("\n".join(lines), fontsize=9, loc="left")
 
 
 def _shorten(name: str) -> str:
-    """A name that leaves room for bars beside it."""
-    return name if len(name) <= _LABEL_WIDTH else f"{name[: _LABEL_WIDTH - 1]}…"
+    """A name that leaves room for bars beside it; its end may tell it from others."""
+    half = _LABEL_WIDTH // 2
+    return name if len(name) <= _LABEL_WIDTH else f"{name[: half - 1]}…{name[-half:]}"
 
 
 def plot_forecast(
@@ -613,7 +616,7 @@ def _grid(n: int, n_features: int) -> Array:
     n_rows = -(-n // n_columns)
     figure, axes = pyplot.subplots(
         n_rows, n_columns, squeeze=False, layout="constrained",
-        figsize=(3.4 * n_columns, (1.1 + 0.17 * n_features) * n_rows + 0.2),
+        figsize=(3.6 * n_columns, (1.1 + 0.17 * n_features) * n_rows + 0.2),
     )  # fmt: skip
     for unused in axes.ravel()[n:]:
         figure.delaxes(unused)
