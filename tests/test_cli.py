@@ -89,8 +89,8 @@ def test_simulate_knows_every_process(name):
         (["rate", "--rho", 0.5], "--rho 0.5: rate has no rho; it takes --alpha, --beta"),
         (["rate", "--alpha", -1], "Rate(alpha=-1.0)"),
         (["bgar", "--rho", 1], "BGAR(rho=1.0): rho must lie in [0, 1)"),
-        (["rate", "--h1", 0], "h1=0.0"),
-        (["rate", "--n-steps", 0], "n_steps=0"),
+        (["rate", "--h1", 0], "--h1 0.0: expected"),
+        (["rate", "--n-steps", 0], "--n-steps 0: expected"),
         (["rate", "--plot", "{}/x.abc"], "'abc' is not supported"),
         (["rate", "--plot", "{}/x"], "has no suffix"),
     ],
@@ -166,6 +166,7 @@ def test_compare_a_newcomers_file(newcomer, tmp_path):
     for name in ("table.md", "table.tex", "differences.png", "config.json", "fits.jsonl"):
         assert (out / name).stat().st_size > 0
     assert "gap" in result.output.splitlines()[-1]  # the verdict
+    assert result.output.count("KLE-F is about the last step") == 1
     # Again: nothing to do, the same table.
     before = (out / "fits.jsonl").read_bytes()
     assert _invoke(*words).exit_code == 0
@@ -173,6 +174,32 @@ def test_compare_a_newcomers_file(newcomer, tmp_path):
     other = _invoke(*words[:3], 3, *words[4:])
     assert other.exit_code == 2
     assert "another experiment: n_components was 2, now it is 3" in other.stderr
+
+
+def _chosen(errors):
+    """Chosen fits from errors of inner steps, per model and split; forecasts are all alike."""
+    return [
+        {"model": model, "split": split, "init": 0, "kle_s": error, "kle_f": 5.0, "seconds": 1.0}
+        for model, per_split in errors.items()
+        for split, error in enumerate(per_split)
+    ]
+
+
+def test_compare_says_where_the_default_chain_is_worse_than_the_best():
+    from temporalnmf.cli.experiments import about_the_default
+
+    gap, shape = [10.0, 11.0, 12.0, 13.0], [8.0, 9.0, 10.0, 11.0]
+    worse = [9.0, 10.1, 11.2, 12.1]
+    rows = _chosen({"last_value": [1.0] * 4, "gap": gap, "rate": worse, "shape": shape})
+    (said,) = about_the_default(rows)  # the last value is no chain
+    assert "rate, does worse inside the series than shape, by +11.6 % (" in said
+    assert said.endswith("temporalnmf fit --chain shape uses it.")
+    by_chance = [7.0, 10.1, 9.5, 12.1]
+    assert about_the_default(_chosen({"gap": gap, "rate": by_chance, "shape": shape})) == []
+    assert about_the_default(_chosen({"gap": gap, "rate": shape, "shape": gap})) == []
+    two_splits = _chosen({"rate": worse[:2], "shape": shape[:2]})
+    assert about_the_default(two_splits) == []
+    assert about_the_default(_chosen({"gap": gap, "shape": shape})) == []
 
 
 def test_compare_with_two_workers_killed_and_resumed_with_one(newcomer, tmp_path):
@@ -279,7 +306,7 @@ def test_compare_names_the_bad_cell(newcomer, tmp_path):
     [
         (["compare", "{}/none.csv", "--out", "{}/o"], "no such file"),
         (["compare", "sotu", "--out", "{}/o", "--chains", "rate,arma"], "model='arma'"),
-        (["compare", "sotu", "--out", "{}/o", "--way", "mine"], "way='mine'"),
+        (["compare", "sotu", "--out", "{}/o", "--way", "mine"], "--way='mine'"),
         (["reproduce", "wikipedia", "--out", "{}/o"], "dataset='wikipedia'"),
         (["reproduce", "nips", "--out", "{}/o", "--data", "{}"], "nips"),
         (["select-rank", "{}/none.npy"], "no such file"),

@@ -146,12 +146,17 @@ def test_forecast_shows_the_largest_features_and_the_steps_that_fit(tmp_path):
         .save(tmp_path / "many.npz")
     )
     output = done("forecast", path, "--steps", 30).stdout
-    assert "The 15 largest of 40 features at the last step." in output
+    assert "The 15 largest of 40 features at the first step." in output
     names = [line.split()[0] for line in output.splitlines() if line.startswith(" x")]
     assert sorted(names) == sorted(f"x{f}" for f in range(25, 40))
-    assert " of 30 steps. --out FILE.csv writes all." in output
-    assert " 49 " in output.splitlines()[1] + " "  # the last step is among them
+    heading, *shown = output.splitlines()[1].split()
+    assert (heading, shown) == ("feature", [str(20 + n) for n in range(len(shown))])
+    assert f"The first {len(shown)} of 30 steps. --out FILE.csv writes all, --json" in output
+    assert 2 <= len(shown) < 12
     assert max(map(len, output.splitlines()[:-3])) <= 80
+    totals = done("forecast", path, "--steps", 30, "--of", "totals").stdout
+    first = [line.split()[0] for line in totals.splitlines()[3:33]]
+    assert first == [str(20 + n) for n in range(30)]  # a row each
     assert "temporalnmf fit --calibrate 20" in output  # a note, in the words of the command line
 
 
@@ -165,13 +170,111 @@ def test_forecast_with_exposure(tmp_path):
     path.write_text("\n".join(["year,a,b,days", *lines]))
     output = done("fit", path, "--components", 1, "--exposure", "days", "--out", model).output
     assert "15 steps x 2 features" in output
-    assert "per unit of exposure" in done("forecast", model).output
-    by_unit, by_week = (
-        json.loads(done("forecast", model, "--of", "totals", "--json", *more).stdout)["rows"]
-        for more in ((), ("--exposure", 7))
+    output = done("forecast", model).output
+    assert (
+        f"that of the last step, {size[-1]}, is taken to go on. --exposure sets another." in output
     )
-    assert by_unit[0]["mean"] == pytest.approx(12.0, rel=0.1)
-    assert by_week[0]["mean"] == pytest.approx(7 * by_unit[0]["mean"])
+    of_last, of_week, by_step = (
+        json.loads(done("forecast", model, "--of", "totals", "--steps", 2, "--json", *more).stdout)
+        for more in ((), ("--exposure", 7), ("--exposure", "7,14"))
+    )
+    means = [[row["mean"] for row in told["rows"]] for told in (of_last, of_week, by_step)]
+    assert means[1][0] == pytest.approx(12.0 * 7, rel=0.1)
+    assert means[0] == pytest.approx([mean * size[-1] / 7 for mean in means[1]])
+    assert means[2] == pytest.approx([means[1][0], 2 * means[1][1]])
+    assert not any("taken to go on" in note for note in of_week["notes"])
+    # What the model needs for other tables, too.
+    path.write_text("year,a,b\n2015,90,30\n2016,80,20\n2017,70,40\n")
+    for command in ("impute", "append"):
+        said = refused(command, model, path, "--out", tmp_path / "new")
+        assert "--exposure is missing: the model was fitted with exposure" in said
+    path.write_text("year,a,b,days\n2015,90,30,10\n2016,80,20,9\n2017,70,40,8\n")
+    done("append", model, path, "--exposure", "days", "--force")
+    np.testing.assert_array_equal(load(model).exposure_, [*size, 10, 9, 8])
+
+
+# Append
+
+
+def more_plays(path, months, artist="Ada"):
+    lines = [f"{month}-15,{a},{c}" for month in months for a, c in ((artist, 30), ("Cleo", 12))]
+    path.write_text("\n".join(["date,artist,plays", *lines]) + "\n", encoding="utf-8")
+    return path
+
+
+def test_append_adds_steps_and_says_so(fitted, tmp_path):
+    more = more_plays(tmp_path / "more.csv", ["2020-03", "2020-05"])
+    out = tmp_path / "new.npz"
+    output = done("append", fitted[0], more, *LONG, "--out", out).output
+    assert "without a row, so zero: 'Bix', '[bold]Dex'" in output
+    assert "Added 3 steps (2020-03 to 2020-05, 1 of them missing): there are 29 now." in output
+    assert "Components and earlier activations are as they were." in output
+    assert output.splitlines()[-1] == f"written: {out}"
+    old, new = load(fitted[0]), load(out)
+    np.testing.assert_array_equal(new.components_, old.components_)
+    np.testing.assert_array_equal(new.activations_[:26], old.activations_)
+    assert time_texts(new.times_)[26:] == ["2020-03", "2020-04", "2020-05"]
+    assert new.observed_[26:].tolist() == [True, False, True]
+    assert len(old.times_) == 26  # the model that was read is as it was
+    commands = new.provenance_["command"].splitlines()
+    assert commands[0] == old.provenance_["command"]
+    assert commands[1].startswith("temporalnmf append ")
+    assert data.checksum(more) in new.provenance_["appended"]
+    assert new.provenance_["source"] == old.provenance_["source"]
+    assert "more.csv (SHA-256" in done("info", out).output
+
+
+def test_append_can_fit_again_and_go_on_for_machines(fitted, tmp_path):
+    model = tmp_path / "m.npz"
+    shutil.copy(fitted[0], model)
+    known = ["2020-01", "2020-02"]
+    for month in ("2020-03", "2020-04"):  # a step each, onto the same file, as the data grow
+        known.append(month)
+        more = more_plays(tmp_path / "more.csv", known)
+        words = ("append", model, more, *LONG, "--update-components", "--force", "--json")
+        result = done(*words)
+        told = json.loads(result.stdout)
+        assert told["added"] == [month]
+        assert (told["model"], told["last"]) == (str(model), month)
+        assert f"so left out: {len(known) - 1} of {len(known)} steps" in result.stderr
+        assert "All was fitted again from where it was: converged." in result.stderr
+    assert told["n_steps"] == 28
+    assert not np.array_equal(load(model).components_, load(fitted[0]).components_)
+
+
+def test_append_refuses_what_it_should_not_do(plays, fitted, tmp_path):
+    model, more = tmp_path / "m.npz", more_plays(tmp_path / "more.csv", ["2020-03"])
+    shutil.copy(fitted[0], model)
+    before = model.read_bytes()
+    said = refused("append", model, more, *LONG)
+    assert f"--out is missing. Name a new file with it, or replace {model} with --force." in said
+    assert "--force replaces it" in refused("append", model, more, *LONG, "--out", model)
+    assert "is the file that is read" in refused(
+        "append", model, more, *LONG, "--out", more, "--force"
+    )
+    known = more_plays(tmp_path / "known.csv", ["2019-12", "2020-01", "2020-02"])
+    said = refused("append", model, known, *LONG, "--force")
+    assert "goes up to 2020-02, and the model to 2020-02: there is nothing new in it." in said
+    assert "leave earlier steps in the file" in refused("append", model, more, *LONG, "--force")
+    assert model.read_bytes() == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["known.csv", "m.npz", "more.csv"]
+
+
+@pytest.mark.parametrize(("command", "steps"), [("info", 3), ("fit", 3), ("append", 3)])
+def test_periods_that_are_not_full_can_be_left_out(command, steps, fitted, tmp_path):
+    """Days until the middle of June: the last month is half full."""
+    path = tmp_path / "days.csv"
+    days = np.arange("2020-03-01", "2020-06-16", dtype="datetime64[D]")
+    path.write_text("\n".join(["date,artist,plays", *(f"{day},Ada,2" for day in days)]))
+    words = {
+        "info": ("info", path),
+        "fit": ("fit", path, "--components", 1, "--out", tmp_path / "m.npz"),
+        "append": ("append", fitted[0], path, "--out", tmp_path / "m.npz"),
+    }[command]
+    assert f"{steps + 1} steps x" in done(*words, *LONG).output
+    more = () if command == "info" else ("--force",)
+    output = done(*words, *LONG, "--drop-partial", *more).output
+    assert f"{steps} steps x" in output
 
 
 def test_impute_fills_the_fitted_table_and_nothing_else(plays, fitted, tmp_path):
@@ -341,8 +444,7 @@ def test_nothing_is_replaced_without_force(plays, fitted, tmp_path):
     ):
         result = invoke(*words)
         assert result.exit_code == 2
-        assert "exists already" in result.stderr
-        assert "--force" in result.stderr
+        assert "exists already. --force replaces it" in result.stderr
         assert result.stdout == ""  # the file was not even read
     assert there.read_text() == "mine"
     assert [p.name for p in tmp_path.iterdir()] == ["there"]
@@ -377,16 +479,18 @@ def test_a_place_that_cannot_be_written_to_is_told_at_once(plays, tmp_path):
     ("words", "said"),
     [
         (["fit", "{plays}", "--time", "dat", "--feature", "artist"],
-         "(--time) is not the name of a column. The columns are 'date', 'artist', 'plays'."),
+         "--time 'dat' is not the name of a column: did you mean 'date'? The columns are 'date',"),
+        (["fit", "{plays}", "--time", "date", "--feature", "ARTIST"], "did you mean 'artist'?"),
         (["fit", "{plays}", "--time", "date", "--feature", "artist", "--value", "play"],
-         "value='play' (--value)"),
-        (["fit", "{plays}", "--feature", "artist"], "(--time)"),
-        (["fit", "{plays}", *LONG[:-1], "X"], "freq='X' is not known"),
-        (["fit", "{plays}", *LONG, "--exposure", "size"], "exposure='size' (--exposure)"),
+         "--value 'play' is not the name of a column: did you mean 'plays'?"),
+        (["fit", "{plays}", "--feature", "artist"], "the column of times with --time too."),
+        (["fit", "{plays}", *LONG[:-1], "X"], "--freq 'X' is not known"),
+        (["fit", "{plays}", *LONG, "--exposure", "size"], "--exposure 'size' is not the"),
         (["fit", "{plays}"], "artist"),
         (["fit", "{tmp}/none.csv"], "none.csv: there is no such file"),
         (["fit", "{model}"], "is a model, not a table"),
         (["fit", "sotu", "--freq", "Y"], "--freq Y: 'sotu' is the embedded data"),
+        (["fit", "sotu", "--drop-partial"], "--drop-partial: 'sotu' is the embedded data"),
         (["fit", "{plays}", *LONG, "--chain", "rat"], "--chain='rat' is not known"),
         (["fit", "{plays}", *LONG, "--likelihood", "gauss"], "--likelihood='gauss' is not known"),
         (["fit", "{plays}", *LONG, "--chain", "none", "--calibrate", "5"], "--calibrate 5: Plain"),
@@ -401,6 +505,9 @@ def test_a_place_that_cannot_be_written_to_is_told_at_once(plays, tmp_path):
         (["forecast", "{model}", "--coverage", "90"], "--coverage 90: expected numbers strictly"),
         (["forecast", "{model}", "--coverage", "a,b"], "--coverage a,b"),
         (["forecast", "{model}", "--exposure", "-1"], "--exposure -1: expected a positive"),
+        (["forecast", "{model}", "--exposure", "1,2"],
+         "--exposure 1,2: these are 2 numbers for 5 steps. Give one, or 5."),
+        (["forecast", "{model}", "--exposure", "many"], "--exposure many: expected a positive"),
         (["impute", "{model}", "--freq", "M"], "--freq is for a FILE after MODEL"),
         (["report", "{plays}"], "plays.csv is not a model"),
         (["info", "{tmp}/none.npz"], "no such file"),
@@ -608,7 +715,9 @@ def test_demo_ends_with_the_path_of_a_report(demo):
     assert sorted(p.name for p in folder.iterdir()) == ["forecast.csv", "model.npz", "report.html"]
     assert "232 steps x 1609 features" in output
     assert "Of 5 forecasts of the past" in output
-    assert "2026" in output
+    assert "2022" in output
+    assert f"of 5 steps. All are in {folder / 'forecast.csv'}." in output
+    assert "may be too narrow" not in output  # all five steps were checked
     rows = rows_of(folder / "forecast.csv")
     assert len(rows) == 5 * 1609
     page = (folder / "report.html").read_text(encoding="utf-8")

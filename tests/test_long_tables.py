@@ -367,7 +367,7 @@ def test_german_thousands(write):
     values = ["1.041,98", "1.041", "12.345.678", "7,5", "3", "."] * 30
     lines = [f"{n};w{n % 2};{value}" for n, value in enumerate(values)]
     table = read_table(write("\n".join(["date;word;count", *lines])), **NAMES)
-    assert table.X.sum() == pytest.approx(30 * (1041.98 + 1041 + 12345678 + 7.5 + 3))
+    assert dense_total(table) == pytest.approx(30 * (1041.98 + 1041 + 12345678 + 7.5 + 3))
     assert "points in numbers such as 1.234 separate thousands" in table.notes
     assert table.notes[0].endswith("dropped: 30 without 'count'")
 
@@ -396,41 +396,30 @@ def test_windows_text(write):
 @pytest.mark.parametrize("name", ["long.csv", "frame"])
 @pytest.mark.usefixtures("blocks")
 def test_partial_ends_are_told_or_left_out(write, name):
-    """The 20th of January 2001 was a Saturday, the 18th of February a Sunday."""
+    """Weeks from Monday: 2001-01-20 was a Saturday, 2001-02-14 a Wednesday."""
     frame = rows()
-
-    def read(**options):
-        options |= {**NAMES, "freq": "M"}
-        return as_table(frame, **options) if name == "frame" else read_table(path, **options)
-
-    more = rows(seed=1).assign(date=lambda f: f["date"].str.replace("2001-01", "2001-03"))
-    frame = pd.concat([frame, more[more["date"].str.startswith("2001-03")]])
-    frame.loc[frame["date"] > "2001-03-24", "date"] = "2001-03-24"
-    path = write(frame)
-    table = read()
-    assert (
-        "the first period, 2001-01, holds data of 12 of 31 days: it may be too low" in table.notes
+    frame = frame[frame["date"] <= "2001-02-14"]
+    options = {**NAMES, "freq": "W"}
+    if name == "frame":
+        table, whole = (as_table(frame, **options, drop_partial=drop) for drop in (False, True))
+    else:
+        path = write(frame)
+        table, whole = (read_table(path, **options, drop_partial=drop) for drop in (False, True))
+    assert [note for note in table.notes if "too low" in note] == [
+        "the first period, 2001-01-15, holds data of 2 of 7 days: it may be too low",
+        "the last period, 2001-02-12, holds data of 3 of 7 days: what follows from it may be too "
+        "low",
+    ]
+    ends = (frame["date"] < "2001-01-22") | (frame["date"] >= "2001-02-12")
+    total, lost = frame["count"].sum(), frame["count"][ends].sum()
+    assert lost > 0
+    assert whole.notes[0] == (
+        f"rows read: {len(frame)}, total {total:.0f}; dropped: {ends.sum()} in partial periods, "
+        f"total {lost:.0f}"
     )
-    assert not any("last period" in note for note in table.notes[:1])
-    with pytest.raises(ValueError, match="1 steps with freq='M'"):
-        read(drop_partial=True)
-    weekly = {**NAMES, "freq": "W"}
-    one, other = (
-        as_table(frame, **weekly, drop_partial=drop)
-        if name == "frame"
-        else read_table(path, **weekly, drop_partial=drop)
-        for drop in (False, True)
-    )
-    total = frame["count"].sum()
-    first = frame["date"] < "2001-01-22"
-    assert first.any()
-    assert other.notes[0] == (
-        f"rows read: {len(frame)}, total {total:,.0f}; dropped: {first.sum()} in partial periods, "
-        f"total {frame['count'][first].sum():,.0f}"
-    )
-    assert time_texts(other.times) == time_texts(one.times)[1:]
-    assert dense_total(other) + frame["count"][first].sum() == total
-    assert dense_total(one) == total
+    assert time_texts(whole.times) == time_texts(table.times)[1:-1]
+    assert dense_total(table) == total
+    assert dense_total(whole) == total - lost
 
 
 def dense_total(table):
@@ -439,7 +428,15 @@ def dense_total(table):
 
 @pytest.mark.parametrize(
     ("span", "freq"),
-    [("20h", "min"), ("40h", "h"), ("30D", "h"), ("60D", "D"), ("900D", "D"), ("9000D", "M")],
+    [
+        ("10h", "min"),
+        ("20h", "15min"),
+        ("40h", "15min"),
+        ("30D", "h"),
+        ("60D", "D"),
+        ("900D", "D"),
+        ("9000D", "M"),
+    ],
 )
 def test_stamps_that_all_differ_get_a_proposal(write, span, freq):
     rng = np.random.default_rng(0)

@@ -579,6 +579,10 @@ BAD_FILES = {
         "^data.csv, column 5: the last time is 'Total'",
         transpose=True,
     ),
+    "totals below months": bad(
+        "Monat;a\n01.2019;1\n02.2019;2\n12.2019;4\nSumme;7\n",
+        r"two kinds: '01.2019' \(line 2\) is a date, 'Summe' \(line 5\) is text.*remove.*totals",
+    ),
     "sums under another name": bad(
         "season,war,peace\nJan 19,1,2\nFeb 19,3,4\nMar 19,5,\nboth,9,6\n",
         "^data.csv, line 5: the values of 'both' are the sums of all others.*Remove it",

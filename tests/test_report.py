@@ -20,6 +20,8 @@ from temporalnmf import TemporalNMF, load
 from temporalnmf.chains import Rate
 from temporalnmf.datasets import load_sotu
 from temporalnmf.report import report_content, write_report
+from temporalnmf.report.texts import NO_BREAK, percent, percents
+from temporalnmf.report.units import unit_of
 from temporalnmf.summary import step_errors
 
 LIMIT = 1_500_000
@@ -94,12 +96,12 @@ def charts_of(text: str) -> dict:
 
 def test_the_question_is_made_from_the_data(told, small):
     assert told["question"] == (
-        "What are the 6 components of 232 steps (1790 to 2021) of 1,609 features, how did they "
-        "move, and what comes next?"
+        "Which of the 1,609 features move together over 232 years (1790 to 2021), when did each "
+        "group rise and fall, and what comes next?"
     )
     assert report_content(small, steps=0)["question"] == (
-        "What are the 2 components of 40 steps (2001-03 to 2004-06) of 6 features, and how did "
-        "they move?"
+        "Which of the 6 features move together over 40 months (2001-03 to 2004-06), and when did "
+        "each group rise and fall?"
     )
     assert report_content(small, question="Who spoke?")["question"] == "Who spoke?"
 
@@ -108,8 +110,8 @@ def test_the_answer_names_the_largest_component_and_the_gap(told, sotu):
     answer = " ".join(told["answer"])
     assert told["components"][0]["name"] in told["answer"][0]
     share = sotu.activations_[:, 0].sum() / sotu.activations_.sum()
-    assert f"{100 * share:.0f} %" in told["answer"][0]
-    assert "One step of 232 was missing and is filled in: 1933." in answer
+    assert f"{100 * share:.0f}{NO_BREAK}%" in told["answer"][0]
+    assert "One year of 232 was missing and is filled in: 1933." in answer
     assert "For 2026 the total is expected to be" in answer
 
 
@@ -119,6 +121,118 @@ def test_the_answer_names_what_rose_and_what_fell(small):
     change = small.activations_[-3:].mean(axis=0) - small.activations_[-6:-3].mean(axis=0)
     assert f"“{names[np.argmax(change)]}” rose most" in said
     assert ("fell most" in said) == bool(change.min() < 0)
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [(0.0, "0 %"), (1e-5, "<0.1 %"), (0.0006, "0.1 %"), (0.0974, "9.7 %"), (0.831, "83 %"),
+     (0.9962, "99.6 %"), (1.0, "100 %")],
+)  # fmt: skip
+def test_percentages_have_one_decimal_at_the_most_and_no_break(share, words):
+    assert percent(share) == words.replace(" ", NO_BREAK)
+
+
+def test_percentages_of_a_column_have_one_decimal():
+    column = ["83.1 %", "1.0 %", "<0.1 %", "0.0 %"]
+    assert percents([0.83126, 0.01, 3e-4, 0.0]) == [one.replace(" ", NO_BREAK) for one in column]
+
+
+@pytest.mark.parametrize(
+    ("every", "times", "words"),
+    [
+        ("month", [], "24 months"), ("week", [], "24 weeks"), ("year", [], "24 years"),
+        ("3 days", [], "24 steps of 3 days"), ("step of 1", [1790, 2021], "24 years"),
+        ("step of 1", [999, 2021], "24 steps"), ("step of 1", [1790, 2201], "24 steps"),
+        ("step of 1", [1790.0, 1791.0], "24 steps"), ("step of 10", [1790, 1800], "24 steps"),
+        ("as given", ["a", "b"], "24 steps"),
+    ],
+)  # fmt: skip
+def test_steps_have_the_name_of_their_spacing(every, times, words):
+    assert unit_of(every, times).spanning(24) == words
+
+
+def weeks(last: float = 1.0, size: np.ndarray | None = None, n_steps: int = 60) -> TemporalNMF:
+    """Counts by week, all alike but for the last one."""
+    X = np.random.default_rng(0).poisson(100.0, size=(n_steps, 5)).astype(float)
+    X[-1] = np.round(last * X[-1])
+    index = pd.date_range("2018-01-01", periods=n_steps, freq="W-MON")
+    return TemporalNMF(1, random_state=0).fit(pd.DataFrame(X, index=index), exposure=size)
+
+
+def test_a_last_step_that_looks_incomplete_is_asked_about():
+    model = weeks(0.25)
+    total = int(step_errors(model).observed[-1])
+    usual = np.median(step_errors(model).observed[-11:-1])
+    content = report_content(model, steps=3)
+    assert content["answer"][0] == (
+        f"The last week (2019-02-18) has a total of {total}, far below the weeks before (about "
+        f"{usual:.0f}): is it complete? The forecast starts from it."
+    )
+    assert content["forecast"]["ahead"] == "3 weeks"
+    assert report_content(model, steps=0)["answer"][0].endswith("is it complete?")
+    for fine in (weeks(), weeks(0.25, np.where(np.arange(60) == 59, 0.25, 1.0))):
+        assert "complete" not in " ".join(report_content(fine)["answer"])
+
+
+def test_a_last_step_that_is_by_far_the_worst_is_asked_about():
+    X = np.random.default_rng(0).poisson(100.0, size=(40, 5)).astype(float)
+    X[-1] = [500, 0, 0, 0, 0]  # the usual total
+    model = TemporalNMF(1, random_state=0).fit(X)
+    assert report_content(model)["answer"][0].startswith(
+        "The last step (39) is by far the one that the model describes worst: is it complete?"
+    )
+
+
+def test_small_activations_are_compared_in_per_cent():
+    X = np.random.default_rng(0).poisson(np.repeat([650.0, 820.0], [27, 3])[:, None], (30, 4))
+    model = TemporalNMF(1, chain=Rate(20.0), random_state=0).fit(X, exposure=np.full(30, 4e6))
+    (said,) = [text for text in report_content(model)["answer"] if "rose most" in text]
+    before, after = model.activations_[-6:-3].mean(), model.activations_[-3:].mean()
+    old, new = map(float, re.search(r"from (0\.\d+) to (0\.\d+) \(", said).groups())
+    assert [old, new] == pytest.approx([before, after], rel=0.01)
+    assert f"(+{100 * (after / before - 1):.0f}{NO_BREAK}%)" in said
+
+
+def test_readers_get_no_advice_for_authors(small, tmp_path):
+    model = copy.copy(small).calibrate(10)
+    for one, note in (
+        (small, "These intervals take the model at its word; they were not checked against the "
+                "past."),
+        (model, "Intervals were checked 1 month ahead, and this is 5: later ones may be too "
+                "narrow."),
+    ):  # fmt: skip
+        assert note in report_content(one, steps=5)["forecast"]["notes"]
+        text = write_report(one, tmp_path / "r.html", steps=5, overwrite=True).read_text()
+        assert f'<p class="note">{note}</p>' in text
+        assert "calibrate(" not in text
+    none = TemporalNMF(2, chain="none", random_state=0).fit(months())
+    assert "choose a chain" not in " ".join(report_content(none)["forecast"]["notes"])
+
+
+def test_seasons_are_told_beside_the_forecast(tmp_path):
+    season = 1.0 + 0.5 * np.sin(2 * np.pi * np.arange(72) / 12)
+    X = np.random.default_rng(0).poisson(np.outer(500 * season, [0.5, 0.3, 0.2]))
+    frame = pd.DataFrame(X, index=pd.date_range("2001-01-01", periods=72, freq="MS"))
+    model = TemporalNMF(1, chain=Rate(20.0), random_state=0).fit(frame)
+    text = write_report(model, tmp_path / "r.html", steps=3).read_text()
+    section = text.split('id="h-forecast"')[1].split('id="totals"')[0]
+    assert '<p class="note">The series has seasons' in section
+
+
+def test_what_explodes_is_named_and_the_long_run_is_for_specialists(tmp_path):
+    model = TemporalNMF(2, chain=Rate(4.0, 2.0), random_state=0).fit(months())
+    content = report_content(model, steps=12)
+    notes = " ".join(content["forecast"]["notes"])
+    assert f"“{content['components'][0]['name']}” explodes: by 2005-06" in notes
+    assert "long run" not in notes
+    assert "almost every path" in content["specialists"]["long_run"]
+    text = write_report(model, tmp_path / "r.html", steps=12).read_text()
+    visible = re.sub(r"<details.*?</details>", "", text.split("<script")[0], flags=re.S)
+    for words in ("almost every path", "conditional", "Objective", "Kullback"):
+        assert words in text
+        assert words not in visible
+    assert "Converged." in visible
+    assert "agreement is no proof" in visible
 
 
 def test_everything_said_is_json(told, small):
@@ -207,14 +321,14 @@ def test_stability_in_words(small, score, words):
 
 def test_stability_of_one_start_is_not_assessed(small):
     words = report_content(small, steps=0)["components"][0]["stability_words"]
-    assert words == "not assessed: one start (n_init=1)"
+    assert words == "not assessed: the fit was started once"
 
 
 def test_a_forecast_made_before_is_used(small):
     forecast = small.forecast(2, coverage=(0.8,))
     content = report_content(small, forecast=forecast)
     assert content["forecast"]["steps"] == 2
-    assert content["forecast"]["bands"] == ["80 %"]
+    assert content["forecast"]["bands"] == [f"80{NO_BREAK}%"]
     low, high = forecast.interval(0.8, of="totals")
     assert content["forecast"]["rows"][1]["bands"] == [[f"{low[1]:.0f}", f"{high[1]:.0f}"]]
 
@@ -239,7 +353,7 @@ def test_exposure_is_told_and_kept_for_the_forecast():
     assert content["exposed"] is True
     total = float(content["forecast"]["rows"][0]["point"].replace(",", ""))
     assert total == pytest.approx(4.0 * model.forecast(2).activations[0].sum(), rel=6e-4)
-    assert any("exposure of the last step, 4." in note for note in content["forecast"]["notes"])
+    assert any("of the last step, 4, is taken" in note for note in content["forecast"]["notes"])
 
 
 @pytest.mark.parametrize(("alpha", "lively"), [(20_000.0, True), (30.0, False)])
@@ -252,7 +366,7 @@ def test_movement_says_whether_the_chain_is_too_stiff(alpha, lively):
     rows = report_content(TemporalNMF(1, chain=chain, random_state=0).fit(counts))["movement"]
     assert [row["lively"] for row in rows] == [lively]
     # Of log h_{n+1} - log h_n, which is minus that of a Gamma(alpha) variable.
-    expected = float(rows[0]["expected"].removesuffix(" %"))
+    expected = float(rows[0]["expected"].removesuffix(f"{NO_BREAK}%"))
     assert expected == pytest.approx(100 * np.expm1(np.sqrt(polygamma(1, alpha))), rel=0.06)
 
 
@@ -261,7 +375,8 @@ def test_a_fit_that_was_cut_short_says_so():
         model = TemporalNMF(2, max_iter=2, tol=1e-12, random_state=0).fit(months())
     content = report_content(model, steps=0)
     assert content["convergence"]["verdict"] == "Not converged."
-    assert "max_iter=2 reached" in content["convergence"]["words"].lower()
+    assert "stopped after 2 rounds, before it came to rest" in content["convergence"]["words"]
+    assert "max_iter=2 reached" in content["specialists"]["stop"].lower()
     assert any("had not converged" in text for text in content["answer"])
 
 
@@ -269,7 +384,12 @@ def test_calibration_of_the_model_is_told(small):
     model = copy.copy(small).calibrate(10)
     told = report_content(model, steps=2)["calibration"]
     assert (told["inside"], told["total"]) == (str(model.calibration_.inside), "10")
-    assert "widened" in told["words"]
+    widened = f"widened, they hold {model.calibration_.widened_inside} of the 10."
+    assert told["words"].endswith(widened)
+    (line,) = [text for text in report_content(model)["answer"] if "checked on the past" in text]
+    assert f"held {model.calibration_.inside} of 10 totals, widened" in line
+    assert line.endswith(f" {model.calibration_.widened_inside}.")
+    assert not any("checked on" in text for text in report_content(small)["answer"])
     assert not any("at its word" in note for note in report_content(model)["forecast"]["notes"])
 
 
@@ -291,7 +411,7 @@ def test_calibration_compares_nominal_and_found(small):
     agrees = report_content(small, hold_out={**HOLD_OUT, "high": 0.92})["calibration"]
     misses = report_content(small, hold_out=HOLD_OUT)["calibration"]
     assert (agrees["agrees"], misses["agrees"]) == (True, False)
-    assert (misses["nominal"], misses["found"]) == ("90 %", "85 %")
+    assert (misses["nominal"], misses["found"]) == (f"90{NO_BREAK}%", f"85{NO_BREAK}%")
     assert report_content(small)["calibration"] is None
 
 
@@ -534,6 +654,41 @@ def test_keys_reach_everything(browser, sotu_report):
         assert page.evaluate("document.activeElement.type") == "checkbox"
         page.keyboard.press("Space")
         assert page.locator(f"{CHART} .line").first.is_visible()
+
+
+BROKEN = """nodes => nodes.flatMap(node => {
+  const text = node.firstChild;
+  return [...text.data.matchAll(/\\S+/g)].filter(word => {
+    const range = document.createRange();
+    range.setStart(text, word.index);
+    range.setEnd(text, word.index + word[0].length);
+    return range.getClientRects().length > 1;
+  }).map(word => word[0]);
+})"""
+
+
+@pytest.mark.parametrize("width", [320, 960, 1000, 1280])
+def test_names_in_the_legend_break_at_spaces_only(browser, tmp_path, width):
+    names = ["pertussis", "salmonellosis", "campylobacteriosis", "chickenpox", "rubella", "mumps"]
+    size = np.full(40, 5e6)
+    model = TemporalNMF(3, random_state=0).fit(months(names=names), exposure=size)
+    path = write_report(model, tmp_path / "r.html")
+    with visited(browser, path, viewport={"width": width, "height": 844}) as page:
+        assert page.locator("#activations .key bdi").evaluate_all(BROKEN) == []
+        assert page.locator(".card .number").evaluate_all(BROKEN) == []
+        assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
+
+
+def test_what_is_for_specialists_is_folded_and_drawn_when_opened(browser, sotu_report):
+    with visited(browser, sotu_report, viewport={"width": 1280, "height": 900}) as page:
+        assert not page.locator("#trace .plot svg").is_visible()
+        page.get_by_text("For specialists").click()
+        drawn = "() => document.querySelector('#trace .plot svg').viewBox.baseVal.width > 600"
+        page.wait_for_function(drawn)
+        page.get_by_text("For specialists").click()
+    with visited(browser, sotu_report, viewport={"width": 1280, "height": 900}) as page:
+        page.emulate_media(media="print")
+        page.wait_for_function(drawn)
 
 
 def test_the_table_says_what_the_chart_draws(browser, sotu, sotu_report):

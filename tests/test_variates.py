@@ -13,8 +13,17 @@ from numba import njit
 from scipy import stats
 from scipy.special import digamma, polygamma
 
-from temporalnmf.kernels.variates import allocate, bessel, binomial, crt, gig, slice_step
-from temporalnmf.kernels.variates.generalised import _gig_rounds
+from temporalnmf.kernels.variates import (
+    allocate,
+    bessel,
+    binomial,
+    crt,
+    gig,
+    slice_step,
+    splits,
+    tilted,
+)
+from temporalnmf.kernels.variates.generalised import _gig_rounds, _log_density
 from temporalnmf.kernels.variates.shared import log1p_minus, log_rising
 from temporalnmf.kernels.variates.splits import _binomial_rounds
 from temporalnmf.kernels.variates.tilted import _bessel_rounds
@@ -136,12 +145,28 @@ def gig_cdf(p, a, b):
     return lambda x: np.interp(np.log(x / mode), y, cdf / density.sum())
 
 
+@pytest.mark.parametrize("lam", INDICES)
+@pytest.mark.parametrize("omega", PRODUCTS)
+def test_gig_log_density_does_not_cancel(lam, omega):
+    total = lam + math.hypot(lam, omega)
+    alpha = omega * (omega / total)
+    with mpmath.workdps(60):
+        exact = mpmath.mpf(lam), mpmath.mpf(omega)
+        mode = (exact[0] + mpmath.hypot(*exact)) / exact[1]
+        for y in np.array([-5.0, -1.0, -0.1, 0.1, 1.0, 5.0]) / math.sqrt(max(0.01, alpha + lam)):
+            up, down = mpmath.expm1(y), mpmath.expm1(-mpmath.mpf(y))
+            value = exact[0] * y - exact[1] / 2 * (mode * up + down / mode)
+            slope = exact[0] - exact[1] / 2 * (mode * (up + 1) - (down + 1) / mode)
+            for ours, reference in zip(_log_density(alpha, lam, y), (value, slope), strict=True):
+                assert abs(ours / float(reference) - 1) < 2e-14
+
+
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("index", INDICES)
 @pytest.mark.parametrize("product", PRODUCTS)
 def test_gig_follows_its_law(index, product, sign):
     p, a, b = sign * index, product * 30.0, product / 30.0
-    draws = many_gig(p, a, b, size=4000, seed=int(1e3 * (index + product)) % 2**31)
+    draws = many_gig(p, a, b, seed=int(1e3 * (index + product)) % 2**31)
     assert_law(draws, gig_cdf(p, a, b))
 
 
@@ -209,6 +234,19 @@ def bessel_pmf(nu, x):
 @pytest.mark.parametrize("x", [1e-3, 0.7, 6.0, 33.0, 40.0, 1e3, 1e6, 1e9])
 def test_bessel_follows_its_law(nu, x):
     assert_counts(many_bessel(nu, x), *bessel_pmf(nu, x))
+
+
+@pytest.mark.parametrize(("nu", "mode"), [(-0.9, 17.0), (2.5, 100.0), (1e6, 1e4), (0.3, 5e8)])
+def test_bessel_log_ratio(nu, mode):
+    g = (mode + 0.4) * (mode + 0.4 + nu)
+    slope = math.log(g / ((mode + 1) * (mode + 1 + nu)))
+    for k in np.trunc(np.array([-4, -1, 0.3, 5]) * math.sqrt(mode)):
+        with mpmath.workdps(60):
+            top, bottom = mpmath.mpf(mode) + k + 1, mpmath.mpf(mode) + 1
+            value = k * mpmath.log(g)
+            for shift in (0, mpmath.mpf(nu)):
+                value += mpmath.loggamma(bottom + shift) - mpmath.loggamma(top + shift)
+            assert abs(tilted._log_ratio(nu, mode, slope, k) - float(value)) < 1e-14 * (10 + abs(k))
 
 
 def test_bessel_has_the_mean_of_bessel_functions():
@@ -297,6 +335,17 @@ def binomial_pmf(n, p):
 @pytest.mark.parametrize("p", [1e-9, 0.03, 0.3, 0.5, 0.8, 1 - 1e-7])
 def test_binomial_follows_its_law(n, p):
     assert_counts(many_binomial(n, p), *binomial_pmf(n, p))
+
+
+@pytest.mark.parametrize(("n", "p"), [(30.0, 0.4), (1e4, 0.01), (1e9, 0.3)])
+def test_binomial_log_ratio(n, p):
+    mode = math.floor((n + 1) * p)
+    for k in np.trunc(np.array([-3, -1, 0.3, 4]) * math.sqrt(n * p * (1 - p))):
+        with mpmath.workdps(60):
+            exact = mpmath.mpf(p)
+            value = mpmath.log(mpmath.binomial(n, mode + k) / mpmath.binomial(n, mode))
+            value += k * mpmath.log(exact / (1 - exact))
+            assert abs(splits._log_ratio(n, p, mode, k) - float(value)) < 1e-14 * (10 + abs(k))
 
 
 def test_binomial_at_the_edge():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +15,7 @@ from .fit import convergence_told, provenance, summary
 
 if TYPE_CHECKING:
     from ..estimator import TemporalNMF
+    from ..reading import TimeTable
 
 
 def append(
@@ -46,16 +48,15 @@ def append(
 ) -> None:
     """Append new steps from a file to a model.
 
-    The file holds steps after the last one of the model. Components stay as they are, unless
-    --update-components is given.
+    Steps of the file that the model knows already are left out. Components stay as they are,
+    unless --update-components is given.
     """
     with clean_errors(json) as voice:
         target = _target(model, out, force, data.source_path(file))
         how = data.Reading(time, feature, value, exposure, freq, transpose, drop_partial)
         fitted = load_model(model)
-        table = data.with_features_of(
-            data.read(file, how, voice), fitted, feature is not None, voice
-        )
+        table = _only_new(_read(file, how, voice), fitted, voice)
+        table = data.with_features_of(table, fitted, feature is not None, voice)
         before = len(fitted.times_)
         with busy("appending"), convergence_told():
             fitted.append(table, update_components=update_components)
@@ -75,6 +76,48 @@ def _target(model: Path, out: Path | None, force: bool, source: Path) -> Path:
     target = model if out is None else out
     check_out("--out", target, force, reads=[source])
     return target
+
+
+def _read(file: str, how: data.Reading, voice: Voice) -> TimeTable:
+    """The table; one that is too short for a grid of its own is better read with what is known."""
+    try:
+        return data.read(file, how, voice)
+    except ValueError as error:
+        if "at least 3" not in str(error):
+            raise
+        raise ValueError(
+            f"{error} Or leave earlier steps in the file: those that the model knows are left out."
+        ) from error
+
+
+def _only_new(table: TimeTable, model: TemporalNMF, voice: Voice) -> TimeTable:
+    """The steps after the last one of the model, where both have times to compare."""
+    import numpy as np
+
+    from ..timeline import Timeline, time_texts
+
+    labels, last = table.timeline.labels, model.times_[-1]
+    numbered = np.array_equal(labels, np.arange(len(labels)))  # a file without times
+    if numbered or labels.dtype.kind == "U" or labels.dtype.kind != model.times_.dtype.kind:
+        return table
+    new = labels > last
+    if not new.any():
+        raise ValueError(
+            f"The file goes up to {time_texts(labels)[-1]}, and the model to "
+            f"{time_texts(model.times_)[-1]}: there is nothing new in it."
+        )
+    if new.all():
+        return table
+    known = int((~new).sum())
+    voice.say(f"  in the model already, so left out: {known} of {len(labels)} steps")
+    return replace(
+        table,
+        X=table.X[new],
+        times=table.times[new],
+        timeline=Timeline(labels[new], np.arange(int(new.sum())), table.timeline.every),
+        observed=None if table.observed is None else table.observed[new],
+        exposure=None if table.exposure is None else table.exposure[new],
+    )
 
 
 def _tell(model: TemporalNMF, before: int, updated: bool, voice: Voice) -> list[str]:

@@ -140,7 +140,7 @@ def show_forecast(
         low, high = (end[:, rows] for end in some.interval(wide, of))
         columns = [list(map(_with_band, *parts)) for parts in zip(point, low, high, strict=True)]
     texts, first = time_texts(some.times), [names[f] for f in rows]
-    shown = _fitting(texts, columns, voice.width - max(map(len, first)))
+    shown = _fitting(texts, columns, voice.width - max(map(len, [of[:-1], *first])))
     table = zip(first, *columns[:shown], strict=True)
     voice.table([of[:-1], *texts[:shown]], list(table), left=(of[:-1],))
     words = []

@@ -53,7 +53,8 @@ class TimeTable:
         texts = time_texts(self.times)
         size = f"{n_steps:,} steps × {n_features:,} features, {texts[0]} to {texts[-1]}"
         if sparse.issparse(self.X):
-            full = f"sparse, {self.X.nnz / (n_steps * n_features):.2%} of the cells are not zero"
+            share = len(self.X.data) / (n_steps * n_features)
+            full = f"sparse, {share:.2%} of the cells are not zero"
             hidden = 0 if self.observed is None else int(np.sum(~self.observed))
             full += f", {hidden:,} steps missing" if hidden else ""
         else:

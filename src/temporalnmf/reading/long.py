@@ -299,7 +299,8 @@ def long_table(
     X.sort_indices()
     observed = np.zeros(n_steps, dtype=bool)
     observed[steps] = True
-    sizes, interpolated = None, ()
+    sizes: Array | None = None
+    interpolated: tuple[str, ...] = ()
     if columns.exposure is not None:
         sizes, interpolated = _exposure(source, columns.exposure, line, steps, sums, kept)
     told = (
@@ -369,7 +370,10 @@ def _timeline(
 
 
 MANY_STEPS = 1000
-_LENGTHS = {"s": 1, "min": 60, "h": 3600, "D": 86400, "W": 7 * 86400, "M": 2629746, "Y": 31556952}
+_LENGTHS = {
+    "s": 1, "15s": 15, "min": 60, "15min": 900, "h": 3600, "D": 86400, "W": 7 * 86400,
+    "M": 2629746, "Y": 31556952,
+}  # fmt: skip
 
 
 def _about_freq(line: Timeline, sums: _Sums) -> tuple[str, ...]:

@@ -269,7 +269,7 @@ def _holds_labels(corner: str | None, margin: list[str], transpose: bool, comma:
         return not is_date(corner)  # a date is one of the times
     if corner is not None and is_time_name(corner):
         return True
-    if are_months(margin):
+    if are_months(margin[:-1] or margin):  # the last one may be of totals: told as such later
         return not transpose
     values = [number_in(cell, comma) for cell in margin]
     return None in values and all(value is None or math.isnan(value) for value in values)

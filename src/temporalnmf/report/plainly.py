@@ -38,7 +38,7 @@ def note_text(note: str, names: Sequence[str], unit: Unit) -> str:
     if "at its word" in note:
         return UNCHECKED
     note = note.split(_LONG_RUN)[0]
-    note = " ".join(s for s in re.split(r"(?<=[.!?]) +", note) if "model." not in s)
+    note = " ".join(s for s in re.split(r"(?<=[.!?]) +", note) if not re.search(r"\bmodel\.\w", s))
     note = re.sub(r"\b(\d+) step\(s\)", lambda found: unit.counted(int(found[1])), note)
     return re.sub(r"\bComponent (\d+)\b", lambda found: f"“{names[int(found[1]) - 1]}”", note)
 

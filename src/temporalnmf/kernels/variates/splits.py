@@ -37,6 +37,13 @@ def _by_inversion(rng, n, p):
 
 
 @compiled
+def _log_ratio(n, p, mode, k):
+    """log(P(mode + k) / P(mode))."""
+    slope = math.log(p / (1.0 - p) * ((n - mode + 1.0) / (mode + 1.0)))
+    return k * slope - log_rising(mode + 1.0, k) - log_rising(n - mode + 1.0, -k)
+
+
+@compiled
 def _by_rejection(rng, n, p):
     """Transformed rejection with squeeze, for p ≤ ½ and n p ≥ 10.
 
@@ -60,10 +67,7 @@ def _by_rejection(rng, n, p):
         if 0.0 <= k <= n and us > 0.0:
             mode = np.floor((n + 1.0) * p)
             v *= (2.83 + 5.1 / b) * deviation / (a / (us * us) + b)
-            slope = math.log(p / (1.0 - p) * ((n - mode + 1.0) / (mode + 1.0)))
-            d = k - mode
-            ratio = d * slope - log_rising(mode + 1.0, d) - log_rising(n - mode + 1.0, -d)
-            if v <= math.exp(ratio):
+            if v <= math.exp(_log_ratio(n, p, mode, k - mode)):
                 return k, rounds
 
 
