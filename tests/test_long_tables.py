@@ -453,6 +453,8 @@ def test_stamps_that_all_differ_get_a_proposal(write, span, freq):
     n_steps = len(made.times)
     assert abs(n_steps - int(found[3].replace(",", ""))) <= 2
     assert 30 <= n_steps <= 1000
+    often = pd.concat([frame] * 3)
+    assert not any("makes about" in n for n in as_table(often, **NAMES).notes)
     few = frame.iloc[:1000]
     assert not any("makes about" in n for n in as_table(few, **NAMES).notes)
 

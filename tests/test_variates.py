@@ -348,6 +348,20 @@ def test_binomial_log_ratio(n, p):
             assert abs(splits._log_ratio(n, p, mode, k) - float(value)) < 1e-14 * (10 + abs(k))
 
 
+@pytest.mark.parametrize("mean", [10.0, 10.6, 12.0, 17.7, 40.0, 1e3, 1e5])
+@pytest.mark.parametrize("p", [1e-4, 0.05, 0.2, 0.37, 0.5])
+def test_binomial_hat_and_squeeze(mean, p):
+    n = math.ceil(mean / p)
+    a, b, certain, scale = splits._hat(n, p)
+    u = np.linspace(-0.4999, 0.4999, 20_001)
+    us = 0.5 - abs(u)
+    k = np.floor((2 * a / us + b) * u + n * p + 0.5)
+    law = stats.binom(n, p)
+    accepted = law.pmf(k) / law.pmf(math.floor((n + 1) * p)) * (a / us**2 + b) / scale
+    assert accepted.max() <= 1.0
+    assert accepted[us >= 0.07].min() >= certain
+
+
 def test_binomial_at_the_edge():
     for n, p, value in (
         (5, 0, 0),
@@ -412,6 +426,8 @@ def test_allocation_adds():
     allocate(np.random.default_rng(0), 5.0, np.array([0.0, 1.0]), out)
     allocate(np.random.default_rng(0), 5.0, np.zeros(2), out)
     assert out.tolist() == [10.0, 25.0]
+    allocate(np.random.default_rng(0), 1000.0, np.array([1.0, 1.0]), out)
+    assert out.sum() == 1035.0
 
 
 # Slice steps. Starts are drawn from the law; after any number of steps they must follow it still.

@@ -44,6 +44,14 @@ def _log_ratio(n, p, mode, k):
 
 
 @compiled
+def _hat(n, p):
+    """Constants a, b of the transformation, a bound of v below which all is accepted, a scale."""
+    deviation = math.sqrt(n * p * (1.0 - p))
+    b = 1.15 + 2.53 * deviation
+    return -0.0873 + 0.0248 * b + 0.01 * p, b, 0.92 - 4.2 / b, (2.83 + 5.1 / b) * deviation
+
+
+@compiled
 def _by_rejection(rng, n, p):
     """Transformed rejection with squeeze, for p ≤ ½ and n p ≥ 10.
 
@@ -51,10 +59,7 @@ def _by_rejection(rng, n, p):
     Computation and Simulation 46, 101-110, algorithm BTRS. The last comparison is made with
     differences of log factorials that do not cancel where n is large.
     """
-    deviation = math.sqrt(n * p * (1.0 - p))
-    b = 1.15 + 2.53 * deviation
-    a = -0.0873 + 0.0248 * b + 0.01 * p
-    certain = 0.92 - 4.2 / b
+    a, b, certain, scale = _hat(n, p)
     rounds = 0
     while True:
         rounds += 1
@@ -66,8 +71,9 @@ def _by_rejection(rng, n, p):
             return k, rounds
         if 0.0 <= k <= n and us > 0.0:
             mode = np.floor((n + 1.0) * p)
-            v *= (2.83 + 5.1 / b) * deviation / (a / (us * us) + b)
-            if v <= math.exp(_log_ratio(n, p, mode, k - mode)):
+            # a/us² + b is the derivative of the transformation.
+            ratio = math.exp(_log_ratio(n, p, mode, k - mode))
+            if v * scale <= ratio * (a / (us * us) + b):
                 return k, rounds
 
 
