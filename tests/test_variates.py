@@ -546,6 +546,16 @@ def test_slice_step_at_the_resolution_of_floats():
         assert np.all(np.isfinite(ends))
 
 
+def test_code_with_a_slice_step_can_be_kept_on_disk():
+    @njit
+    def step(rng, x):
+        return slice_step(rng, normal, x, (0.0, 1.0), 1.0)
+
+    step(np.random.default_rng(0), 0.3)
+    (compilation,) = step.overloads.values()
+    assert not compilation.library.has_dynamic_globals
+
+
 # Streams.
 
 

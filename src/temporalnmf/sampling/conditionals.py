@@ -238,8 +238,7 @@ def _log_odds(a: float, smaller: float) -> float:
     return math.log(max(a, FLOOR)) - math.log(max(smaller - a, FLOOR))
 
 
-# Not kept on disk: numba cannot keep what is handed a compiled function.
-@njit(nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy")
 def _draw_bgar(
     rng: Any, H: Array, Z: Array, Y: Array, q: Array, rows: Array, a: float, b: float
 ) -> None:

@@ -4,7 +4,11 @@ R. M. Neal (2003), Slice sampling, Annals of Statistics 31, 705-767: the interva
 figures 4 and 6), the draw by shrinkage (figure 5).
 """
 
-from .shared import compiled
+from numba import njit
+
+# Inlined where it is called: a function handed over at run time would keep the caller's machine
+# code from being kept on disk.
+inlined = njit(nogil=True, error_model="numpy", inline="always")
 
 # The interval grows to at most 2^60 widths. An average trial takes a quarter of it away, or more.
 DOUBLINGS = 60
@@ -16,7 +20,7 @@ TRIALS = 400
 # there was none is a move that is its own reverse.
 
 
-@compiled
+@inlined
 def _double(rng, log_density, x, params, width, level, doublings):
     """An interval around x whose ends lie outside of the slice, if the limit is not reached."""
     left = x - width * rng.random()
@@ -35,7 +39,7 @@ def _double(rng, log_density, x, params, width, level, doublings):
     return left, right
 
 
-@compiled
+@inlined
 def _reversible(log_density, x, new, params, width, level, left, right, doublings):
     """Whether doubling from `new` could have led to the same interval."""
     differ = False
@@ -54,7 +58,7 @@ def _reversible(log_density, x, new, params, width, level, left, right, doubling
     return True
 
 
-@compiled
+@inlined
 def slice_step(rng, log_density, x, params, width, doublings=DOUBLINGS, trials=TRIALS):
     """Move x by a step that leaves a law unchanged.
 
