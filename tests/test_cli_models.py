@@ -754,3 +754,35 @@ def test_the_page_shows_what_fit_says(tmp_path, monkeypatch):
     for line, found in zip(shown, said, strict=True):
         if not line.startswith("Converged"):  # its numbers are those of one machine
             assert line == found.rstrip()
+
+
+def test_append_of_the_old_file_grown_longer(tmp_path):
+    """Steps counted from 0 are times as well; a step that changed is spoken of."""
+    counts = np.random.default_rng(0).integers(5, 50, size=(13, 3))
+    for n in (10, 13):
+        lines = [",".join(map(str, [i, *row])) for i, row in enumerate(counts[:n].tolist())]
+        (tmp_path / f"{n}.csv").write_text("\n".join(["step,a,b,c", *lines]) + "\n")
+    model = tmp_path / "model.npz"
+    done("fit", tmp_path / "10.csv", "--components", 2, "--out", model)
+    output = done("append", model, tmp_path / "13.csv", "--out", tmp_path / "new.npz").output
+    assert "left out: 10 of 13 steps" in output
+    assert "Added 3 steps (10 to 12): there are 13 now." in output
+    assert "differ" not in output
+    changed = (tmp_path / "13.csv").read_text().splitlines()
+    changed[10] = "9,500,500,500"
+    (tmp_path / "13.csv").write_text("\n".join(changed) + "\n")
+    output = done("append", model, tmp_path / "13.csv", "--out", tmp_path / "again.npz").output
+    assert f"stay as they were: 9: total {counts[9].sum()}, now 1,500" in " ".join(output.split())
+    lines = [",".join(map(str, row)) for row in counts[10:].tolist()]
+    (tmp_path / "more.csv").write_text("\n".join(["a,b,c", *lines]) + "\n")
+    output = done("append", model, tmp_path / "more.csv", "--out", tmp_path / "third.npz").output
+    assert "the file has no times: all of its steps are taken as new" in output
+    assert len(load(tmp_path / "third.npz").times_) == 13
+
+
+def test_bands_never_replace_the_filled_table(fitted, tmp_path):
+    (tmp_path / "folder").mkdir()
+    said = refused(
+        "impute", fitted[0], "--out", tmp_path / "a.csv", "--bands", tmp_path / "folder/../a.csv"
+    )
+    assert "--bands" in said

@@ -792,3 +792,14 @@ def test_a_missing_browser_skips_or_fails_as_asked(monkeypatch):
     monkeypatch.setenv("TEMPORALNMF_REQUIRE_BROWSER", "1")
     with pytest.raises(pytest.fail.Exception, match="no browser"):
         chromium()
+
+
+def test_uneven_dates_are_drawn_as_steps(tmp_path):
+    """What follows them has no date."""
+    days = ["2000-01-03", "2000-01-17", "2000-03-01", "2000-03-09", "2000-07-22", "2001-01-05"]
+    counts = np.random.default_rng(0).poisson(20, (6, 4))
+    with pytest.warns(UserWarning, match="not evenly spaced"):
+        model = TemporalNMF(2, random_state=0).fit(pd.DataFrame(counts, index=pd.to_datetime(days)))
+    text = write_report(model, tmp_path / "uneven.html", steps=2).read_text(encoding="utf-8")
+    assert "2000-03-09" in text
+    assert "+2" in text

@@ -97,8 +97,10 @@ def _only_new(table: TimeTable, model: TemporalNMF, voice: Voice) -> TimeTable:
     from ..timeline import Timeline, time_texts
 
     labels, last = table.timeline.labels, model.times_[-1]
-    numbered = np.array_equal(labels, np.arange(len(labels)))  # a file without times
-    if numbered or labels.dtype.kind == "U" or labels.dtype.kind != model.times_.dtype.kind:
+    if any("no times were found" in note for note in table.notes):
+        voice.say("  the file has no times: all of its steps are taken as new")
+        return table
+    if labels.dtype.kind == "U" or labels.dtype.kind != model.times_.dtype.kind:
         return table
     new = labels > last
     if not new.any():
@@ -110,6 +112,7 @@ def _only_new(table: TimeTable, model: TemporalNMF, voice: Voice) -> TimeTable:
         return table
     known = int((~new).sum())
     voice.say(f"  in the model already, so left out: {known} of {len(labels)} steps")
+    _tell_changes(table, model, voice)
     return replace(
         table,
         X=table.X[new],
@@ -118,6 +121,32 @@ def _only_new(table: TimeTable, model: TemporalNMF, voice: Voice) -> TimeTable:
         observed=None if table.observed is None else table.observed[new],
         exposure=None if table.exposure is None else table.exposure[new],
     )
+
+
+def _tell_changes(table: TimeTable, model: TemporalNMF, voice: Voice) -> None:
+    """A word on steps that are in both and not the same, such as a month that was half full."""
+    import numpy as np
+
+    from ..timeline import time_texts
+
+    series = model._series
+    if series is None:
+        return
+    fitted = dict(zip(time_texts(model.times_), range(series.n_steps), strict=True))
+    changed = []
+    for i, text in enumerate(time_texts(table.times)):
+        if text in fitted:
+            then, now = (float(np.nansum(X[[n]].sum(axis=0))) for X, n in (
+                (series.X, fitted[text]), (table.X, i)))  # fmt: skip
+            if not np.isclose(then, now):
+                changed.append(f"{text}: total {then:,.6g}, now {now:,.6g}")
+    if changed:
+        more = f", and {len(changed) - 3} more" if len(changed) > 3 else ""
+        voice.say(
+            f"  steps that differ from what was fitted stay as they were: {'; '.join(changed[:3])}"
+            f"{more}. Fit again to use them.",
+            style="yellow",
+        )
 
 
 def _tell(model: TemporalNMF, before: int, updated: bool, voice: Voice) -> list[str]:

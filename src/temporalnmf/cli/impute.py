@@ -60,7 +60,7 @@ def impute(
         check_out("--out", out, force, reads=reads)
         if bands is not None:
             check_out("--bands", bands, force, reads=[*reads, out])
-            if bands.absolute() == out.absolute():
+            if bands.resolve() == out.resolve():
                 raise ValueError(f"--bands {bands} is the file of --out. Give each its own.")
         levels = probabilities(coverage)
         fitted = load_model(model)

@@ -50,7 +50,10 @@ def _axis(subject: Subject) -> tuple[str, Array]:
     """Kind of the axis, and the place of each step on it, those ahead included."""
     times = np.asarray(subject.model.times_)
     if subject.n_ahead:
-        times = np.concatenate([times, np.asarray(subject.ahead.times)])
+        ahead = np.asarray(subject.ahead.times)
+        if ahead.dtype.kind != times.dtype.kind:  # uneven times go on as "+1", "+2", …
+            return "text", np.arange(len(times) + len(ahead), dtype=float)
+        times = np.concatenate([times, ahead])
     kind, places = "text", np.arange(len(times), dtype=float)
     if times.dtype.kind == "M":
         kind, places = "date", times.astype("datetime64[ms]").astype(np.int64).astype(float)
