@@ -215,10 +215,10 @@ def _both(mask: Any, observed: Array | None, shape: tuple[int, int]) -> Any:
     """What the user and the table both say is there."""
     if mask is None or observed is None:
         return observed if mask is None else mask
-    checked = check_mask(mask, shape)
+    checked, seen = check_mask(mask, shape), check_mask(observed, shape)
     if sparse.issparse(checked):
-        return checked.multiply(observed[:, None]).tocsr()
-    there = checked * observed[:, None]
+        return checked.multiply(seen).tocsr()
+    there = checked * seen
     return there[:, 0] if there.shape[1] == 1 else there
 
 

@@ -35,8 +35,9 @@ class TimeTable:
         The steps and their spacing.
     exposure : array, (n_times,), or None
         Size behind each step; interpolated where it is absent.
-    observed : array of bool, (n_times,), or None
-        Which steps of a sparse X are observed, where some are not: pass it as mask=.
+    observed : array of bool, (n_times,) or (n_times, n_features), or None
+        Which steps of a sparse X are observed, where some are not, or which of its entries, where
+        single ones are missing: pass it as mask=.
     """
 
     X: Array | sparse.csr_array
@@ -55,11 +56,20 @@ class TimeTable:
         if sparse.issparse(self.X):
             share = len(self.X.data) / (n_steps * n_features)
             full = f"sparse, {share:.2%} of the cells are not zero"
-            hidden = 0 if self.observed is None else int(np.sum(~self.observed))
-            full += f", {hidden:,} steps missing" if hidden else ""
+            full += self._hidden()
         else:
             full = f"missing cells: {int(np.isnan(self.X).sum()):,} of {self.X.size:,}"
         return "\n  ".join([f"TimeTable: {size}", full, *self.notes])
+
+    def _hidden(self) -> str:
+        """How many steps and single cells of a sparse X are missing."""
+        if self.observed is None:
+            return ""
+        entries = self.observed.reshape(len(self.times), -1)
+        steps = int(np.sum(~entries.any(axis=1)))
+        cells = int(np.sum(~entries)) - steps * entries.shape[1]
+        found = {"steps": steps, "cells in other steps": cells}
+        return "".join(f", {n:,} {what} missing" for what, n in found.items() if n)
 
 
 def table_of(
@@ -209,7 +219,7 @@ def _without_exposure(
 
 
 def exposure_on_grid(sizes: Array, line: Timeline) -> tuple[Array, tuple[str, ...]]:
-    """Exposures (n_rows,) added up per step, and a word if some are absent.
+    """Exposures (n_rows,) added up per step, and a word if several are, or some are absent.
 
     log e_n is linear in n between the neighbours that are known, and constant beyond the ends.
     """
@@ -217,10 +227,24 @@ def exposure_on_grid(sizes: Array, line: Timeline) -> tuple[Array, tuple[str, ..
     total = np.bincount(line.rows[given], sizes[given], minlength=n_steps)
     known = np.unique(line.rows[given])
     absent = np.setdiff1d(np.arange(n_steps), known)
+    notes = _about_adding(np.bincount(line.rows[given], minlength=n_steps)[known])
     if not len(absent):
-        return total, ()
+        return total, notes
     total[absent] = np.exp(np.interp(absent, known, np.log(total[known])))
-    return total, ("exposure of absent periods: interpolated",)
+    return total, (*notes, "exposure of absent periods: interpolated")
+
+
+def _about_adding(counts: Array) -> tuple[str, ...]:
+    """A word on exposures that are added up, so many per period."""
+    least, most = int(counts.min()), int(counts.max())
+    if most == 1:
+        return ()
+    if least == most:
+        return (f"exposure is added up within periods: {most:,} times per period",)
+    return (
+        f"exposure is added up within periods: {least:,} to {most:,} times per period; if it is a "
+        f"stock, such as a population, give one value per period",
+    )
 
 
 def _on_grid(X: Any, line: Timeline) -> tuple[Any, tuple[str, ...]]:

@@ -218,6 +218,8 @@ class _Sums:
     """What the rows so far add up to."""
 
     cells: Any = None  # csr (times, features)
+    zeros: Any = None  # rows of value 0, which the sum forgets, csr
+    blanks: Any = None  # rows without a value, csr
     times: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # rows kept of each
     features: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     first: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # row of each time
@@ -237,6 +239,7 @@ class _Sums:
             columns.feature: (t >= 0) & (f < 0),
             columns.value or "": (t >= 0) & (f >= 0) & np.isnan(v),
         }
+        unvalued = reasons[columns.value or ""]
         kept = ~blank
         for name, without in reasons.items():
             count, total = self.dropped.get(name, (0, 0.0))
@@ -247,14 +250,13 @@ class _Sums:
         self.n_blank += n_blank
         self.n_rows += len(t) - n_blank
         self.total += float(np.nansum(v[~blank]))
+        self.blanks = _piled(self.blanks, t[unvalued], f[unvalued], np.ones(unvalued.sum()), shape)
         t, f, v = t[kept], f[kept], v[kept]
         self.times = _grown(self.times, shape[0], 0) + np.bincount(t, minlength=shape[0])
         self.features = _grown(self.features, shape[1], 0) + np.bincount(f, minlength=shape[1])
-        piece = sparse.coo_array((v, (t, f)), shape=shape).tocsr()
-        if self.cells is not None:
-            self.cells.resize(shape)
-            piece = self.cells + piece
-        self.cells = piece
+        zero = v == 0
+        self.zeros = _piled(self.zeros, t[zero], f[zero], np.ones(zero.sum()), shape)
+        self.cells = _piled(self.cells, t, f, v, shape)
 
     def _notice_first(self, t: Array, start: int, n_times: int) -> None:
         n_known = len(self.first)
@@ -270,22 +272,32 @@ class _Sums:
         np.maximum.at(self.most, t[known], sizes[known])
 
 
+def _piled(pile: Any, t: Array, f: Array, v: Array, shape: tuple[int, int]) -> Any:
+    """The pile (times, features), grown to `shape`, with values added to it."""
+    piece = sparse.coo_array((v, (t, f)), shape=shape).tocsr()
+    if pile is None:
+        return piece
+    pile.resize(shape)
+    return pile + piece if len(v) else pile
+
+
 def long_table(
     source: Source, columns: Columns, freq: str | None, drop_partial: bool = False
 ) -> TimeTable:
     """Add up the rows of a source per time and feature."""
     times, features, sums, values = _summed(source, columns)
-    kept = np.flatnonzero(sums.times)
-    if not len(kept):
+    if not sums.times.any():
         raise ValueError(
             f"{source.name} has no row with {', '.join(map(repr, columns.names[:3]))}. Check the "
             f"names of the columns."
         )
-    line, steps, notes = _timeline(
+    # A time whose rows have no value is a time all the same: it is missing.
+    kept = np.flatnonzero(sums.times + np.diff(sums.blanks.indptr))
+    line, steps, moments, notes = _timeline(
         source, _labels_of(times)[kept], sums.first[kept], freq, drop_partial
     )
     left_out = kept[steps < 0]
-    kept, steps = kept[steps >= 0], steps[steps >= 0]
+    kept, moments, steps = kept[steps >= 0], moments[steps >= 0], steps[steps >= 0]
     n_steps = len(line.labels)
     if n_steps < 3:
         check_steps(n_steps, freq, source.name)
@@ -294,28 +306,78 @@ def long_table(
     gather = sparse.csr_array(
         (np.ones(len(kept)), (steps, np.arange(len(kept)))), shape=(n_steps, len(kept))
     )
-    X = sparse.csr_array(gather @ sums.cells[kept][:, order])
+    X, zeros, blanks = (
+        sparse.csr_array(gather @ pile[kept][:, order])
+        for pile in (sums.cells, sums.zeros, sums.blanks)
+    )
     X.eliminate_zeros()
     X.sort_indices()
     observed = np.zeros(n_steps, dtype=bool)
-    observed[steps] = True
+    observed[steps[sums.times[kept] > 0]] = True
+    hidden = _cells_without_value(X, zeros, blanks, observed)
     sizes: Array | None = None
     interpolated: tuple[str, ...] = ()
     if columns.exposure is not None:
-        sizes, interpolated = _exposure(source, columns.exposure, line, steps, sums, kept)
+        sizes, interpolated = _exposure(
+            source, columns.exposure, line, steps, moments, sums, kept
+        )
     told = (
         *source.notes, *_about_rows(columns, sums, values, left_out), *notes, *line.notes,
         *(_about_freq(line, sums) if freq is None else ()), *interpolated, _ABOUT_ZEROS,
+        *_about_missing(line, steps, observed, hidden),
     )  # fmt: skip
     if X.nnz >= DENSEST_SPARSE * observed.sum() * X.shape[1]:
         dense = X.toarray()
         dense[~observed] = np.nan
+        dense[hidden] = np.nan
         return TimeTable(dense, line.labels, names, told, line, sizes)
-    hidden = None if observed.all() else observed
-    return TimeTable(X, line.labels, names, told, line, sizes, hidden)
+    seen = None if observed.all() else observed
+    if len(hidden[0]):
+        seen = _entries_seen(source, observed, hidden, X.shape)
+    return TimeTable(X, line.labels, names, told, line, sizes, seen)
 
 
 _ABOUT_ZEROS = "cells without a row are zero; times without any row are missing"
+MOST_ENTRIES = 1 << 30  # of a mask with a value per entry, which is dense
+
+_Entries = tuple[Any, Any]  # rows and columns of single entries
+
+
+def _cells_without_value(X: Any, zeros: Any, blanks: Any, observed: Array) -> _Entries:
+    """Cells in observed steps that have rows, but none with a value."""
+    valued = (X + zeros).astype(bool)
+    cells = sparse.coo_array(blanks.astype(bool) > blanks.astype(bool).multiply(valued))
+    inside = observed[cells.row]
+    return cells.row[inside], cells.col[inside]
+
+
+def _entries_seen(
+    source: Source, observed: Array, hidden: _Entries, shape: tuple[int, int]
+) -> Array:
+    """The mask (n_steps, n_features) that hides steps and single entries."""
+    if shape[0] * shape[1] > MOST_ENTRIES:
+        raise ValueError(
+            f"{source.name} has {len(hidden[0]):,} cells whose only row has no value, and is too "
+            f"large to hide single cells ({shape[0]:,} × {shape[1]:,}). Remove these rows if they "
+            f"stand for zeros, or take longer periods with freq= (--freq)."
+        )
+    seen = np.repeat(observed[:, np.newaxis], shape[1], axis=1)
+    seen[hidden] = False
+    return seen
+
+
+def _about_missing(
+    line: Timeline, steps: Array, observed: Array, hidden: _Entries
+) -> tuple[str, ...]:
+    """A word on what has rows but no value."""
+    notes = []
+    if len(hidden[0]):
+        notes.append(f"cells whose only row has no value: {len(hidden[0]):,}, taken as missing")
+    empty = np.setdiff1d(steps, np.flatnonzero(observed))
+    if texts := time_texts(line.labels[empty]):
+        few = ", ".join(texts[:3]) + (", …" if len(texts) > 3 else "")
+        notes.append(f"time steps without any value: {len(texts):,} ({few})")
+    return tuple(notes)
 
 
 def _summed(source: Source, columns: Columns) -> tuple[_Labels, _Labels, _Sums, _Values]:
@@ -353,8 +415,8 @@ def _labels_of(labels: _Labels) -> Array:
 
 def _timeline(
     source: Source, labels: Array, first: Array, freq: str | None, drop_partial: bool
-) -> tuple[Timeline, Array, tuple[str, ...]]:
-    """The grid, the step of each label, and what was understood of the labels."""
+) -> tuple[Timeline, Array, Array, tuple[str, ...]]:
+    """The grid, the step and the moment of each label, and what was understood of the labels."""
 
     def where(n: int) -> str:
         return source.place(int(first[n]))
@@ -362,11 +424,12 @@ def _timeline(
     moments, notes = moments_of(labels, source.name, where)
     if moments.dtype.kind == "U":
         line = timeline_of(moments, freq, drop_partial=drop_partial, name=source.name, where=where)
-        return line, line.rows, notes
+        return line, line.rows, np.arange(len(moments)), notes
     # The same time may be written in several ways.
     distinct, inverse = np.unique(moments, return_inverse=True)
     line = timeline_of(distinct, freq, drop_partial=drop_partial, name=source.name)
-    return replace(line, rows=line.rows[line.rows >= 0]), line.rows[inverse], notes
+    on_steps = replace(line, rows=line.rows[line.rows >= 0])
+    return on_steps, line.rows[inverse], inverse, notes
 
 
 MANY_STEPS = 1000
@@ -401,14 +464,25 @@ def _names(features: _Labels, counts: Array) -> tuple[Array, Array]:
 
 
 def _exposure(
-    source: Source, name: str, line: Timeline, steps: Array, sums: _Sums, kept: Array
+    source: Source,
+    name: str,
+    line: Timeline,
+    steps: Array,
+    moments: Array,
+    sums: _Sums,
+    kept: Array,
 ) -> tuple[Array, tuple[str, ...]]:
-    """One exposure per time, added up per step, and a word if some are absent."""
-    least, most = sums.least[kept], sums.most[kept]
-    wrong = ~((least == most) & (most > 0))
+    """One exposure per moment, however it is written, added up per step, and a word on it."""
+    _, first, inverse = np.unique(moments, return_index=True, return_inverse=True)
+    least, most = np.full(len(first), np.inf), np.full(len(first), -np.inf)
+    np.minimum.at(least, inverse, sums.least[kept])
+    np.maximum.at(most, inverse, sums.most[kept])
+    valued = np.bincount(inverse, sums.times[kept]) > 0
+    wrong = ~((least == most) & (most > 0)) & (valued | np.isfinite(most))
     if wrong.any():
         n = int(np.argmax(wrong))
-        time = time_texts(line.labels[steps[n] : steps[n] + 1])[0]
+        step = steps[first[n]]
+        time = time_texts(line.labels[step : step + 1])[0]
         found = f"is {least[n]:g} and {most[n]:g}"
         if least[n] == most[n]:
             found = f"is {most[n]:g}"
@@ -418,8 +492,8 @@ def _exposure(
             f"{source.name}: the exposure {name!r} of the time {time} {found}. Give each time one "
             f"positive exposure, the same in all of its rows."
         )
-    rows = Timeline(line.labels, steps, line.every)
-    return exposure_on_grid(most, rows)
+    rows = Timeline(line.labels, steps[first], line.every)
+    return exposure_on_grid(np.where(np.isfinite(most), most, np.nan), rows)
 
 
 def _about_rows(columns: Columns, sums: _Sums, values: _Values, left_out: Array) -> tuple[str, ...]:

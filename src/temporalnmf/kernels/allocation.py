@@ -1,0 +1,57 @@
+"""Counts of the data, split over the components; and weights given what they got.
+
+The counts come as compressed rows, a row per feature. Features are cut into shards, each with a
+random stream of its own, so that draws are the same for any number of threads.
+"""
+
+import numpy as np
+
+from .dense import compiled
+from .floor import FLOOR
+from .handoff import begin, end
+from .variates import allocate
+
+
+@compiled
+def allocate_rows(
+    flags, thread, first, last, indptr, indices, counts, W, HT, bounds, streams, YW, YH
+):
+    """Split every count v_fn over components with weights w_fk h_kn.
+
+    W is (F, K), HT (N, K), both C-ordered. Sets YW (F, K), the sums over steps, and YH[shard]
+    (N, K), those over the features of a shard.
+    """
+    begin(flags, thread)
+    K = W.shape[1]
+    weights, part = np.empty(K), np.empty(K)
+    for shard in range(first, last):
+        rng, of_steps = streams[shard], YH[shard]
+        of_steps[:] = 0.0
+        for f in range(bounds[shard], bounds[shard + 1]):
+            of_feature, w = YW[f], W[f]
+            of_feature[:] = 0.0
+            for j in range(indptr[f], indptr[f + 1]):
+                h, y = HT[indices[j]], of_steps[indices[j]]
+                for k in range(K):
+                    weights[k] = w[k] * h[k]
+                    part[k] = 0.0
+                allocate(rng, counts[j], weights, part)
+                for k in range(K):
+                    of_feature[k] += part[k]
+                    y[k] += part[k]
+    end(flags, thread)
+
+
+@compiled
+def draw_weights(flags, thread, first, last, YW, smoothing, active, bounds, streams, W):
+    """Gamma variables (F, K) whose columns, divided by their sums, are Dirichlet(s + y)."""
+    begin(flags, thread)
+    for shard in range(first, last):
+        rng = streams[shard]
+        for f in range(bounds[shard], bounds[shard + 1]):
+            for k in range(W.shape[1]):
+                if active[f]:
+                    W[f, k] = max(rng.standard_gamma(smoothing + YW[f, k]), FLOOR)
+                else:
+                    W[f, k] = 0.0
+    end(flags, thread)
