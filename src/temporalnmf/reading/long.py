@@ -345,10 +345,9 @@ _Entries = tuple[Any, Any]  # rows and columns of single entries
 
 def _cells_without_value(X: Any, zeros: Any, blanks: Any, observed: Array) -> _Entries:
     """Cells in observed steps that have rows, but none with a value."""
-    valued = (X + zeros).astype(bool)
-    cells = sparse.coo_array(blanks.astype(bool) > blanks.astype(bool).multiply(valued))
-    inside = observed[cells.row]
-    return cells.row[inside], cells.col[inside]
+    cells = sparse.csr_array(blanks - blanks.multiply((X + zeros).astype(bool)))
+    n, f = cells.nonzero()
+    return n[observed[n]], f[observed[n]]
 
 
 def _entries_seen(
