@@ -15,6 +15,8 @@ from sklearn.exceptions import NotFittedError
 
 from temporalnmf import TemporalNMF
 from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate
+from temporalnmf.reading import TimeTable
+from temporalnmf.timeline import timeline_of
 
 COUNTS = np.random.default_rng(0).poisson(4.0, size=(8, 5)) + 1.0
 NAMES = list("abcde")
@@ -750,3 +752,27 @@ def test_what_comes_with_the_data_is_not_modified():
     model(init=init, chain=chain).fit(COUNTS, mask=mask, exposure=exposure)
     np.testing.assert_equal((contents(mask), exposure, init), before)
     assert chain.get_params() == {"alpha": [3.0, 4.0], "beta": "auto"}
+
+
+@pytest.mark.parametrize("mask", [None, "steps", "entries", "sparse"])
+def test_a_table_may_hide_single_entries(mask):
+    hidden = np.ones((8, 5), dtype=bool)
+    hidden[2, 3] = hidden[6] = False
+    given = {
+        None: None,
+        "steps": np.arange(8) != 4,
+        "entries": changed(np.ones((8, 5)), (1, 1), 0.0),
+        "sparse": sparse.csr_array(changed(np.ones((8, 5)), (1, 1), 0.0)),
+    }[mask]
+    line = timeline_of(np.arange(8))
+    table = TimeTable(
+        sparse.csr_array(COUNTS), line.labels, np.array(NAMES), (), line, observed=hidden
+    )
+    both = hidden.astype(float)
+    if given is not None:
+        both *= given[:, None] if mask == "steps" else sparse.csr_array(given).toarray()
+    found = model().fit(table, mask=given)
+    expected = model().fit(sparse.csr_array(COUNTS), mask=both)
+    np.testing.assert_allclose(found.activations_, expected.activations_)
+    shown = model().fit(sparse.csr_array(COUNTS), mask=both.any(axis=1))
+    assert not np.allclose(found.activations_, shown.activations_)

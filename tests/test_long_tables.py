@@ -3,6 +3,7 @@
 import gzip
 import io
 import re
+import subprocess
 import sys
 
 import numpy as np
@@ -11,7 +12,7 @@ import polars as pl
 import pytest
 from scipy import sparse
 
-from temporalnmf.reading import as_table, containers, long_files, read_table
+from temporalnmf.reading import as_table, containers, long, long_files, read_table
 from temporalnmf.timeline import time_texts
 
 NAMES = {"time": "date", "feature": "word", "value": "count"}
@@ -254,7 +255,69 @@ def test_totals_are_conserved(write, name):
     )
     in_table = table.X.sum() if sparse.issparse(table.X) else np.nansum(table.X)
     assert in_table + sum(lost) == total
-    check(table, oracle(holes.dropna()))
+    summed = holes.dropna(subset=["date", "word"]).groupby(["date", "word"])["count"]
+    wide = summed.sum(min_count=1).unstack(fill_value=0.0)
+    check(table, wide.reindex(oracle(frame).index))
+    n_cells = int(wide.isna().sum().sum())
+    assert n_cells > 0
+    assert table.notes[-1] == f"cells whose only row has no value: {n_cells}, taken as missing"
+
+
+def test_a_cell_without_a_value_is_missing(write):
+    text = "date,word,count\n1,a,1\n1,b,3\n2,a,2\n2,b,{}\n3,a,5\n3,b,0\n4,b,1\n"
+    for missing in ("NA", "", "-"):
+        table = read_table(write(text.format(missing)), **NAMES)
+        np.testing.assert_array_equal(table.X, [[1, 3], [2, np.nan], [5, 0], [0, 1]])
+        assert table.notes[-1] == "cells whose only row has no value: 1, taken as missing"
+    # Another row of the cell has a value, were it zero.
+    table = read_table(write(text.format("NA") + "2,b,0\n"), **NAMES)
+    np.testing.assert_array_equal(table.X, [[1, 3], [2, 0], [5, 0], [0, 1]])
+    assert not any("taken as missing" in note for note in table.notes)
+
+
+def test_a_time_without_any_value_is_missing_also_at_the_end(write):
+    table = read_table(write("date,word,count\n1,a,1\n2,a,2\n3,a,3\n4,a,NA\n"), **NAMES)
+    np.testing.assert_array_equal(table.X, [[1], [2], [3], [np.nan]])
+    assert table.notes[-1] == "time steps without any value: 1 (4)"
+    sized = "date,word,count,docs\n1,a,1,2\n2,a,2,2\n3,a,3,2\n4,a,NA,\n"
+    table = read_table(write(sized), exposure="docs", **NAMES)
+    assert table.exposure.tolist() == pytest.approx([2, 2, 2, 2])
+
+
+@pytest.mark.usefixtures("blocks")
+def test_single_cells_of_a_sparse_table_are_hidden(write):
+    frame = rows(n=1500, n_words=200)
+    cells = [f"cell {n}" for n in range(40)]  # so that it is sparse
+    days = sorted(frame["date"].unique())
+    extra = pd.DataFrame({"date": days[0], "word": cells, "count": 1.0})
+    hole = pd.DataFrame({"date": [days[3]], "word": ["cell 5"], "count": [np.nan]})
+    table = read_table(write(pd.concat([frame, extra, hole])), **NAMES)
+    assert sparse.issparse(table.X)
+    assert table.observed.shape == table.X.shape
+    expected = np.ones(table.X.shape, dtype=bool)
+    expected[7] = False
+    expected[3, table.features.tolist().index("cell 5")] = False
+    np.testing.assert_array_equal(table.observed, expected)
+    assert "1 steps missing, 1 cells in other steps missing" in repr(table)
+
+
+def test_too_many_cells_to_hide_one(write, monkeypatch):
+    frame = pd.DataFrame({"date": range(40), "word": range(40), "count": 1})
+    hole = pd.DataFrame({"date": [3], "word": [5], "count": [None]})
+    path = write(pd.concat([frame, hole]).astype({"count": float}))
+    assert read_table(path, **NAMES).observed.sum() == 40 * 40 - 1
+    monkeypatch.setattr(long, "MOST_ENTRIES", 1599)
+    with pytest.raises(ValueError, match=r"1 cells whose only row has no value.*40 × 40.*Remove"):
+        read_table(path, **NAMES)
+
+
+def test_a_cell_of_a_period_is_missing_if_none_of_its_rows_has_a_value(write):
+    text = (
+        "date,word,count\n2001-01-01,a,1\n2001-01-02,b,NA\n2001-02-01,b,NA\n2001-02-02,b,2\n"
+        "2001-02-03,a,1\n2001-03-01,a,1\n"
+    )
+    table = read_table(write(text), freq="M", **NAMES)
+    np.testing.assert_array_equal(table.X, [[1, np.nan], [1, 2], [1, 0]])
 
 
 def test_empty_rows_of_spreadsheets(write):
@@ -350,6 +413,36 @@ def test_exposure_may_be_missing_in_some_rows(write):
     text = "date,word,docs\n1,a,2\n1,b,\n2,a,3\n3,a,4\n"
     table = read_table(write(text), time="date", feature="word", exposure="docs")
     assert table.exposure.tolist() == [2, 3, 4]
+
+
+def test_exposure_of_two_spellings_of_one_time_counts_once(write):
+    text = (
+        "date,word,docs\n2001-01-05,a,10\n5 Jan 2001,b,10\n2001-02-05,a,20\n2001-03-05,a,30\n"
+    )
+    columns = {"time": "date", "feature": "word", "exposure": "docs"}
+    for freq in (None, "M"):
+        assert read_table(write(text), freq=freq, **columns).exposure.tolist() == [10, 20, 30]
+    with pytest.raises(ValueError, match=r"of the time 2001-01(-05)? is 10 and 11"):
+        read_table(write(text.replace("b,10", "b,11")), **columns)
+
+
+def test_exposure_that_is_added_up_is_told(write):
+    days = pd.date_range("2001-01-01", "2001-03-20").strftime("%Y-%m-%d")
+    frame = pd.DataFrame({"date": days, "word": "a", "count": 1, "docs": 5})
+    told = "exposure is added up within periods: "
+    table = read_table(write(frame), freq="M", exposure="docs", **NAMES)
+    assert table.exposure.tolist() == [155, 140, 100]
+    assert (
+        f"{told}20 to 31 times per period; if it is a stock, such as a population, give one value "
+        f"per period" in table.notes
+    )
+    even = read_table(write(frame[:77]), freq="7D", exposure="docs", **NAMES)
+    assert f"{told}7 times per period" in even.notes
+    for table in (
+        read_table(write(frame), exposure="docs", **NAMES),
+        read_table(write(frame[::31]), freq="M", exposure="docs", **NAMES),
+    ):
+        assert not any(note.startswith(told) for note in table.notes)
 
 
 # Numbers
@@ -609,3 +702,48 @@ def test_the_benchmark_writes_what_it_says(tmp_path):
     assert table.notes[0] == f"rows read: 20,000, total {frame['count'].sum():,}; dropped: none"
     assert (~table.observed).sum() >= 1
     assert table.timeline.every == "month"
+
+
+# Periods of pandas, and blank lines
+
+_IN_A_NEW_PROCESS = """
+import sys
+from temporalnmf.reading import read_table
+if sys.argv[2:] == ["without pandas"]:
+    sys.modules["pandas"] = None
+assert sys.modules.get("pandas") is None
+table = read_table(sys.argv[1], time="date", feature="word", value="count")
+print(table.times.astype(str).tolist())
+"""
+
+
+def _periods():
+    months = pd.period_range("2018-01", periods=4, freq="M").repeat(2)
+    return pd.DataFrame({"date": months, "word": [*"ab"] * 4, "count": range(8)})
+
+
+def test_periods_in_parquet_are_times(write):
+    frame = _periods()
+    table = read_table(write(frame, "long.parquet"), **NAMES)
+    assert time_texts(table.times) == ["2018-01", "2018-02", "2018-03", "2018-04"]
+    np.testing.assert_array_equal(table.X, np.arange(8).reshape(4, 2))
+    gap = frame.assign(date=frame["date"].where(frame.index != 3))
+    table = read_table(write(gap, "long.parquet"), **NAMES)
+    assert table.notes[0].endswith("dropped: 1 without 'date', total 3")
+
+
+@pytest.mark.parametrize("pandas", ["with pandas", "without pandas"])
+def test_periods_in_parquet_where_pandas_is_not_loaded(write, pandas):
+    path = write(_periods(), "long.parquet")
+    command = [sys.executable, "-c", _IN_A_NEW_PROCESS, str(path), pandas]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    if pandas == "with pandas":
+        assert ended.stdout.strip() == "['2018-01', '2018-02', '2018-03', '2018-04']", ended.stderr
+    else:
+        assert "ImportError: the long table long.parquet needs pandas and pyarrow" in ended.stderr
+
+
+@pytest.mark.parametrize("blank", ["", "  ", ",,"])
+def test_a_blank_first_line_is_told(write, blank):
+    with pytest.raises(ValueError, match=r"long.csv, line 1 is blank. Remove it"):
+        read_table(write(f"{blank}\ndate,word,count\n1,a,1\n2,a,1\n3,a,1\n"), **NAMES)

@@ -11,7 +11,7 @@ from .arrays import frame_sheet
 from .cells import is_time_name, library, place_of
 from .grid import TimeTable, table_of
 from .long import Columns, Source, long_table
-from .long_files import BLOCK_ROWS
+from .long_files import BLOCK_ROWS, arrow_of
 from .sheet import Sheet
 
 if TYPE_CHECKING:
@@ -84,7 +84,6 @@ def _pandas_frame(data: Any) -> Any:
 
 
 def _frame_source(frame: Any, columns: Columns) -> Source:
-    pa = library("pyarrow", "a long table")
     if frame.index.name in columns.names:
         frame = frame.reset_index()
     names = [str(name) for name in frame.columns]
@@ -93,22 +92,12 @@ def _frame_source(frame: Any, columns: Columns) -> Source:
         for option, name in columns._asdict().items()
         if name is not None
     ]
-    columns_as_arrow = [_arrow(pa, frame.iloc[:, j]) for j in places]
+    columns_as_arrow = [arrow_of(frame.iloc[:, j]) for j in places]
     blocks = (
         [column.slice(start, BLOCK_ROWS) for column in columns_as_arrow]
         for start in range(0, len(frame), BLOCK_ROWS)
     )
     return Source("the frame", blocks, lambda n: f"row {n}")
-
-
-def _arrow(pa: Any, column: Any) -> Any:
-    if hasattr(column.dtype, "freq") and hasattr(column, "dt"):  # periods
-        column = column.dt.to_timestamp()
-    try:
-        array = pa.Array.from_pandas(column)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):  # of several kinds: told apart as text
-        array = pa.Array.from_pandas(column.astype("string"))
-    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
 def labelled_array(data: Any) -> tuple[Array, Array, Timeline | None]:

@@ -318,9 +318,7 @@ def long_table(
     sizes: Array | None = None
     interpolated: tuple[str, ...] = ()
     if columns.exposure is not None:
-        sizes, interpolated = _exposure(
-            source, columns.exposure, line, steps, moments, sums, kept
-        )
+        sizes, interpolated = _exposure(source, columns.exposure, line, steps, moments, sums, kept)
     told = (
         *source.notes, *_about_rows(columns, sums, values, left_out), *notes, *line.notes,
         *(_about_freq(line, sums) if freq is None else ()), *interpolated, _ABOUT_ZEROS,

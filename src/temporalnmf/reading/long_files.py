@@ -70,6 +70,11 @@ def _form(path: Path) -> _Form:
     separator = separator_of(data)
     _, head = next(records(path.name, data, separator))
     names = [cell.strip() for cell in head]
+    if not any(names):
+        raise ValueError(
+            f"{path.name}, line 1 is blank. Remove it: the first line holds the names of the "
+            f"columns."
+        )
     return _Form(encoding, separator, names, has_grouping_points(data, separator))
 
 
@@ -128,19 +133,52 @@ def _line(path: Path, form: _Form, n: int) -> int:
 
 
 def read_long_parquet(path: Path, columns: Columns) -> Source:
-    parquet = library("pyarrow.parquet", f"the long table {path.name}")
-    with damage_told(path, "Parquet", "Write it again."):
-        file = parquet.ParquetFile(path)
+    file = _parquet_file(path)
     names = file.schema_arrow.names
     for option, name in _options(columns):
         place_of(name, option, names, path.name)
+    fields = [file.schema_arrow.field(name) for name in columns.names]
+    if any(_EXTENSION in (field.metadata or {}) for field in fields):
+        # Periods of pandas are plain numbers to Arrow until pandas has told it of them.
+        library(_PANDAS_TYPES, f"the long table {path.name}")
+        file = _parquet_file(path)
 
     def blocks() -> Iterator[list[Any]]:
         with damage_told(path, "Parquet", "Write it again."):
             for batch in file.iter_batches(batch_size=BLOCK_ROWS, columns=columns.names):
-                yield [batch.column(name) for name in columns.names]
+                yield [_plain(batch.column(name), path.name) for name in columns.names]
 
     return Source(path.name, blocks(), lambda n: f"row {n}")
+
+
+_EXTENSION = b"ARROW:extension:name"
+_PANDAS_TYPES = "pandas.core.arrays.arrow.extension_types"
+
+
+def _parquet_file(path: Path) -> Any:
+    parquet = library("pyarrow.parquet", f"the long table {path.name}")
+    with damage_told(path, "Parquet", "Write it again."):
+        return parquet.ParquetFile(path)
+
+
+def _plain(column: Any, name: str) -> Any:
+    """A column without types that Arrow itself cannot count with."""
+    if not hasattr(column, "storage"):
+        return column
+    library("pandas", f"the long table {name}")
+    return arrow_of(column.to_pandas())
+
+
+def arrow_of(column: Any) -> Any:
+    """A column of pandas as an Arrow array: periods are their first moments."""
+    pa = library("pyarrow", "a long table")
+    if hasattr(column.dtype, "freq") and hasattr(column, "dt"):  # periods
+        column = column.dt.to_timestamp()
+    try:
+        array = pa.Array.from_pandas(column)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):  # of several kinds: told apart as text
+        array = pa.Array.from_pandas(column.astype("string"))
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
 LONG_READERS: dict[str, Callable[[Path, Columns], Source]] = {
