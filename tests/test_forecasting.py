@@ -200,6 +200,9 @@ def test_frames_have_the_times_and_names_of_the_user():
     assert list(forecast.to_frame("components")["component"]) == [1, 2, 1, 2]
     assert list(forecast.to_frame("totals")) == [c for c in frame if c != "feature"]
     assert "2004-05 to 2004-06" in repr(forecast)
+    numbered = fitted(data=pd.DataFrame(X, columns=range(100, 112)))
+    assert numbered.forecast(1).to_frame()["feature"].tolist()[:2] == ["100", "101"]
+    assert numbered.fit(X).feature_labels()[0] == "x0"
 
 
 @pytest.mark.parametrize(

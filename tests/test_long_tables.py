@@ -416,9 +416,7 @@ def test_exposure_may_be_missing_in_some_rows(write):
 
 
 def test_exposure_of_two_spellings_of_one_time_counts_once(write):
-    text = (
-        "date,word,docs\n2001-01-05,a,10\n5 Jan 2001,b,10\n2001-02-05,a,20\n2001-03-05,a,30\n"
-    )
+    text = "date,word,docs\n2001-01-05,a,10\n5 Jan 2001,b,10\n2001-02-05,a,20\n2001-03-05,a,30\n"
     columns = {"time": "date", "feature": "word", "exposure": "docs"}
     for freq in (None, "M"):
         assert read_table(write(text), freq=freq, **columns).exposure.tolist() == [10, 20, 30]

@@ -24,6 +24,7 @@ CONTAINERS = {
     "array": GAPS,
     "frame of months": pd.DataFrame(GAPS, index=DATES, columns=list("abcdéf")),
     "frame of words": pd.DataFrame(X, index=[f"step {n}" for n in range(25)]).add_prefix("x"),
+    "frame with numbers as names": pd.DataFrame(X, columns=[10, 20, 30, 40, 50, 60]),
     "csr": sparse.csr_array(X),
 }
 

@@ -125,6 +125,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     calibration_: Calibration | None
     # The data of the fit, not copied if possible; the steps of them that took part; what is known
     # of their activations, once it is asked for.
+    # Columns of a frame that scikit-learn takes for no names, such as numbers.
+    _columns: list[Any] | None = None
     _series: Series | None
     _fingerprint: int
     _kept: Array
@@ -438,7 +440,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def feature_labels(self) -> Array:
         """Names of the features: those of the data, or x0, x1, …"""
         check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", None)
+        names = getattr(self, "feature_names_in_", self._columns)
         if names is None:
             names = [f"x{f}" for f in range(self.components_.shape[1])]
         return np.array([str(name) for name in names])
@@ -476,6 +478,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         try:
             check_parameters(self)
             series = check_series(self, X, mask, exposure, self._likelihood(), reset=True)
+            self._columns = list(X.columns) if hasattr(X, "columns") else None
             self._take(fit_factors(self, series), series)
         except BaseException:
             self.__dict__ = before

@@ -251,6 +251,8 @@ def _model_of(header: dict[str, Any], labels: dict[str, Any], arrays: dict[str, 
     model.n_features_in_ = F
     if labels["named"]:
         model.feature_names_in_ = np.array(labels["features"], dtype=object)
+    else:
+        model._columns = labels["features"]
     model.timeline_, model.times_ = timeline, timeline.labels
     model.exposure_, model._kept = arrays["exposure"], arrays["fitted_steps"]
     model.stability_ = arrays.get("stability")
