@@ -786,3 +786,27 @@ def test_bands_never_replace_the_filled_table(fitted, tmp_path):
         "impute", fitted[0], "--out", tmp_path / "a.csv", "--bands", tmp_path / "folder/../a.csv"
     )
     assert "--bands" in said
+
+
+def test_cells_without_a_value_stay_hidden_when_features_are_put_in_order(tmp_path):
+    """Sparse tables: a word that is new, words that are absent, one cell of unknown value."""
+    rng = np.random.default_rng(0)
+    names = [f"w{i:03d}" for i in range(200)]
+    old = [f"{2000 + n},{w},3" for n in range(8) for w in ("w000", *rng.choice(names, 12))]
+    old += [f"2003,{w},1" for w in names]
+    new = [f"{2008 + n},{w},2" for n in range(3) for w in ("w000", "w150", "zebra")]
+    new += ["2008,w007,4", "2009,w007,NA"]
+    new += [f"{2008 + n % 3},new{n:03d},1" for n in range(150)]  # so many that it is sparse, too
+    for name, lines in (("old", old), ("new", new)):
+        (tmp_path / f"{name}.csv").write_text("\n".join(["year,word,count", *lines]) + "\n")
+    how = ("--time", "year", "--feature", "word", "--value", "count")
+    model, out = tmp_path / "model.npz", tmp_path / "out.npz"
+    done("fit", tmp_path / "old.csv", *how, "--components", 2, "--out", model)
+    output = done("append", model, tmp_path / "new.csv", *how, "--out", out).output
+    assert "so left out: 'new000', 'new001', 'new002' and 148 more, total 156" in output
+    series = load(out)._series
+    weights = np.broadcast_to(
+        series.weights.toarray() if hasattr(series.weights, "toarray") else series.weights,
+        series.X.shape,
+    )
+    assert np.argwhere(weights == 0).tolist() == [[9, 7]]

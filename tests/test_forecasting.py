@@ -543,7 +543,7 @@ def test_calibrated_intervals_hold_new_data():
     entries, totals = [], []
     for seed in range(30):
         data = overdispersed(seed, n=41)
-        model = TemporalNMF(1, chain=Rate(300.0), random_state=0).fit(data[:40]).calibrate(20)
+        model = TemporalNMF(1, chain=Rate(300.0), random_state=0).fit(data[:40]).calibrate(12)
         forecast = model.forecast(1)
         low, high = forecast.interval(0.9, of="totals")
         totals.append(low[0] <= data[40].sum() <= high[0])

@@ -381,6 +381,99 @@ def test_first_column_of_numbers_is_data_but_even_steps_are_remarked(write):
         assert not any("rises evenly" in note for note in table.notes)
 
 
+@pytest.mark.parametrize(
+    ("labels", "told"),
+    {
+        "1990 1992 1995": "the first feature rises in each row (1990, 1992, …): if these are times",
+        "1995 1994 1993": "the first feature falls in each row (1995, 1994, …): if these are times",
+        "9 4 3": "the first feature falls in each row (9, 4, …): if these are times",
+        "1990 1992 1992": None,
+        "1990 1992 1991": None,
+        "1.5 2 4": None,
+        "1990 NA 1992": None,
+    }.items(),
+)
+def test_a_first_column_that_may_be_times_is_remarked(write, labels, told):
+    lines = [f"{label},{n % 2}" for n, label in enumerate(labels.split())]
+    table = read_table(write("\n".join(["season,war", *lines])))
+    assert table.features.tolist() == ["season", "war"]
+    hints = [note for note in table.notes if "first feature" in note]
+    assert hints == [] if told is None else hints[0].startswith(told)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Jahr", "MONAT", "Woche", "Tag", "Datum", "année", "ANNÉE", "anne\u0301e", "an", "mois",
+     "jour", "semaine", "fecha", "año", "mes", "día", "anno", "mese", "giorno"],
+)  # fmt: skip
+def test_names_of_times_in_other_languages(write, name):
+    check(read_table(write(f"{name},war\n1,3\n2,1\n3,4\n")), [[3], [1], [4]], [1, 2, 3], ["war"])
+
+
+@pytest.mark.parametrize("name", ["week", "Woche", "KW", "semaine"])
+def test_six_digits_are_weeks_in_a_column_of_weeks(write, name):
+    weeks = ["201951", "201952", "202001", "202002"]
+    mondays = ["2019-12-16", "2019-12-23", "2019-12-30", "2020-01-06"]
+    wide = f"{name},a\n" + "".join(f"{week},1\n" for week in weeks)
+    long = f"{name},f\n" + "".join(f"{week},a\n" for week in weeks)
+    frame = pd.DataFrame({name: [int(week) for week in weeks], "f": "a"})
+    for table in (
+        read_table(write(wide)),
+        read_table(write(long), time=name, feature="f"),
+        as_table(frame, time=name, feature="f"),
+    ):
+        assert time_texts(table.times) == mondays
+        assert table.timeline.every == "week"
+        assert "times such as 201951 are read as ISO weeks" in table.notes
+    months = read_table(write("month,a\n201911,1\n201912,1\n202001,1\n"))
+    assert time_texts(months.times) == ["2019-11", "2019-12", "2020-01"]
+
+
+AMBIGUOUS = (
+    r"'1.234' may be 1234, with a point between thousands, or 1.234 with three decimals.*"
+    r"Write thousands without points \(1234\), or decimals with commas \(1,234\)"
+)
+
+
+def _by_semicolon(cells, long):
+    rows = [f"{n};a;{cell};1" if long else f"{n};{cell};1" for n, cell in enumerate(cells.split())]
+    return "\n".join(["time;f;v;w" if long else "time;v;w", *rows]) + "\n"
+
+
+@pytest.mark.parametrize("long", [False, True])
+@pytest.mark.parametrize(
+    "cells", ["987 1.234 12.500", "1.234 NA 100", "1.234 5 2345", "1.234 - 512"]
+)
+def test_points_of_thousands_or_of_decimals_are_refused(write, cells, long):
+    options = {"time": "time", "feature": "f", "value": "v"} if long else {}
+    place = "column 'v'" if long else rf"line {2 + cells.split().index('1.234')} .*column 'v'"
+    with pytest.raises(ValueError, match=rf"data.csv, {place}: {AMBIGUOUS}"):
+        read_table(write(_by_semicolon(cells, long)), **options)
+
+
+@pytest.mark.parametrize("long", [False, True])
+@pytest.mark.parametrize(
+    ("cells", "told"),
+    {
+        "1.234 2.345 3.456": True,
+        "1.234 99 0": True,
+        "987 1.234 0.5": False,
+        "987 1.234 0.125": False,  # no thousands start with a zero
+        "987 1.234 1.25": False,
+        "987 12 3": False,
+        "1234.567 123 3": False,
+    }.items(),
+)
+def test_points_that_are_decimal_points(write, cells, told, long):
+    options = {"time": "time", "feature": "f", "value": "v"} if long else {}
+    table = read_table(write(_by_semicolon(cells, long)), **options)
+    assert table.X[:, 0].tolist() == [float(cell) for cell in cells.split()]
+    note = "points in numbers such as 1.234 are decimal points, not thousands"
+    assert (note in table.notes) == told
+    comma = read_table(write(_by_semicolon(cells, long).replace(";", ",")), **options)
+    assert note not in comma.notes
+
+
 def test_words_named_like_times_are_features_elsewhere(write):
     table = read_table(write("war,day,year\n3,1,2\n1,1,9\n4,2,5\n"))
     assert table.features.tolist() == ["war", "day", "year"]
@@ -919,12 +1012,14 @@ def test_partial_ends_of_wide_tables_are_told_or_left_out(write, name):
         return read_table(write(frame.to_csv()), freq="W", **options)
 
     table = read(exposure="n")
-    assert table.notes[-3:-1] == (
+    assert table.notes[-4:-2] == (
         "the first period, 2019-12-09, holds data of 4 of 7 days: it may be too low",
         "the last period, 2020-01-13, holds data of 2 of 7 days: what follows from it may be too "
         "low",
     )
+    assert table.notes[-1].startswith("exposure is added up within periods: 2 to 7 times per")
     whole = read(exposure="n", drop_partial=True)
+    assert whole.notes[-1] == "exposure is added up within periods: 7 times per period"
     assert time_texts(whole.times) == time_texts(table.times)[1:-1]
     np.testing.assert_array_equal(whole.X, table.X[1:-1])
     np.testing.assert_array_equal(whole.exposure, [7, 7, 7, 7])

@@ -546,3 +546,61 @@ def test_needs_neither_pandas_nor_the_compiler():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["month", "False"]
+
+
+# Labels of other forms
+
+
+@pytest.mark.parametrize(
+    ("labels", "texts", "every"),
+    [
+        (["Q3 2019", "Q4 2019", "Q1 2020"], ["2019-07", "2019-10", "2020-01"], "quarter"),
+        (["q3-2019", "Q4/2019", "Q12020"], ["2019-07", "2019-10", "2020-01"], "quarter"),
+        (["2019-W9", "2019-W10", "2019-W11"], ["2019-02-25", "2019-03-04", "2019-03-11"], "week"),
+        (["2019W9", "2019W10"], ["2019-02-25", "2019-03-04"], "week"),
+        (["30-Dec-18", "31-Dec-18", "1-Jan-19"], ["2018-12-30", "2018-12-31", "2019-01-01"], "day"),
+        (["1 Jan 19", "31 Dez. 18"], ["2018-12-31", "2019-01-01"], "day"),
+        (["31-Dec-99", "01-Jan-00"], ["1999-12-31", "2000-01-01"], "day"),
+        (["31-Dec-68", "01-Jan-69"], ["1968-12-31", "1969-01-01"], "day"),
+        (["01-Jan-69", "31-Dec-68"], ["1968-12-31", "1969-01-01"], "day"),
+    ],
+)
+def test_quarters_weeks_and_short_years(labels, texts, every):
+    line = timeline_of(labels)
+    assert time_texts(line.labels) == texts
+    assert line.every == every
+
+
+def test_dates_with_short_years_are_told():
+    line = timeline_of(["30-Dec-18", "31-Dec-18", "1-Jan-19"])
+    assert line.notes[0] == "times such as '30-Dec-18' are read as dates (2018-12-30)"
+    far = timeline_of(["1-Jan-70", "1-Jan-80", "1-Jan-10"])  # each by itself
+    assert time_texts(far.labels)[:2] == ["1970", "1980"]
+    assert time_texts(far.labels)[-1] == "2010"
+
+
+@pytest.mark.parametrize("labels", [["32-Dec-18", "31-Dec-18"], ["29-Feb-19", "1-Mar-19"]])
+def test_days_that_are_none_stay_text(labels):
+    assert timeline_of(labels).labels.tolist() == labels
+
+
+def test_weeks_that_are_none_stay_text():
+    assert timeline_of(["2019-W53", "2019-W54"]).labels.dtype.kind == "U"
+
+
+def test_the_index_of_a_frame_may_be_weeks():
+    index = pd.Index([201952, 202001, 202002], name="week")
+    line = timeline_of_rows(pd.DataFrame({"a": [1, 2, 3]}, index))
+    assert time_texts(line.labels) == ["2019-12-23", "2019-12-30", "2020-01-06"]
+    assert line.notes[0] == "times such as 201952 are read as ISO weeks"
+    months = pd.DataFrame({"a": [1, 2]}, pd.Index([202001, 202002], name="month"))
+    assert time_texts(timeline_of_rows(months).labels) == ["2020-01", "2020-02"]
+
+
+def test_stamps_without_a_zone_beside_others_are_counted():
+    stamps = ["2001-01-01T10:00+02:00", "2001-01-01T09:00", "2001-01-01T10:00", "2001-01-01T11:00Z"]
+    line = timeline_of(stamps)
+    assert time_texts(line.labels) == [f"2001-01-01 {hour:02}:00" for hour in (8, 9, 10, 11)]
+    assert line.notes[0] == (
+        "time zones: all times are in UTC now; 2 of them had no zone and were taken as UTC"
+    )

@@ -58,7 +58,11 @@ def moments_of(
         _refuse_missing(np.isnan(array), name, where)
         return _numbers(array.tolist())
     marks = [_mark(label) for label in array.tolist()]
-    notes = (*_settle_months(marks, array), *_settle_short_years(marks, array))
+    notes = (
+        *_settle_months(marks, array),
+        *_settle_short_years(marks, array),
+        *_settle_short_dates(marks, array),
+    )
     _refuse_missing(np.array([mark.kind == "missing" for mark in marks]), name, where)
     for n, mark in enumerate(marks):
         if mark.kind != marks[0].kind:
@@ -169,10 +173,13 @@ _MONTHS = {
     "jänner": 1, "mrz": 3, "maerz": 3, "sept": 9,
 }  # fmt: skip
 _NAMED = re.compile(r"(?:(\d{1,2})[- .]+)?([^\W\d_]{3,9})\.?[- ]*(?:(\d{1,2}), *)?(\d{4})")
+_DAY_SHORT = re.compile(r"(\d{1,2})[- .]+([^\W\d_]{3,9})\.?[- /]*['’]?(\d{2})")
 _NAMED_SHORT = re.compile(r"([^\W\d_]{3,9})\.?[- /]*['’]?(\d{2})")
 _MONTH_YEAR = re.compile(r"(0?[1-9]|1[0-2])[./-](\d{4})")
 _YEAR_MONTH = re.compile(r"(\d{4})[-/](\d{1,2})")
 _QUARTER = re.compile(r"(\d{4})[- ]?[Qq]([1-4])")
+_QUARTER_YEAR = re.compile(r"[Qq]([1-4])[- /]?(\d{4})")
+_WEEK = re.compile(r"(\d{4})-?[Ww](\d{1,2})")
 _ISO_SLASHED = re.compile(r"(\d{4})/(\d{1,2})/(\d{1,2})")
 
 
@@ -190,6 +197,10 @@ def moment_in(text: str) -> datetime | None:
     try:
         if found := _QUARTER.fullmatch(text):
             return datetime(int(found[1]), 3 * int(found[2]) - 2, 1)
+        if found := _QUARTER_YEAR.fullmatch(text):
+            return datetime(int(found[2]), 3 * int(found[1]) - 2, 1)
+        if found := _WEEK.fullmatch(text):
+            return datetime.fromisocalendar(int(found[1]), int(found[2]), 1)
         if found := _MONTH_YEAR.fullmatch(text):
             return datetime(int(found[2]), int(found[1]), 1)
         if found := _NAMED.fullmatch(text):
@@ -271,16 +282,58 @@ def _settle_short_years(marks: list[_Mark], labels: Array) -> tuple[str, ...]:
     return (f"times such as {str(labels[0]).strip()!r} are read as months ({first:%Y-%m})",)
 
 
+def short_date_in(text: str) -> tuple[int, int, int] | None:
+    """Day, month and two-digit year of 31-Dec-18."""
+    found = _DAY_SHORT.fullmatch(text)
+    month = 0 if found is None else _month(found[2])
+    if found is None or not month or not 1 <= int(found[1]) <= _LONGEST[month - 1]:
+        return None
+    return int(found[1]), month, int(found[3])
+
+
+_LONGEST = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+
+def _settle_short_dates(marks: list[_Mark], labels: Array) -> tuple[str, ...]:
+    """31-Dec-18 is a date among its like. The years are those of months: 68, 69 are neighbours."""
+    found: list[tuple[int, int, int]] = []
+    for mark in marks:
+        parts = short_date_in(mark.value) if mark.kind == "text" else None
+        if parts is None:
+            return ()
+        found.append(parts)
+    years = _years_in_a_row([year for *_, year in found])
+    try:
+        dates = [datetime(y, m, d) for y, (d, m, _) in zip(years, found, strict=True)]
+    except ValueError:  # 29 February of a year that has none
+        return ()
+    for mark, moment in zip(marks, dates, strict=True):
+        mark.kind, mark.value = "a date", moment
+    return (f"times such as {str(labels[0]).strip()!r} are read as dates ({dates[0]:%Y-%m-%d})",)
+
+
+def _years_in_a_row(numbers: list[int]) -> list[int]:
+    """Two-digit years: counted back from the last if they rise by none or one, forth or back."""
+    for ordered in (numbers, numbers[::-1]):
+        if all((later - number) % 100 <= 1 for number, later in pairwise(ordered)):
+            years = _backwards(ordered)
+            return years if ordered is numbers else years[::-1]
+    return [_century(number) for number in numbers]
+
+
+def _backwards(numbers: list[int]) -> list[int]:
+    """Years from the last one backwards, so that 68, 69 and 99, 00 are neighbours."""
+    last = _century(numbers[-1])
+    return [last - (numbers[-1] - number) % 100 for number in numbers]
+
+
 def _short_years(pairs: list[tuple[int, int]]) -> list[int] | None:
     """The years of pairs of month and number, None if the numbers may be days."""
     for ordered in (pairs, pairs[::-1]):
         if _runs_through(ordered):
-            # From the last one backwards, so that 68, 69 and 99, 00 are neighbours.
-            last = _century(ordered[-1][1])
-            years = [last - (ordered[-1][1] - number) % 100 for _, number in ordered]
+            years = _backwards([number for _, number in ordered])
             return years if ordered is pairs else years[::-1]
-    longest = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-    if all(1 <= number <= longest[month - 1] for month, number in pairs):
+    if all(1 <= number <= _LONGEST[month - 1] for month, number in pairs):
         return None
     return [_century(number) for _, number in pairs]
 
@@ -364,6 +417,30 @@ def _compact_dates(values: list[int]) -> Array | None:
     return np.array(dates, dtype="datetime64[D]")
 
 
+_WEEK_NAMES = ("week", "woche", "kw", "semaine", "semana", "settimana")
+
+
+def as_weeks(labels: Any, name: Any) -> tuple[Any, tuple[str, ...]]:
+    """Labels such as 202001 as ISO weeks, if the name of their column says so.
+
+    Examples
+    --------
+    >>> as_weeks([202001, 202053], "week")
+    (['2020-W01', '2020-W53'], ('times such as 202001 are read as ISO weeks',))
+    >>> as_weeks([202001, 202012], "month")
+    ([202001, 202012], ())
+    """
+    if str(name).strip().casefold() not in _WEEK_NAMES:
+        return labels, ()
+    texts = [str(label).strip() for label in labels]
+    weeks = [f"{text[:4]}-W{text[4:]}" for text in texts]
+    known = all(
+        re.fullmatch(r"\d{6}", text) and 1500 <= int(text[:4]) < 2300 and moment_in(week)
+        for text, week in zip(texts, weeks, strict=True)
+    )
+    return (weeks, (f"times such as {texts[0]} are read as ISO weeks",)) if known else (labels, ())
+
+
 def _dates(values: list[datetime]) -> tuple[Array, tuple[str, ...]]:
     """Dates in UTC. Midnights of a zone are dates: they stay on their day."""
     notes: tuple[str, ...] = ()
@@ -371,12 +448,15 @@ def _dates(values: list[datetime]) -> tuple[Array, tuple[str, ...]]:
         if all(value.time() == time() for value in values):
             notes = ("times are midnights of a time zone: taken as dates",)
         else:
+            n_bare = sum(value.tzinfo is None for value in values)
+            bare = f"; {n_bare:,} of them had no zone and were taken as UTC" if n_bare else ""
             values = [v.astimezone(UTC) if v.tzinfo is not None else v for v in values]
-            notes = ("time zones: all times are in UTC now",)
+            notes = (f"time zones: all times are in UTC now{bare}",)
     naive = [value.replace(tzinfo=None) for value in values]
     return _coarsest(np.array(naive, dtype="datetime64[us]")), notes
 
 
 def is_date(text: str) -> bool:
     """Whether a text is a date, also one that needs its neighbours to be read."""
-    return moment_in(text) is not None or _slashed_in(text) is not None
+    readers: tuple[Callable[[str], object], ...] = (moment_in, _slashed_in, short_date_in)
+    return any(read(text) is not None for read in readers)

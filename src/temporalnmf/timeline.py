@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .moments import Where, moments_of, row, short_month_in
+from .moments import Where, as_weeks, moments_of, row, short_month_in
 
 if TYPE_CHECKING:
     from .likelihoods.base import Array  # not at run time: it loads the compiler
@@ -112,9 +112,9 @@ def timeline_of(
     ----------
     labels : sequence, (n_rows,)
         Numbers, dates, or text that may hold them: ISO dates, years, 2001-03, 03.2001, 2001Q3,
-        2001-W07, 31/12/2001 where the column leaves no doubt about day and month, Mar 2001, Mar 01
-        where it leaves no doubt that 01 is the year. Other text is kept, in the order given.
-        Anything NumPy can make an array of.
+        Q3 2001, 2001-W07, 31/12/2001 where the column leaves no doubt about day and month,
+        31-Dec-01, Mar 2001, Mar 01 where it leaves no doubt that 01 is the year. Other text is
+        kept, in the order given. Anything NumPy can make an array of.
     freq : str, default=None
         Periods to put the times into, from "Y", "Q", "M", "W" (from Monday), "D", "h", "min",
         "s", also as "3D"; a number for times that are numbers. Several rows may then share a step.
@@ -180,7 +180,9 @@ def timeline_of_rows(X: Any) -> Timeline | None:
         return None
     if index.nlevels > 1:  # such as years and quarters: words, in the order given
         return timeline_of([" ".join(map(str, label)) for label in index], name="X")
-    return timeline_of(index, name="X")
+    labels, notes = as_weeks(index, index.name)
+    line = timeline_of(labels, name="X")
+    return replace(line, notes=(*notes, *line.notes))
 
 
 def time_texts(labels: Any) -> list[str]:

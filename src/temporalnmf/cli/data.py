@@ -115,8 +115,8 @@ def dense_if_gaps(table: TimeTable) -> Any:
     size = 8 * table.X.shape[0] * table.X.shape[1]
     if size > _MOST_BYTES:
         raise ValueError(
-            f"The table has {int((~table.observed).sum())} steps without a row, and with them it "
-            f"would take {size / 1e9:.1f} GB. Keep fewer features, or take longer periods (--freq)."
+            f"The table has steps or cells without a value, and with them it would take "
+            f"{size / 1e9:.1f} GB. Keep fewer features, or take longer periods (--freq)."
         )
     sparse: Any = table.X
     X = sparse.toarray()
@@ -158,7 +158,10 @@ def with_features_of(table: TimeTable, model: Any, long: bool, voice: Voice) -> 
     order = [place.get(name, len(place)) for name in wanted.tolist()]
     if _is_sparse(table):
         padded = sparse.hstack([X, sparse.csc_array((X.shape[0], 1))], format="csc")
-        return replace(table, X=sparse.csr_array(padded[:, order]), features=wanted)
+        seen = table.observed
+        if seen is not None and seen.ndim == 2:
+            seen = np.column_stack([seen, seen.any(axis=1)])[:, order]
+        return replace(table, X=sparse.csr_array(padded[:, order]), features=wanted, observed=seen)
     blank = np.where(np.isnan(X).all(axis=1), np.nan, 0.0)
     padded = np.column_stack([X, blank])
     return replace(table, X=np.ascontiguousarray(padded[:, order]), features=wanted)

@@ -54,7 +54,8 @@ def read_table(
     path : path
         CSV, TSV (both also as .gz), Parquet, NPY, NPZ or Matrix Market, told by the suffix. The
         first column holds the times if its name is empty or one of time, date, year, month, week,
-        day, hour, period, index, step, t, datetime, timestamp, or if it holds nothing but text.
+        day, hour, period, index, step, t, datetime, timestamp (also in German, French, Spanish or
+        Italian), or if it holds nothing but text.
     transpose : bool, default=False
         The file is features × times: its first line holds the times, its first column the
         features.
@@ -63,7 +64,7 @@ def read_table(
     feature : str, default=None
         Name of the column that holds the features of a long table, which has a row per time and
         feature. Rows of the same time and feature are added up; what has no row is zero; a time
-        without any row is missing. Needs `time`.
+        without any row is missing, and so is a cell whose rows have no value. Needs `time`.
     value : str, default=None
         Name of the column that holds the values of a long table; without it each row counts 1.
     exposure : str, default=None

@@ -5,9 +5,11 @@ from __future__ import annotations
 import gzip
 import math
 import re
+import unicodedata
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,10 @@ from zipfile import BadZipFile
 TIME_NAMES = (
     "time", "date", "year", "month", "week", "day", "hour", "period", "index", "step", "t",
     "datetime", "timestamp",
+    "jahr", "monat", "woche", "kw", "tag", "datum",
+    "année", "annee", "an", "mois", "semaine", "jour",
+    "año", "ano", "mes", "semana", "día", "dia", "fecha",
+    "anno", "mese", "settimana", "giorno",
 )  # fmt: skip
 
 
@@ -24,7 +30,8 @@ PLAINLY_MISSING = ("", "na", "nan", "null")  # the others are counted and told
 
 
 def is_time_name(name: str) -> bool:
-    return name.strip().casefold() in ("", "unnamed: 0", *TIME_NAMES)  # pandas' name for no name
+    name = unicodedata.normalize("NFC", name.strip().casefold())  # é may be two characters
+    return name in ("", "unnamed: 0", *TIME_NAMES)  # pandas' name for no name
 
 
 _THOUSANDS = {
@@ -41,6 +48,39 @@ def has_thousands(cell: str, comma: bool = False) -> bool:
 def about_thousands(comma: bool) -> str:
     sign, example = ("points", "1.234") if comma else ("commas", "1,234")
     return f"{sign} in numbers such as {example} separate thousands"
+
+
+@dataclass
+class Points:
+    """Whether points in a file separated by ';' may separate thousands as well as decimals.
+
+    They may if each number with a point is such as 1.234, all others are whole, and there is no
+    decimal comma.
+    """
+
+    example: str = ""
+    decimal: bool = False  # some number can be read in one way only
+
+    AS_THOUSANDS = r"^[+-]?[1-9]\d{0,2}(\.\d{3})+$"
+    WHOLE = r"^[+-]?\d+$"
+    AT_LEAST_100 = r"^\+?[1-9]\d{2,}$"
+
+    @property
+    def doubtful(self) -> bool:
+        return bool(self.example) and not self.decimal
+
+    def about(self) -> tuple[str, ...]:
+        told = f"points in numbers such as {self.example} are decimal points, not thousands"
+        return (told,) if self.doubtful else ()
+
+    def refusal(self, place: str) -> ValueError:
+        whole = self.example.replace(".", "")
+        return ValueError(
+            f"{place}: {self.example!r} may be {whole}, with a point between thousands, or "
+            f"{self.example} with three decimals, and no other number of the file tells. Write "
+            f"thousands without points ({whole}), or decimals with commas "
+            f"({self.example.replace('.', ',')})."
+        )
 
 
 def number_in(cell: str, comma: bool, thousands: bool = False) -> float | None:

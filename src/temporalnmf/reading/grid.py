@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
+from ..moments import as_weeks
 from ..timeline import Timeline, time_texts, timeline_of
 from .cells import number_in, place_of
 from .sheet import Sheet, check_shape, check_values, features_of
@@ -152,10 +153,13 @@ def _timeline(
         return numbered(X.shape[0]), _about_numbering(X)
     if sheet.comma:
         labels = [_with_point(label) for label in labels]
+    notes: tuple[str, ...] = ()
+    if not sheet.transpose:
+        labels, notes = as_weeks(labels, sheet.corner)
     line = timeline_of(labels, freq, drop_partial=drop_partial, name=sheet.name, where=sheet.time)
     if line.labels.dtype.kind == "U":
         _refuse_totals(sheet, X, line.labels.tolist())
-    return line, ()
+    return line, notes
 
 
 def _refuse_totals(sheet: Sheet, X: Any, labels: list[str]) -> None:
@@ -184,15 +188,23 @@ def _with_point(label: str) -> str:
 
 
 def _about_numbering(X: Any) -> tuple[str, ...]:
-    notes = ["no times were found: steps are numbered from 0"]
-    if not sparse.issparse(X):
-        rise = np.diff(X[:, 0])
-        if rise[0] > 0 and np.all(rise == rise[0]):
-            notes.append(
-                f"the first feature rises evenly ({X[0, 0]:g}, {X[1, 0]:g}, …): if these are "
-                f"times, label them 'time'"
-            )
-    return tuple(notes)
+    """A word on a first feature that may be times: it rises evenly, or is whole and monotone."""
+    note = "no times were found: steps are numbered from 0"
+    if sparse.issparse(X):
+        return (note,)
+    first, rise = X[:, 0], np.diff(X[:, 0])
+    whole = np.array_equal(first, np.rint(first))
+    if rise[0] > 0 and np.all(rise == rise[0]):
+        how = "rises evenly"
+    elif whole and (np.all(rise > 0) or np.all(rise < 0)):
+        how = "rises in each row" if rise[0] > 0 else "falls in each row"
+    else:
+        return (note,)
+    return (
+        note,
+        f"the first feature {how} ({first[0]:g}, {first[1]:g}, …): if these are times, label them "
+        f"'time'",
+    )
 
 
 def _without_exposure(

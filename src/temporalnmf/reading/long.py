@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from ..moments import NO_TIME, moments_of
+from ..moments import NO_TIME, as_weeks, moments_of
 from ..timeline import Timeline, time_texts, timeline_of
-from .cells import MISSING, about_thousands, has_thousands, library, number_in
+from .cells import MISSING, Points, about_thousands, has_thousands, library, number_in
 from .grid import TimeTable, check_steps, exposure_on_grid, plain
 
 if TYPE_CHECKING:
@@ -133,6 +133,8 @@ class _Values:
         self.source, self.name = source, name
         self.comma = self.point = self.grouped = False
         self.points = source.commas == "decimal, grouped"  # points separate thousands
+        self.doubt = Points()
+        self.hundreds = False  # some whole number is at least 100
 
     def read(self, column: Any, first: int) -> Array:
         """float64, NaN where missing; `first` is the row at which the block starts."""
@@ -187,7 +189,23 @@ class _Values:
                 f"{self.source.name} has numbers with decimal commas and others with decimal "
                 f"points in column {self.name!r}. Write all in one way."
             )
+        self._doubt_points(texts, points)
         return pc.replace_substring(texts, ",", ".")
+
+    def _doubt_points(self, texts: Any, points: Any) -> None:
+        """Notice whether points may separate thousands."""
+        _, pc = _arrow()
+        alike = pc.match_substring_regex(texts, Points.AS_THOUSANDS)
+        examples = texts.filter(alike)
+        self.doubt.example = self.doubt.example or (str(examples[0]) if len(examples) else "")
+        others = pc.and_(pc.and_not(points, alike), pc.not_equal(texts, "."))
+        self.doubt.decimal |= self.comma or pc.any(others).as_py()
+        self.hundreds |= pc.any(pc.match_substring_regex(texts, Points.AT_LEAST_100)).as_py()
+
+    def settle(self) -> None:
+        """Refuse numbers that can be read in two ways, once all are seen."""
+        if self.doubt.doubtful and self.hundreds:
+            raise self.doubt.refusal(f"{self.source.name}, column {self.name!r}")
 
     def _one_by_one(self, texts: list[str], places: Array, first: int) -> Array:
         """Cells that Arrow does not know: 1,234, +5, and those that are no numbers."""
@@ -294,7 +312,7 @@ def long_table(
     # A time whose rows have no value is a time all the same: it is missing.
     kept = np.flatnonzero(sums.times + np.diff(sums.blanks.indptr))
     line, steps, moments, notes = _timeline(
-        source, _labels_of(times)[kept], sums.first[kept], freq, drop_partial
+        source, columns.time, _labels_of(times)[kept], sums.first[kept], freq, drop_partial
     )
     left_out = kept[steps < 0]
     kept, moments, steps = kept[steps >= 0], moments[steps >= 0], steps[steps >= 0]
@@ -389,6 +407,8 @@ def _summed(source: Source, columns: Columns) -> tuple[_Labels, _Labels, _Sums, 
         if columns.exposure is not None:
             sums.add_exposure(t, exposures.read(others.pop(0), row), len(times))
         row += len(t)
+    values.settle()
+    exposures.settle()
     if row == 0:
         raise ValueError(f"{source.name} has no rows. Add one per time and feature.")
     return times, features, sums, values
@@ -411,14 +431,21 @@ def _labels_of(labels: _Labels) -> Array:
 
 
 def _timeline(
-    source: Source, labels: Array, first: Array, freq: str | None, drop_partial: bool
+    source: Source,
+    column: str,
+    labels: Array,
+    first: Array,
+    freq: str | None,
+    drop_partial: bool,
 ) -> tuple[Timeline, Array, Array, tuple[str, ...]]:
     """The grid, the step and the moment of each label, and what was understood of the labels."""
 
     def where(n: int) -> str:
         return source.place(int(first[n]))
 
+    labels, weeks = as_weeks(labels, column)
     moments, notes = moments_of(labels, source.name, where)
+    notes = (*weeks, *notes)
     if moments.dtype.kind == "U":
         line = timeline_of(moments, freq, drop_partial=drop_partial, name=source.name, where=where)
         return line, line.rows, np.arange(len(moments)), notes
@@ -511,7 +538,7 @@ def _about_rows(columns: Columns, sums: _Sums, values: _Values, left_out: Array)
         notes.append("commas are decimal commas")
     if values.grouped:
         notes.append(about_thousands(values.points))
-    return tuple(notes)
+    return (*notes, *values.doubt.about())
 
 
 def _grown(array: Array, size: int, fill: float) -> Array:

@@ -9,6 +9,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import IO
@@ -19,6 +20,7 @@ from ..moments import are_months, is_date
 from .cells import (
     MISSING,
     PLAINLY_MISSING,
+    Points,
     about_thousands,
     bytes_of,
     damage_told,
@@ -73,7 +75,30 @@ def read_text(path: Path, transpose: bool, time: str | None) -> Sheet:
         ),
     )  # fmt: skip
     refuse_text(sheet, wrong)
+    if separator == ";" and not comma:
+        rows = islice(records(name, text, separator), header, header + len(lines))
+        notes = _about_points(sheet, ([record[j] for j in places] for _, record in rows))
+        return replace(sheet, notes=(*sheet.notes, *notes))
     return sheet
+
+
+def _about_points(sheet: Sheet, rows: Iterator[list[str]]) -> tuple[str, ...]:
+    """A word on points that may separate thousands; refused beside whole numbers of hundreds."""
+    points, hundreds = Points(), set()
+    firsts: dict[int, tuple[int, str]] = {}  # columns with such a number: its row, and itself
+    for i, record in enumerate(rows):
+        for j, cell in enumerate(map(str.strip, record)):
+            if re.match(Points.AS_THOUSANDS, cell):
+                points.example = points.example or cell
+                firsts.setdefault(j, (i, cell))
+            elif re.match(Points.AT_LEAST_100, cell):
+                hundreds.add(j)
+            elif not re.match(Points.WHOLE, cell) and cell.casefold() not in MISSING:
+                return ()  # a decimal that is one
+    if both := sorted(hundreds & firsts.keys()):
+        i, points.example = firsts[both[0]]
+        raise points.refusal(sheet.place(i, both[0]))
+    return points.about()
 
 
 def _about_text(
