@@ -796,7 +796,7 @@ def test_cells_without_a_value_stay_hidden_when_features_are_put_in_order(tmp_pa
     old += [f"2003,{w},1" for w in names]
     new = [f"{2008 + n},{w},2" for n in range(3) for w in ("w000", "w150", "zebra")]
     new += ["2008,w007,4", "2009,w007,NA"]
-    new += [f"{2008 + n % 3},new{n:03d},1" for n in range(150)]  # so many that it is sparse, too
+    new += [f"{2008 + n % 6},new{n:03d},1" for n in range(150)]  # so many that it is sparse, too
     for name, lines in (("old", old), ("new", new)):
         (tmp_path / f"{name}.csv").write_text("\n".join(["year,word,count", *lines]) + "\n")
     how = ("--time", "year", "--feature", "word", "--value", "count")
