@@ -270,7 +270,7 @@ def test_gaps_of_a_sparse_table_become_missing_values(monkeypatch):
         data.dense_if_gaps(table), [[1.0, 0.0], [np.nan, np.nan], [0.0, 2.0]]
     )
     monkeypatch.setattr(data, "_MOST_BYTES", 47)
-    with pytest.raises(ValueError, match="steps or cells without a value.*would take"):
+    with pytest.raises(ValueError, match=r"steps or cells without a value.*would take"):
         data.dense_if_gaps(table)
     whole = TimeTable(X, line.labels, np.array(["a", "b"]), (), line)
     assert data.dense_if_gaps(whole) is X
