@@ -10,6 +10,7 @@ import temporalnmf
 from temporalnmf import TemporalNMF, registry
 from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
 from temporalnmf.forecasting import Noise
+from temporalnmf.summary import component_summary
 
 rng = np.random.default_rng(0)
 LEVELS = np.exp(np.cumsum(0.1 * rng.standard_normal((40, 2)), axis=0)) * [60.0, 90.0]
@@ -197,7 +198,9 @@ def test_frames_have_the_times_and_names_of_the_user():
     assert (row["lower_95"], row["upper_95"]) == tuple(e[1, 3] for e in forecast.interval(0.95))
     wide = forecast.to_frame(wide=True)
     assert wide.shape == (2, 12)
-    assert list(forecast.to_frame("components")["component"]) == [1, 2, 1, 2]
+    components = forecast.to_frame("components")
+    assert list(components["component"]) == [1, 2, 1, 2]
+    assert list(components["name"]) == 2 * [one.name for one in component_summary(model)]
     assert list(forecast.to_frame("totals")) == [c for c in frame if c != "feature"]
     assert "2004-05 to 2004-06" in repr(forecast)
     numbered = fitted(data=pd.DataFrame(X, columns=range(100, 112)))

@@ -79,6 +79,8 @@ class Forecast:
         Whether anything of the step was observed; false in the future.
     point : str
         What the activations are, in words: conditional mean, conditional mode, last value …
+    feature_names, component_names : array of str
+        A component is named after its most characteristic features.
     coverage : tuple of float
         Of the intervals in `to_frame`.
     notes : tuple of str
@@ -101,6 +103,7 @@ class Forecast:
     point: str
     likelihood: Likelihood
     feature_names: Array
+    component_names: Array
     ahead: Array
     streams: Array
     coverage: tuple[float, ...] = (0.5, 0.9)
@@ -226,6 +229,8 @@ class Forecast:
         columns: dict[str, Any] = {"time": np.repeat(index.to_numpy(), width)}
         if of != "totals":
             columns[of.removesuffix("s")] = np.tile(names, T)
+        if of == "components":
+            columns["name"] = np.tile(self.component_names, T)
         columns["mean" if self.point in MEANS else "point"] = point.ravel()
         if self.has_bands:
             levels = [0.5, *(0.5 + s * c / 2 for c in self.coverage for s in (-1, 1))]

@@ -14,6 +14,7 @@ from .forecasting import Forecast, check_coverage
 from .gaps import draw_steps, fitted_steps
 from .likelihoods.base import Array
 from .posterior import Posterior, laplace
+from .summary import component_summary
 from .timeline import AS_GIVEN, Timeline, time_texts, timeline_of
 from .validation import Series, check_choice, check_count, check_exposure
 
@@ -194,6 +195,7 @@ def _shared(model: Any) -> dict[str, Any]:
         "components": model.components_,
         "likelihood": model._likelihood(),
         "feature_names": model.feature_labels(),
+        "component_names": np.array([one.name for one in component_summary(model, 3)]),
         "noise": None if calibration is None else calibration.noise,
     }
 
