@@ -14,7 +14,10 @@ from temporalnmf.validation import Series
 FIRST_LAW = First(2.0, 3.0)
 F, K, N, SMOOTHING = 4, 2, 4, 0.7
 EXPOSURE = np.array([1.5, 1.0, 0.7, 2.0])
-THERE = np.array([True, True, False, True])
+# A step and two entries were not observed.
+SEEN = np.ones((N, F))
+SEEN[2] = 0.0
+SEEN[0, 1] = SEEN[3, 3] = 0.0
 
 
 def joint(chain, rng):
@@ -47,10 +50,10 @@ def functionals(W, H, X):
     ids=cases.named,
 )  # fmt: skip
 def test_sweeps_leave_the_joint_law_as_it_is(chain):
-    """Geweke's test, with a step that is missing; many short chains from the joint law."""
+    """Geweke's test, a step and some entries missing; many short chains from the joint law."""
     rng = np.random.default_rng(0)
     before, after = [], []
-    weights = THERE[:, None].astype(float)
+    weights = SEEN
     for _ in range(500):
         W, H, X = joint(chain, rng)
         before.append(functionals(W, H, X * weights))
@@ -102,9 +105,10 @@ def test_same_seed_same_draws_for_any_number_of_threads(storage):
     X = rng.poisson(rng.gamma(0.5, 3.0, size=(30, 900))).astype(float)
     start = rng.dirichlet(np.ones(900), size=3).T, rng.gamma(2.0, 100.0, size=(3, 30))
     found = []
+    seen = (rng.random(X.shape) < 0.9).astype(float)
     for n_jobs in (1, 2):
         with Workers(n_jobs) as workers:
-            series = Series(storage(X), np.ones((30, 1)), np.ones(30))
+            series = Series(storage(X), seen, np.ones(30))
             seed = np.random.SeedSequence(4)
             gibbs = Gibbs(series, Rate(50.0, 50.0), *start, 0.1, First(0.5, 100.0), seed, workers)
             for _ in range(3):
@@ -113,3 +117,12 @@ def test_same_seed_same_draws_for_any_number_of_threads(storage):
     np.testing.assert_array_equal(found[0][0], found[1][0])
     np.testing.assert_array_equal(found[0][1], found[1][1])
     np.testing.assert_allclose(found[0][0].sum(axis=0), 1.0)
+
+
+def test_weights_and_fractions_have_no_law():
+    start = np.full((F, 1), 1 / F), np.ones((1, N))
+    rest = 0.7, FIRST_LAW, np.random.SeedSequence(0), Workers(1)
+    with pytest.raises(ValueError, match="weights have no law"):
+        Gibbs(Series(np.ones((N, F)), np.full((N, 1), 0.5), EXPOSURE), GaP(2.0, 0.7), *start, *rest)
+    with pytest.raises(ValueError, match="whole numbers"):
+        Gibbs(Series(np.full((N, F), 0.5), np.ones((N, 1)), EXPOSURE), GaP(2.0, 0.7), *start, *rest)

@@ -1,7 +1,8 @@
 """Counts of the data, split over the components; and weights given what they got.
 
-The counts come as compressed rows, a row per feature. Features are cut into shards, each with a
-random stream of its own, so that draws are the same for any number of threads.
+The counts come as compressed rows, a row per feature, and so do entries that were not observed in
+steps that were: these are drawn, too, so that weights have a known law. Features are cut into
+shards, each with a random stream of its own, so that draws are the same for any number of threads.
 """
 
 import numpy as np
@@ -14,9 +15,10 @@ from .variates import allocate
 
 @compiled
 def allocate_rows(
-    flags, thread, first, last, indptr, indices, counts, W, HT, bounds, streams, YW, YH
-):
-    """Split every count v_fn over components with weights w_fk h_kn.
+    flags, thread, first, last, indptr, indices, counts, unseen_indptr, unseen_indices, exposure,
+    W, HT, bounds, streams, YW, YH,
+):  # fmt: skip
+    """Split every count v_fn over components with weights w_fk h_kn; draw those not observed.
 
     W is (F, K), HT (N, K), both C-ordered. Sets YW (F, K), the sums over steps, and YH[shard]
     (N, K), those over the features of a shard.
@@ -39,6 +41,12 @@ def allocate_rows(
                 for k in range(K):
                     of_feature[k] += part[k]
                     y[k] += part[k]
+            for j in range(unseen_indptr[f], unseen_indptr[f + 1]):
+                n = unseen_indices[j]
+                for k in range(K):
+                    drawn = rng.poisson(exposure[n] * w[k] * HT[n, k])
+                    of_feature[k] += drawn
+                    of_steps[n, k] += drawn
     end(flags, thread)
 
 

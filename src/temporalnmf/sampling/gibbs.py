@@ -31,7 +31,7 @@ class Gibbs:
     Parameters
     ----------
     series : Series
-        Counts; steps may be missing, single entries not.
+        Counts; steps and single entries may be missing.
     chain : Chain
         With hyper-parameters that are numbers.
     W, H : array, (F, K) and (K, N)
@@ -55,21 +55,13 @@ class Gibbs:
         seed: np.random.SeedSequence,
         workers: Workers,
     ) -> None:
-        weights = series.weights
-        if (
-            sparse.issparse(weights)
-            or weights.shape[1] > 1
-            or not np.all((weights == 0) | (weights == 1))
-        ):
-            raise ValueError("Draws need whole steps: masks of entries and weights come later.")
-        there = np.ravel(weights) > 0.0
-        X = sparse.csr_array(series.X if sparse.issparse(series.X) else _visible(series.X, there))
-        X = sparse.csr_array(sparse.diags_array(there.astype(float)) @ X)
-        X.eliminate_zeros()
+        there = series.observed
+        X, unseen = _counts(series, there)
         if np.any(X.data != np.round(X.data)):
             raise ValueError("Draws need whole numbers, and X has others.")
         by_feature = sparse.csr_array(X.T)
         self._counts = by_feature.indptr, by_feature.indices, by_feature.data
+        self._unseen = unseen.indptr, unseen.indices
         bounds = np.searchsorted(by_feature.indptr, cut(int(by_feature.nnz), _SHARD))
         bounds[0], bounds[-1] = 0, by_feature.shape[0]
         self._bounds = bounds
@@ -88,8 +80,9 @@ class Gibbs:
         HT = np.ascontiguousarray(self.H.T)
         bounds, streams = self._bounds, self._streams
         self.workers.run(
-            allocate_rows, n_shards, *self._counts, self.W, HT, bounds, streams, YW, YH
-        )
+            allocate_rows, n_shards, *self._counts, *self._unseen, self.exposure,
+            self.W, HT, bounds, streams, YW, YH,
+        )  # fmt: skip
         self.workers.run(
             draw_weights, n_shards, YW, self.smoothing, self.active, bounds, streams, self.W
         )
@@ -98,6 +91,17 @@ class Gibbs:
         draw_activations(self.chain, self.H, self.Z, Y, self.exposure, self._rng, self.first)
 
 
-def _visible(X: Array, there: Array) -> Array:
-    """Missing steps as zeros; what they hold does not matter."""
-    return np.where(there[:, None], X, 0.0)
+def _counts(series: Series, there: Array) -> tuple[sparse.csr_array, sparse.csr_array]:
+    """Observed counts (N, F), and a row per feature of what was not observed in observed steps."""
+    weights = series.weights
+    weights = weights.toarray() if sparse.issparse(weights) else np.asarray(weights, dtype=float)
+    if not np.all((weights == 0.0) | (weights == 1.0)):
+        raise ValueError("Draws need entries that are observed or not: weights have no law.")
+    if sparse.issparse(series.X):
+        X = sparse.csr_array(series.X.multiply(weights))
+    else:
+        X = sparse.csr_array(np.where(weights > 0.0, series.X, 0.0))
+    X.eliminate_zeros()
+    if weights.shape[1] == 1:
+        return X, sparse.csr_array(X.shape[::-1])
+    return X, sparse.csr_array((there[:, None] & (weights == 0.0)).T)
