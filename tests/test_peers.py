@@ -1,10 +1,11 @@
-"""Plain KL-NMF against scikit-learn's."""
+"""Plain KL-NMF against scikit-learn's, and librosa with ours inside."""
 
 import numpy as np
 import pytest
 from scipy.special import kl_div
 from sklearn.decomposition import non_negative_factorization
 
+from series import LEVELS, PARTS
 from temporalnmf import TemporalNMF
 
 
@@ -41,3 +42,17 @@ def test_same_optimum_as_scikit_learn(seed):
     here = kl_div(X, ours.activations_ @ ours.components_).sum()
     further = _sklearn(X, ours.activations_, ours.components_, max_iter=1)
     assert abs(further - here) < 1e-9 * here
+
+
+def test_librosa_decomposes_with_it():
+    import librosa
+
+    power = np.random.default_rng(8).exponential(PARTS.T @ LEVELS.T + 1e-3)
+    model = TemporalNMF(2, likelihood="exponential", random_state=0)
+    components, activations = librosa.decompose.decompose(power, transformer=model, fit=True)
+    assert components.shape == (12, 2)
+    assert activations.shape == (2, 40)
+    np.testing.assert_array_equal(activations.T, model.activations_)
+    np.testing.assert_array_equal(components.T, model.components_)
+    sorted_components, _ = librosa.decompose.decompose(power, transformer=model, sort=True)
+    assert (np.diff(np.argmax(sorted_components, axis=0)) >= 0).all()

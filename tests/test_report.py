@@ -198,7 +198,7 @@ def test_readers_get_no_advice_for_authors(small, tmp_path):
     for one, note in (
         (small, "These intervals take the model at its word; they were not checked against the "
                 "past."),
-        (model, "Intervals were checked 1 month ahead, and this is 5: later ones may be too "
+        (model, "Intervals were checked 1 step ahead, and this is 5: later ones may be too "
                 "narrow."),
     ):  # fmt: skip
         assert note in report_content(one, steps=5)["forecast"]["notes"]

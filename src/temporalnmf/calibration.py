@@ -181,20 +181,16 @@ def _looks(past: Any, series: Series, origin: int, steps: int) -> Iterator[_Look
 def _levels(looks: list[_Look], coverage: float) -> Array:
     """Variance of the common factor by steps ahead: never less for more.
 
-    A horizon that was seen too seldom has the variance of the one before.
+    A horizon that was seen too seldom has the variance of the one before, or of the first that
+    was seen often enough; if none was, all looks are taken together.
     """
-    by_horizon: dict[int, list[_Look]] = {}
-    for look in looks:
-        by_horizon.setdefault(look.ahead, []).append(look)
-    found, last = [], 0.0
-    for ahead in range(1, max(by_horizon) + 1):
-        there = by_horizon.get(ahead, [])
-        if len(there) >= _FEWEST_ORIGINS:
-            last = max(last, _level_variance(there, coverage))
-        found.append(last)
-    if not any(len(there) >= _FEWEST_ORIGINS for there in by_horizon.values()):
-        found = [_level_variance(looks, coverage)] * len(found)
-    return np.array(found)
+    horizons = np.array([look.ahead for look in looks])
+    often = [h for h in np.unique(horizons) if np.sum(horizons == h) >= _FEWEST_ORIGINS]
+    if not often:
+        return np.full(horizons.max(), _level_variance(looks, coverage))
+    found = [_level_variance([look for look in looks if look.ahead == h], coverage) for h in often]
+    places = np.searchsorted(often, np.arange(1, horizons.max() + 1), side="right") - 1
+    return np.maximum.accumulate(found)[np.maximum(places, 0)]
 
 
 def _level_variance(looks: list[_Look], coverage: float) -> float:

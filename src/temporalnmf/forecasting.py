@@ -27,6 +27,26 @@ MEANS = ("conditional mean", "posterior mean")
 _MOST = 2**28
 
 
+class Note(str):
+    """A remark on a forecast, in the words of the library.
+
+    Attributes
+    ----------
+    plain : str
+        For somebody who reads a report and did not make it.
+    command : str
+        For somebody at the command line.
+    """
+
+    plain: str
+    command: str
+
+    def __new__(cls, text: str, *, plain: str | None = None, command: str | None = None) -> Note:
+        note = super().__new__(cls, text)
+        note.plain, note.command = plain or text, command or text
+        return note
+
+
 @dataclass(frozen=True)
 class Noise:
     """What data do beyond the model, as `TemporalNMF.calibrate` found it.
@@ -83,8 +103,8 @@ class Forecast:
         A component is named after its most characteristic features.
     coverage : tuple of float
         Of the intervals in `to_frame`.
-    notes : tuple of str
-        What one should know before using the numbers.
+    notes : tuple of Note
+        What one should know before using the numbers, as text.
     draws : array, (n_samples, steps, n_components), or None
         Simulated activations; None where the model has no law for them.
     ahead : array of int, (steps,)
@@ -107,7 +127,7 @@ class Forecast:
     ahead: Array
     streams: Array
     coverage: tuple[float, ...] = (0.5, 0.9)
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     draws: Array | None = None
     noise: Noise | None = None
 

@@ -10,33 +10,28 @@ from typing import Any
 import numpy as np
 
 from .fitting import fit_factors, infer
-from .forecasting import Forecast, check_coverage
+from .forecasting import Forecast, Note, check_coverage
 from .gaps import draw_steps, fitted_steps
 from .likelihoods.base import Array
 from .posterior import Posterior, laplace
-from .summary import component_summary
+from .summary import component_names
 from .timeline import AS_GIVEN, Timeline, time_texts, timeline_of
 from .validation import Series, check_choice, check_count, check_exposure
 
 # Numbers in the draws of a smoothed series, at the most.
 _MOST = 20_000_000
 
-NO_LAW = (
+NO_LAW = Note(
     "Plain NMF (chain='none') has no law for steps it has not seen, so there are no intervals: "
-    "choose a chain, such as 'rate'."
+    "choose a chain, such as 'rate'.",
+    plain="This kind of model, plain NMF, does not say how sure it is: there are no intervals.",
 )
-_NO_DYNAMICS = (
-    "Steps are independent of each other under '{}': the point repeats the last value or "
-    "interpolates, as in the paper, and the intervals are those of any step around the long-run "
-    "level."
-)
-_ASSUMED = (
-    "The model has rates, and no exposure was given for the future: that of the last step, {:g}, "
-    "is taken to go on."
-)
-_AT_ITS_WORD = (
+_AT_ITS_WORD = Note(
     "Intervals take the model at its word; model.calibrate() checks them on the past and widens "
-    "them where they are too narrow."
+    "them where they are too narrow.",
+    plain="These intervals take the model at its word; they were not checked against the past.",
+    command="Intervals take the model at its word; temporalnmf fit --calibrate 20 checks them on "
+    "the past and widens them where they are too narrow.",
 )
 
 
@@ -76,7 +71,7 @@ def forecast(
         streams=_streams(seed, N, steps),
         coverage=coverage,
         notes=(
-            *((_ASSUMED.format(size[0]),) if assumed else ()),
+            *(_assumed(size[0]) if assumed else ()),
             *_notes(model),
             *_horizon(model, steps),
             *_seasons(model),
@@ -195,7 +190,7 @@ def _shared(model: Any) -> dict[str, Any]:
         "components": model.components_,
         "likelihood": model._likelihood(),
         "feature_names": model.feature_labels(),
-        "component_names": np.array([one.name for one in component_summary(model, 3)]),
+        "component_names": component_names(model),
         "noise": None if calibration is None else calibration.noise,
     }
 
@@ -220,23 +215,48 @@ def _since_observed(observed: Array) -> Array:
     return np.where(before >= 0, steps - seen[np.maximum(before, 0)], seen[0] - steps)
 
 
-def _notes(model: Any) -> tuple[str, ...]:
+def _notes(model: Any) -> tuple[Note, ...]:
     chain = model.chain_
     if chain.name == "none":
         return (NO_LAW,)
-    notes = () if chain.dynamic else (_NO_DYNAMICS.format(chain.name),)
+    notes: tuple[Note, ...] = ()
+    if not chain.dynamic:
+        notes = (
+            Note(
+                f"Steps are independent of each other under {chain.name!r}: the point repeats the "
+                f"last value or interpolates, as in the paper, and the intervals are those of any "
+                f"step around the long-run level."
+            ),
+        )
     return notes if model.calibration_ is not None else (*notes, _AT_ITS_WORD)
 
 
-def _horizon(model: Any, steps: int) -> list[str]:
+def _assumed(size: float) -> list[Note]:
+    """A word on the exposure of a future that nobody gave one."""
+    text = (
+        f"The model has rates, and no exposure was given for the future: that of the last step, "
+        f"{size:g}, is taken to go on."
+    )
+    return [Note(text, command=f"{text} --exposure sets another.")]
+
+
+def _horizon(model: Any, steps: int) -> list[Note]:
     """A word on steps beyond those that calibration looked at."""
     calibration = model.calibration_
     if calibration is None or model.chain_.name == "none" or steps <= len(calibration.noise.level):
         return []
     checked = len(calibration.noise.level)
+    text = (
+        f"Intervals were checked {checked} step{'' if checked == 1 else 's'} ahead, and this is "
+        f"{steps}: later ones may be too narrow."
+    )
     return [
-        f"Intervals were checked {checked} step(s) ahead, and this is {steps}: later ones may be "
-        f"too narrow. model.calibrate(steps={steps}) checks them all."
+        Note(
+            f"{text} model.calibrate(steps={steps}) checks them all.",
+            plain=text,
+            command=f"{text} temporalnmf fit --calibrate 20 --calibrate-steps {steps} checks them "
+            f"all.",
+        )
     ]
 
 
@@ -246,7 +266,7 @@ _SEASONS = {"month": 12, "quarter": 4, "3 months": 4, "week": 52, "day": 7, "hou
 _SEASONAL = 0.4
 
 
-def _seasons(model: Any) -> list[str]:
+def _seasons(model: Any) -> list[Note]:
     """A word on seasons, which no chain knows: changes that repeat themselves."""
     length = _SEASONS.get(model.timeline_.every)
     totals = (model.activations_.sum(axis=1) * model.exposure_)[model.observed_.argmax() :]
@@ -256,10 +276,13 @@ def _seasons(model: Any) -> list[str]:
     likeness = float(np.corrcoef(change[length:], change[:-length])[0, 1])
     if not likeness > _SEASONAL:
         return []
+    every = model.timeline_.every
     return [
-        f"The series has seasons: changes from {model.timeline_.every} to {model.timeline_.every} "
-        f"repeat themselves after {length} (correlation {likeness:.2f}). No chain knows that: the "
-        f"forecast is a level that the seasons swing around."
+        Note(
+            f"The series has seasons: changes from {every} to {every} repeat themselves after "
+            f"{length} (correlation {likeness:.2f}). No chain knows that: the forecast is a level "
+            f"that the seasons swing around."
+        )
     ]
 
 
@@ -267,12 +290,12 @@ def _seasons(model: Any) -> list[str]:
 _COLLAPSED, _EXPLODED = 0.1, 10.0
 
 
-def _fates(model: Any, start: Array, draws: Array | None, times: Array) -> list[str]:
+def _fates(model: Any, start: Array, draws: Array | None, times: Array) -> list[Note]:
     """A word on each component that collapses or explodes within the horizon, at its end."""
     if draws is None or not model.chain_.dynamic:
         return []
     end = draws[:, -1] / start
-    regimes = model.chain_.regime()
+    regimes, names = model.chain_.regime(), component_names(model)
     when, found = time_texts(times)[-1], []
     for k in range(end.shape[1]):
         low, high = np.mean(end[:, k] < _COLLAPSED), np.mean(end[:, k] > _EXPLODED)
@@ -281,10 +304,9 @@ def _fates(model: Any, start: Array, draws: Array | None, times: Array) -> list[
         what, share = ("collapses", low) if low >= high else ("explodes", high)
         limit = "falls below a tenth of" if low >= high else "exceeds ten times"
         regime = regimes[k] if isinstance(regimes, list) else regimes
-        found.append(
-            f"Component {k + 1} {what}: by {when} it {limit} its last value in {share:.0%} of the "
-            f"futures. In the long run: {regime}"
-        )
+        fate = f"{what}: by {when} it {limit} its last value in {share:.0%} of the futures."
+        text = f"Component {k + 1} {fate} In the long run: {regime}"
+        found.append(Note(text, plain=f"“{names[k]}” {fate}"))
     return found
 
 

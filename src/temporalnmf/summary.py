@@ -81,6 +81,11 @@ def component_summary(model: Any, n_features: int = 8) -> list[ComponentSummary]
     return found
 
 
+def component_names(model: Any) -> Array:
+    """Names of the components after their most characteristic features, (n_components,)."""
+    return np.array([one.name for one in component_summary(model, 3)])
+
+
 class StepErrors(NamedTuple):
     """How the fit does at each step, over the entries that were observed; NaN at gaps.
 

@@ -97,7 +97,7 @@ def _only_new(table: TimeTable, model: TemporalNMF, voice: Voice) -> TimeTable:
     from ..timeline import Timeline, time_texts
 
     labels, last = table.timeline.labels, model.times_[-1]
-    if any("no times were found" in note for note in table.notes):
+    if table.numbered:
         voice.say("  the file has no times: all of its steps are taken as new")
         return table
     if labels.dtype.kind == "U" or labels.dtype.kind != model.times_.dtype.kind:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -199,22 +198,7 @@ def _number(value: float) -> str:
 def tell_notes(ahead: Forecast, voice: Voice) -> None:
     """What one should know before using the numbers, in the words of the command line."""
     for note in ahead.notes:
-        voice.say(f"Note: {_in_commands(note)}", style="yellow")
-
-
-def _in_commands(note: str) -> str:
-    """A note with commands in the place of calls.
-
-    Examples
-    --------
-    >>> _in_commands("Checked 1 step(s) ahead. model.calibrate(steps=3) checks them all.")
-    'Checked 1 step ahead. temporalnmf fit --calibrate 20 --calibrate-steps 3 checks them all.'
-    """
-    command = "temporalnmf fit --calibrate 20"
-    note = note.replace("model.calibrate()", command)
-    note = re.sub(r"model\.calibrate\(steps=(\d+)\)", rf"{command} --calibrate-steps \1", note)
-    note = re.sub(r"\b1 step\(s\)", "1 step", note).replace("step(s)", "steps")
-    return note + (" --exposure sets another." if note.endswith("is taken to go on.") else "")
+        voice.say(f"Note: {note.command}", style="yellow")
 
 
 def frame_of(ahead: Forecast, of: Of) -> Any:

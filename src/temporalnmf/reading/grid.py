@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from ..likelihoods.base import Array  # not at run time: it loads the compiler
 
 
+_NUMBERED = "no times were found: steps are numbered from 0"
+
+
 @dataclass(frozen=True, repr=False)
 class TimeTable:
     """A table of non-negative numbers over evenly spaced times.
@@ -48,6 +51,11 @@ class TimeTable:
     timeline: Timeline
     exposure: Array | None = None
     observed: Array | None = None
+
+    @property
+    def numbered(self) -> bool:
+        """Whether there were no times, so that steps are merely numbered."""
+        return any(note.startswith(_NUMBERED) for note in self.notes)
 
     def __repr__(self) -> str:
         """Size, span, how full it is, and the notes."""
@@ -189,7 +197,7 @@ def _with_point(label: str) -> str:
 
 def _about_numbering(X: Any) -> tuple[str, ...]:
     """A word on a first feature that may be times: it rises evenly, or is whole and monotone."""
-    note = "no times were found: steps are numbered from 0"
+    note = _NUMBERED
     if sparse.issparse(X):
         return (note,)
     first, rise = X[:, 0], np.diff(X[:, 0])

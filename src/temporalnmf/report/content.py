@@ -17,12 +17,13 @@ from ..likelihoods.base import Array
 from .curves import charts
 from .last_step import last_step_words
 from .made import how_it_was_made
-from .plainly import long_run, notes_text, point_text
+from .plainly import long_run, point_text
 from .subject import COVERAGE, Subject
 from .texts import NO_BREAK, change, clean, counted, number, number_text, percent, percents
 
 # Rows of a table, at the most.
 _MOST_GAPS, _MOST_AHEAD = 40, 500
+_LONGEST_NOTE = 1000
 # Least stability of a component that is found again, and of one that varies.
 _FOUND_AGAIN, _VARIES = 0.9, 0.6
 # Movement found over movement expected, beyond which one is told that they differ.
@@ -102,8 +103,7 @@ def _question(subject: Subject) -> str:
 def _notes(subject: Subject) -> list[str]:
     """What is to be said of the past steps; what the forecast says as well stands there."""
     ahead = subject.ahead.notes if subject.n_ahead else ()
-    notes = [note for note in subject.past.notes if note not in ahead]
-    return notes_text(notes, subject.names, subject.unit)
+    return [clean(note.plain, _LONGEST_NOTE) for note in subject.past.notes if note not in ahead]
 
 
 # The answer
@@ -238,7 +238,7 @@ def _forecast(subject: Subject) -> dict[str, Any]:
         "ahead": subject.unit.spanning(subject.n_ahead),
         "span": [subject.texts_ahead[0], subject.texts_ahead[-1]],
         "point": point_text(str(ahead.point)),
-        "notes": notes_text(ahead.notes, subject.names, subject.unit),
+        "notes": [clean(note.plain, _LONGEST_NOTE) for note in ahead.notes],
         "bands": [percent(level) for level in levels],
         "rows": rows,
     }
