@@ -16,6 +16,7 @@ from temporalnmf.chains import HierRate, Rate
 from temporalnmf.parallel import Workers
 from temporalnmf.sampling.conditionals import First
 from temporalnmf.sampling.gibbs import Gibbs
+from temporalnmf.sampling.learning import Learned, Smoothing
 from temporalnmf.validation import Series
 
 SWEEPS = 30
@@ -30,7 +31,8 @@ def main() -> None:
         for chain in (Rate(100.0, 100.0), HierRate(200.0, 199.0, 200.0, 200.0)):
             with Workers(n_jobs) as workers:
                 seed, first = np.random.SeedSequence(0), First(0.5, 1e5)
-                gibbs = Gibbs(series, chain, W, H, 0.1, first, seed, workers)
+                law, smoothing = Learned(chain, 1.0, 3), Smoothing(0.1, False)
+                gibbs = Gibbs(series, law, W, H, smoothing, first, seed, workers)
                 gibbs.sweep()  # compiles
                 began = time.perf_counter()
                 for _ in range(SWEEPS):

@@ -372,14 +372,14 @@ def test_report_never_shows_the_checksum_of_another_file(plays, tmp_path):
 def test_info_of_a_model(fitted):
     output = done("info", fitted[0]).stdout
     for text in (
-        "temporalnmf model, schema 1", "26 steps x 4 features, 2 components", "numpy",
+        "temporalnmf model, schema 2", "26 steps x 4 features, 2 components", "numpy",
         "2018-01 to 2020-02, every month", "2 of the steps (2019-02, 2019-03)", "rate: α = ",
         "converged:", "Of 6 forecasts", "temporalnmf fit", "with the data",
     ):  # fmt: skip
         assert text in output
     told = json.loads(done("info", fitted[0], "--json").stdout)
     assert told["kind"] == "model"
-    assert told["schema"] == 1
+    assert told["schema"] == 2
     assert told["gaps"] == list(LOST)
     assert told["converged"] is True
     assert told["chain"] == "rate"
@@ -536,7 +536,7 @@ def test_damaged_models_and_models_of_the_future(fitted, tmp_path):
         for name in old.namelist():
             text = old.read(name)
             if name == "header.json":
-                text = text.replace(b'"schema": 1', b'"schema": 999')
+                text = text.replace(b'"schema": 2', b'"schema": 999')
             new.writestr(name, text)
     for command in ("forecast", "info", "report"):
         assert "Update temporalnmf" in refused(command, path, *(("--json",) * (command == "info")))

@@ -9,10 +9,19 @@ from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
 from temporalnmf.parallel import Workers
 from temporalnmf.sampling.conditionals import First
 from temporalnmf.sampling.gibbs import Gibbs
+from temporalnmf.sampling.learning import Learned, Smoothing
 from temporalnmf.validation import Series
 
 FIRST_LAW = First(2.0, 3.0)
 F, K, N, SMOOTHING = 4, 2, 4, 0.7
+
+
+def started(series, chain, W, H, smoothing, first, seed, workers):
+    """A run with hyper-parameters that are known."""
+    law, known = Learned(chain, 1.0, W.shape[1]), Smoothing(smoothing, False)
+    return Gibbs(series, law, W, H, known, first, seed, workers)
+
+
 EXPOSURE = np.array([1.5, 1.0, 0.7, 2.0])
 # A step and two entries were not observed.
 SEEN = np.ones((N, F))
@@ -61,7 +70,7 @@ def test_sweeps_leave_the_joint_law_as_it_is(chain):
         for _round in range(6):
             series = Series(X, weights, EXPOSURE)
             gibbs_seed = np.random.SeedSequence(int(rng.integers(2**31)))
-            now = Gibbs(series, chain, W, H, SMOOTHING, FIRST_LAW, gibbs_seed, Workers(1))
+            now = started(series, chain, W, H, SMOOTHING, FIRST_LAW, gibbs_seed, Workers(1))
             if gibbs is not None:
                 now.Z = gibbs.Z
             gibbs = now
@@ -83,7 +92,7 @@ def test_one_component_has_the_closed_form_posterior():
     series = Series(X, np.ones((N, 1)), EXPOSURE)
     start = np.full((F, 1), 1 / F), np.ones((1, N))
     seed = np.random.SeedSequence(2)
-    gibbs = Gibbs(series, GaP(2.0, 0.7), *start, SMOOTHING, FIRST_LAW, seed, Workers(1))
+    gibbs = started(series, GaP(2.0, 0.7), *start, SMOOTHING, FIRST_LAW, seed, Workers(1))
     W, H = [], []
     for _ in range(4000):
         gibbs.sweep()
@@ -110,7 +119,7 @@ def test_same_seed_same_draws_for_any_number_of_threads(storage):
         with Workers(n_jobs) as workers:
             series = Series(storage(X), seen, np.ones(30))
             seed = np.random.SeedSequence(4)
-            gibbs = Gibbs(series, Rate(50.0, 50.0), *start, 0.1, First(0.5, 100.0), seed, workers)
+            gibbs = started(series, Rate(50.0, 50.0), *start, 0.1, First(0.5, 100.0), seed, workers)
             for _ in range(3):
                 gibbs.sweep()
         found.append((gibbs.W, gibbs.H))
@@ -122,7 +131,11 @@ def test_same_seed_same_draws_for_any_number_of_threads(storage):
 def test_weights_and_fractions_have_no_law():
     start = np.full((F, 1), 1 / F), np.ones((1, N))
     rest = 0.7, FIRST_LAW, np.random.SeedSequence(0), Workers(1)
-    with pytest.raises(ValueError, match="weights have no law"):
-        Gibbs(Series(np.ones((N, F)), np.full((N, 1), 0.5), EXPOSURE), GaP(2.0, 0.7), *start, *rest)
+    with pytest.raises(ValueError, match="observed or not"):
+        started(
+            Series(np.ones((N, F)), np.full((N, 1), 0.5), EXPOSURE), GaP(2.0, 0.7), *start, *rest
+        )
     with pytest.raises(ValueError, match="whole numbers"):
-        Gibbs(Series(np.full((N, F), 0.5), np.ones((N, 1)), EXPOSURE), GaP(2.0, 0.7), *start, *rest)
+        started(
+            Series(np.full((N, F), 0.5), np.ones((N, 1)), EXPOSURE), GaP(2.0, 0.7), *start, *rest
+        )

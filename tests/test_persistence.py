@@ -125,7 +125,7 @@ def test_the_layout_is_what_the_documents_say(tmp_path):
             if name.endswith(".npy")
         }
     assert header["format"] == "temporalnmf model"
-    assert header["schema"] == 1
+    assert header["schema"] == 2
     assert header["versions"]["temporalnmf"] == __version__
     assert header["chain"] == {"name": "rate", "parameters": {"alpha": 300.0, "beta": 300.0}}
     assert labels["features"] == list("abcdéf")
@@ -183,9 +183,9 @@ def test_a_file_from_the_future_says_so(tmp_path):
     path = fitted().save(tmp_path / "model.npz")
     with zipfile.ZipFile(path) as file:
         header = json.loads(file.read("header.json"))
-    header["schema"], header["versions"]["temporalnmf"] = 2, "9.1"
+    header["schema"], header["versions"]["temporalnmf"] = 3, "9.1"
     later = rewritten(path, tmp_path, header=json.dumps(header))
-    with pytest.raises(ValueError, match=r"temporalnmf 9\.1 with schema 2.*Update temporalnmf"):
+    with pytest.raises(ValueError, match=r"temporalnmf 9\.1 with schema 3.*Update temporalnmf"):
         load(later)
 
 

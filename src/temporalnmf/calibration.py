@@ -163,12 +163,11 @@ def _looks(past: Any, series: Series, origin: int, steps: int) -> Iterator[_Look
     steps = min(steps, series.n_steps - origin)
     exposure = series.exposure[origin : origin + steps]
     ahead = forecast(past, steps, 0.9, exposure, "mean", _N_SAMPLES, 0)
-    assert ahead.draws is not None
     for s in range(steps):
         x, weight = series.row(origin + s)
         there = weight > 0.0
         if there.any():
-            rates = exposure[s] * (ahead.draws[:, s] @ past.components_[:, there])
+            rates = ahead.rates(s)[:, there]
             yield _Look(
                 first=s == 0,
                 ahead=int(ahead.ahead[s]),

@@ -17,8 +17,9 @@ from .forecasting import Forecast
 from .imputing import filled
 from .likelihoods.base import Array, Likelihood
 from .posterior import Posterior
-from .predicting import append, forecast, smooth
+from .predicting import append, expected_rows, forecast, smooth
 from .reading import read_table
+from .sampling.draws import PosteriorDraws
 from .solvers.monitor import Callback
 from .validation import Series, check_series
 
@@ -42,10 +43,12 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     map_scale : {"log", "linear"}, default="log"
         Scale on which the posterior mode is taken. "log" is well-posed for every
         hyper-parameter; "linear" is the paper's.
-    solver : {"accelerated", "mm"}, default="accelerated"
+    solver : {"accelerated", "mm", "gibbs"}, default="accelerated"
         "accelerated" finds a basin by majorize–minimize and its bottom by a quasi-Newton method;
         "mm" is the paper's majorize–minimize all the way, slower by far and with a less exact
-        end at the same `tol`. Their fixed points are the same.
+        end at the same `tol`. Their fixed points are the same. "gibbs" draws from the whole
+        posterior, for counts: forecasts then integrate over components, activations and what is
+        learned, and results are posterior means.
     max_iter : int, default=1000
     tol : float, default=1e-5
         Stop when the objective's relative decrease per iteration falls below it.
@@ -53,11 +56,24 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Number of random starts; the best is kept, and the others tell how stable its components
         are, see `stability_`.
     init : {"random", "nndsvda"} or (components, activations), default="random"
-    smoothing : float, default=0.1
+    smoothing : float or "learn", default=0.1
         Pseudo-count on every entry of the components: features never seen keep a little mass.
+        With solver="gibbs", of a Dirichlet prior, and "learn" draws it, too.
     point : {"mean", "mode"}, default="mean"
         What missing trailing steps and forecasts are. "mode" keeps trailing missing steps in
         the fit, as the paper does.
+    n_draws, n_tune : int, default=500, 500
+        With solver="gibbs", sweeps after, and before, a run has settled.
+    n_chains : int, default=4
+        With solver="gibbs", runs of draws, each from a start of its own. Two or more tell
+        whether they agree, see `posterior_`.
+    thin : int or None, default=None
+        With solver="gibbs", keep every `thin`-th draw; None keeps as many as fit into 256 MB, and
+        at least 8 per run.
+    checkpoint : path or None, default=None
+        With solver="gibbs", a file for the state of the draws, written every half a minute. A fit
+        that was killed goes on from it with the same draws, if it has the same parameters and
+        data. It is removed at the end.
     warm_start : bool, default=False
         Start `fit` from the last solution.
     callback : callable or None, default=None
@@ -104,6 +120,11 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     exposure_ : array, (n_times,)
     calibration_ : Calibration or None
         What `calibrate` found.
+    posterior_ : PosteriorDraws or None
+        With solver="gibbs", the draws, and in `posterior_.diagnosis` whether they are settled;
+        `components_` and `activations_` are their means.
+    smoothing_ : float
+        The smoothing that was used; a posterior mean if it was learned.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -123,6 +144,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     """
 
     calibration_: Calibration | None
+    posterior_: PosteriorDraws | None
     # The data of the fit, not copied if possible; the steps of them that took part; what is known
     # of their activations, once it is asked for.
     # Columns of a frame that scikit-learn takes for no names, such as numbers.
@@ -144,8 +166,13 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         tol: float = 1e-5,
         n_init: int = 1,
         init: str | tuple[Any, Any] = "random",
-        smoothing: float = 0.1,
+        smoothing: float | str = 0.1,
         point: Point = "mean",
+        n_draws: int = 500,
+        n_tune: int = 500,
+        n_chains: int = 4,
+        thin: int | None = None,
+        checkpoint: str | PathLike[str] | None = None,
         warm_start: bool = False,
         callback: Callback | None = None,
         n_jobs: int | None = None,
@@ -163,6 +190,11 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.init = init
         self.smoothing = smoothing
         self.point = point
+        self.n_draws = n_draws
+        self.n_tune = n_tune
+        self.n_chains = n_chains
+        self.thin = thin
+        self.checkpoint = checkpoint
         self.warm_start = warm_start
         self.callback = callback
         self.n_jobs = n_jobs
@@ -250,8 +282,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         if isinstance(X, str | PathLike):
             X = read_table(X)
         series = self._series_of(X, mask, exposure)
-        H = infer(self, series)
-        return filled(X, series, lambda n: series.exposure[n] * (H[:, n] @ self.components_))
+        return filled(X, series, expected_rows(self, series))
 
     def score(
         self,
@@ -498,6 +529,10 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.objective_ = fitted.objective
         self.reconstruction_err_ = fitted.divergence
         self.stability_ = fitted.stability
+        self.posterior_ = fitted.draws
+        self.smoothing_ = (
+            float(self.smoothing) if fitted.draws is None else float(fitted.draws.smoothing.mean())
+        )
         self._remember(series, fitted.kept)
 
     def _remember(self, series: Series, kept: Array) -> None:

@@ -6,18 +6,17 @@ Here data are V (F, N), components W (F, K) and activations H (K, N).
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from . import registry
+from . import matching, registry
 from .chains.base import Chain
 from .compilation import announced
 from .gaps import fill_gaps, fitted_steps
@@ -31,6 +30,9 @@ from .solvers.mm import FitResult
 from .solvers.monitor import Monitor
 from .validation import Series, check_choice
 
+if TYPE_CHECKING:
+    from .sampling.draws import PosteriorDraws
+
 # Fewer steps say nothing about movement in time.
 _FEWEST_STEPS = 3
 
@@ -42,7 +44,8 @@ _INFERENCE_TOL = 1e-1
 class Fitted:
     """The result of a fit: W (F, K), H (K, N) with all gaps filled, and how it went.
 
-    `kept` are the steps that took part; `stability` is None where there was one start only.
+    `kept` are the steps that took part; `stability` is None where there was one start only;
+    `draws` is None for a posterior mode.
     """
 
     W: Array
@@ -53,21 +56,34 @@ class Fitted:
     objective: float
     divergence: float
     stability: Array | None
+    draws: PosteriorDraws | None = None
 
 
 def check_parameters(model: Any) -> None:
     """Refuse parameters of the estimator that make no sense, before anything is done."""
     check_choice("map_scale", model.map_scale, ("log", "linear"))
     check_choice("point", model.point, ("mean", "mode"))
+    check_choice("solver", model.solver, (*registry.SOLVERS, *registry.SAMPLERS))
+    drawing = model.solver in registry.SAMPLERS
     for name, kind, least in (
         ("n_components", Integral, 1), ("n_init", Integral, 1), ("max_iter", Integral, 1),
-        ("tol", Real, 0), ("smoothing", Real, 0),
+        ("tol", Real, 0), ("smoothing", Real, 0), ("n_draws", Integral, 1), ("n_tune", Integral, 0),
+        ("n_chains", Integral, 1), ("thin", Integral, 1),
     ):  # fmt: skip
         value = getattr(model, name)
+        if (name == "thin" and value is None) or (name == "smoothing" and value == "learn"):
+            continue
         number = isinstance(value, kind) and not isinstance(value, bool)
         if not number or not least <= float(value) < np.inf:
             what = "whole number" if kind is Integral else "number"
             raise ValueError(f"{name}={value!r}: expected a {what} of at least {least}.")
+    if drawing:
+        _check_drawing(model)
+    elif model.smoothing == "learn":
+        raise ValueError(
+            f"smoothing='learn' is for draws: use solver='gibbs', or give a number "
+            f"(solver={model.solver!r})."
+        )
     jobs = model.n_jobs
     whole = isinstance(jobs, Integral) and not isinstance(jobs, bool)
     if jobs is not None and not (whole and jobs):
@@ -76,15 +92,55 @@ def check_parameters(model: Any) -> None:
         )
 
 
+def _check_drawing(model: Any) -> None:
+    """Refuse what has no posterior to draw from."""
+    solver = f"solver={model.solver!r}"
+    if not model._likelihood().additive:
+        raise ValueError(
+            f"likelihood={model._likelihood().name!r}: {solver} draws for counts only, "
+            f"likelihood='poisson'. Use solver='accelerated' for this one."
+        )
+    if chain_of(model).name == "none":
+        raise ValueError(
+            f"chain='none' is no prior, so there is no posterior to draw from ({solver}). Take "
+            f"'gap' for steps that are independent of each other, or another chain."
+        )
+    if model.smoothing == 0:
+        raise ValueError(
+            f"smoothing={model.smoothing!r}: {solver} needs a proper prior on components. Give a "
+            f"positive number, or 'learn'."
+        )
+    if model.point != "mean":
+        raise ValueError(f"point={model.point!r}: draws have a mean and no mode ({solver}).")
+    if model.thin is not None and model.thin > model.n_draws:
+        raise ValueError(
+            f"thin={model.thin} is larger than n_draws={model.n_draws}: nothing would be kept."
+        )
+
+
+def chain_of(model: Any) -> Chain:
+    """The chain that the user gave, or named."""
+    if isinstance(model.chain, Chain):
+        return model.chain
+    chain: Chain = registry.create(registry.CHAINS, model.chain, "chain")
+    return chain
+
+
 def fit_factors(model: Any, series: Series) -> Fitted:
+    """W and H: draws from their posterior, or its mode."""
+    if model.solver in registry.SAMPLERS:
+        draw: Callable[[Any, Series], Fitted] = registry.load(registry.SAMPLERS[model.solver])
+        return draw(model, series)
+    return _best_mode(model, series)
+
+
+def _best_mode(model: Any, series: Series) -> Fitted:
     """Solve for W and H from every start and keep the lowest objective."""
-    _check_size(model, series)
-    chain = model.chain
-    if not isinstance(chain, Chain):
-        chain = registry.create(registry.CHAINS, chain, "chain")
+    check_size(model, series)
+    chain = chain_of(model)
     kept = fitted_steps(series.observed, chain, model.point)
     used = series.take(kept)
-    with _machinery(model) as workers:
+    with machinery(model) as workers:
         observations = observe(used.X, used.weights, used.exposure, model._likelihood(), workers)
         if not observations.counted.any():
             raise ValueError(
@@ -96,7 +152,7 @@ def fit_factors(model: Any, series: Series) -> Fitted:
         problem = Problem(observations, chain, model.map_scale, float(model.smoothing))
         results = list(_starts(model, problem, series, kept))
         best = min(results, key=lambda result: result.monitor.history[-1])
-        stability = _stability(best.W, [r.W for r in results if r is not best])
+        stability = matching.stability(best.W, [r.W for r in results if r is not best])
         best, order = _in_order(model, best)
         # The last word on H is what `transform` does with the same data, to the bit.
         problem = replace(problem, chain=best.chain)
@@ -113,14 +169,18 @@ def fit_factors(model: Any, series: Series) -> Fitted:
 
 def infer(model: Any, series: Series, *, continue_chain: bool = False) -> Array:
     """Activations (K, N) of all steps at fixed components, missing ones filled."""
+    if not series.observed.any() and not continue_chain:
+        raise ValueError(
+            "X has no observed entry: there is nothing to infer from. If its rows follow "
+            "the fitted ones, continue_chain=True forecasts them."
+        )
+    if model.posterior_ is not None:
+        from .sampling.inference import infer_draws
+
+        return infer_draws(model, series, continue_chain=continue_chain).expected.mean(axis=0).T
     chain, W = model.chain_, model.components_.T
     last = model.activations_[-1] if continue_chain and chain.dynamic else None
     if not series.observed.any():
-        if not continue_chain:
-            raise ValueError(
-                "X has no observed entry: there is nothing to infer from. If its rows follow "
-                "the fitted ones, continue_chain=True forecasts them."
-            )
         last = model.activations_[-1]
         return chain.point_forecast(last, series.n_steps, model.point, model.map_scale)
     kept = fitted_steps(series.observed, chain, model.point)
@@ -131,7 +191,7 @@ def infer(model: Any, series: Series, *, continue_chain: bool = False) -> Array:
     held = 0
     if last is not None:
         used, H, held = used.anchored(), np.column_stack([last, H]), 1
-    with _machinery(model) as workers:
+    with machinery(model) as workers:
         observations = observe(used.X, used.weights, used.exposure, model._likelihood(), workers)
         problem = Problem(observations, chain, model.map_scale)
         H = _solve_activations(model, problem, W, H, held=held)
@@ -139,13 +199,13 @@ def infer(model: Any, series: Series, *, continue_chain: bool = False) -> Array:
 
 
 @contextmanager
-def _machinery(model: Any) -> Iterator[Workers]:
+def machinery(model: Any) -> Iterator[Workers]:
     """Threads for a solve, and a word if the kernels have to be compiled."""
     with announced(bool(model.verbose)), Workers(model.n_jobs) as workers:
         yield workers
 
 
-def _check_size(model: Any, series: Series) -> None:
+def check_size(model: Any, series: Series) -> None:
     n_steps, n_features = series.X.shape
     if n_steps < _FEWEST_STEPS:
         raise ValueError(
@@ -162,7 +222,7 @@ def _check_size(model: Any, series: Series) -> None:
             f"n_components={model.n_components} is larger than both dimensions of X "
             f"{series.X.shape}: some components will be copies of others.",
             UserWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
 
 
@@ -178,34 +238,20 @@ def _starts(model: Any, problem: Problem, series: Series, kept: Array) -> Iterat
         yield solver.solve(problem, W, H, monitor)
 
 
-def _stability(W: Array, others: list[Array]) -> Array | None:
-    """How alike each component is to its match in the other starts, on average: (K,), 0 to 1.
+def named_by_place(model: Any) -> bool:
+    """Whether components have to stay in their places, since the user named them by these.
 
-    Likeness is the cosine between columns of W; components are matched one to one so that it is
-    largest in all.
+    By starting values, by a warm start, or by hyper-parameters of their own.
     """
-    if not others:
-        return None
-    unit = W / np.linalg.norm(W, axis=0)
-    scores = np.zeros(W.shape[1])
-    for other in others:
-        likeness = unit.T @ (other / np.linalg.norm(other, axis=0))
-        mine, theirs = linear_sum_assignment(likeness, maximize=True)
-        scores[mine] += likeness[mine, theirs] / len(others)
-    return np.clip(scores, 0.0, 1.0)
+    given = model.chain.get_params().values() if isinstance(model.chain, Chain) else ()
+    named = any(np.ndim(value) for value in given) or not isinstance(model.init, str)
+    return named or (model.warm_start and hasattr(model, "components_"))
 
 
 def _in_order(model: Any, result: FitResult) -> tuple[FitResult, Array]:
-    """Components by total activation, largest first, and their former places.
-
-    They stay where they are if the user named them by place: by starting values, by a warm start,
-    or by hyper-parameters of their own.
-    """
-    K = result.W.shape[1]
-    given = model.chain.get_params().values() if isinstance(model.chain, Chain) else ()
-    named = any(np.ndim(value) for value in given) or not isinstance(model.init, str)
-    if named or (model.warm_start and hasattr(model, "components_")):
-        return result, np.arange(K)
+    """Components by total activation, largest first, and their former places."""
+    if named_by_place(model):
+        return result, np.arange(result.W.shape[1])
     order = np.argsort(-result.H.sum(axis=1), kind="stable")
     W = np.array(result.W[:, order], order="F" if result.W.flags.f_contiguous else "C")
     learned = result.chain.reordered(order)
@@ -226,7 +272,7 @@ def _warn(model: Any, monitor: Monitor, chain: Chain, H: Array) -> None:
             f"The fit did not converge: {monitor.reason}. Increase max_iter, or accept a "
             f"larger tol (now {model.tol:g}).",
             ConvergenceWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
     if model.map_scale == "linear" and chain.bottomless() and np.any(H <= FLOOR):
         where = np.flatnonzero(np.any(H <= FLOOR, axis=1)).tolist()
@@ -235,5 +281,5 @@ def _warn(model: Any, monitor: Monitor, chain: Chain, H: Array) -> None:
             f"scale this objective can be lowered without end there, and the result depends "
             f"on the floor. map_scale='log' has no such places.",
             UserWarning,
-            stacklevel=5,
+            stacklevel=6,
         )

@@ -25,6 +25,8 @@ _OF = ("features", "components", "totals")
 MEANS = ("conditional mean", "posterior mean")
 # Draws that are made at once; a step of many features is drawn alone.
 _MOST = 2**28
+# Draws of components that are copied at once.
+_AT_ONCE = 64
 
 
 class Note(str):
@@ -80,6 +82,50 @@ class Noise:
         return rates
 
 
+@dataclass(frozen=True, eq=False)
+class DrawnComponents:
+    """Components that are known by draws, each with activations of its own.
+
+    Attributes
+    ----------
+    components : array, (M, K, F)
+    which : array of int, (S,)
+        The components that go with each draw of the activations.
+    numbers : array of int, (M′,)
+        Those that `expected` goes with.
+    expected : array, (M′, steps, K)
+        Expected activations.
+    """
+
+    components: Array
+    which: Array
+    numbers: Array
+    expected: Array
+
+    def values(self) -> Array:
+        """Expected rates (steps, F)."""
+        total = np.zeros((self.expected.shape[1], self.components.shape[2]))
+        for at in range(0, len(self.numbers), _AT_ONCE):
+            part = slice(at, at + _AT_ONCE)
+            W = self.components[self.numbers[part]]
+            H = np.moveaxis(self.expected[part], 1, 0)  # (steps, draws, K)
+            total += H.reshape(len(H), -1) @ W.reshape(-1, W.shape[2])
+        return total / len(self.numbers)
+
+    def rates(self, activations: Array) -> Array:
+        """Rates (S, F) of draws of the activations (S, K)."""
+        found = np.empty((len(activations), self.components.shape[2]))
+        for at in range(0, len(activations), _AT_ONCE):
+            part = slice(at, at + _AT_ONCE)
+            W = self.components[self.which[part]]
+            np.einsum("sk,skf->sf", activations[part], W, out=found[part])
+        return found
+
+    def at(self, steps: Array) -> DrawnComponents:
+        """Some of the steps only."""
+        return replace(self, expected=self.expected[:, steps])
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class Forecast:
     """Predicted steps, with intervals.
@@ -94,6 +140,7 @@ class Forecast:
     times : array, (steps,)
     activations : array, (steps, n_components)
     components : array, (n_components, n_features)
+        Their mean, if `drawn` has draws of them.
     exposure : array, (steps,)
     observed : array of bool, (steps,)
         Whether anything of the step was observed; false in the future.
@@ -113,6 +160,8 @@ class Forecast:
         Seed of each step's random numbers: a step alone is what it was in company.
     noise : Noise or None
         What was found by `TemporalNMF.calibrate`.
+    drawn : DrawnComponents or None
+        Draws of the components, of a model that was fitted by draws.
     """
 
     times: Array
@@ -130,6 +179,7 @@ class Forecast:
     notes: tuple[Note, ...] = ()
     draws: Array | None = None
     noise: Noise | None = None
+    drawn: DrawnComponents | None = None
 
     def __repr__(self) -> str:
         T, F = len(self.times), self.components.shape[1]
@@ -144,7 +194,15 @@ class Forecast:
     @property
     def values(self) -> Array:
         """Expected data (steps, n_features), the exposure counted in."""
+        if self.drawn is not None:
+            return self.exposure[:, None] * self.drawn.values()
         return self.exposure[:, None] * (self.activations @ self.components)
+
+    def rates(self, step: int) -> Array:
+        """Simulated rates (n_samples, n_features) of a step, without the noise of data."""
+        draws = self._known_draws("features")[:, step]
+        rates = draws @ self.components if self.drawn is None else self.drawn.rates(draws)
+        return self.exposure[step] * rates
 
     @property
     def has_bands(self) -> bool:
@@ -179,6 +237,7 @@ class Forecast:
             draws=None if self.draws is None else self.draws[:, chosen],
             ahead=self.ahead[chosen],
             streams=self.streams[chosen],
+            drawn=None if self.drawn is None else self.drawn.at(chosen),
         )
 
     def samples(self, of: Of = "features") -> Array:
@@ -280,7 +339,7 @@ class Forecast:
         if of == "components":
             return self.draws[:, t]
         rng = np.random.default_rng([*self.streams[t], _OF.index(of)])
-        rates = self.exposure[t] * (self.draws[:, t] @ self.components)
+        rates = self.rates(t)
         if of == "totals" and self.likelihood.additive:
             rates = rates.sum(axis=1, keepdims=True)
         if self.noise is not None:

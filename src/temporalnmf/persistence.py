@@ -32,6 +32,7 @@ from .forecasting import Noise
 from .likelihoods.base import Array, Likelihood
 from .posterior import Posterior
 from .predicting import posterior_of
+from .sampling.draws import PosteriorDraws
 from .timeline import Timeline
 from .validation import Series
 
@@ -39,13 +40,14 @@ if TYPE_CHECKING:
     from .estimator import TemporalNMF
 
 FORMAT = "temporalnmf model"
-# Raised by one whenever an older program could not read, or would misread, the file.
-SCHEMA = 1
+# Raised by one whenever an older program could not read, or would misread, the file. 2: draws.
+SCHEMA = 2
 
 _ARRAYS = ("components_", "activations_", "history_", "history_iterations_", "observed_")
 _NUMBERS = ("n_iter_", "objective_", "reconstruction_err_", "converged_", "stop_reason_")
+_DRAWS = ("components", "activations", "smoothing", "log_posterior")
 # Parameters that are not kept: what they were for is over.
-_GONE = {"callback": None, "warm_start": False}
+_GONE = {"callback": None, "warm_start": False, "checkpoint": None}
 
 
 def save(
@@ -54,7 +56,7 @@ def save(
     """Write a fitted model, whole or not at all; see `TemporalNMF.save`."""
     path = Path(path)
     refuse_overwriting(path, overwrite)
-    if model.chain_.name != "none" and model._series is not None:
+    if model.posterior_ is None and model.chain_.name != "none" and model._series is not None:
         posterior_of(model)  # forecasts of the file are those of the model, to the bit
     header = _header(model)
     labels = {
@@ -138,8 +140,20 @@ def _header(model: TemporalNMF) -> dict[str, Any]:
         },
         "parameters": _parameters(model),
         "chain": _described(model.chain_, registry.CHAINS, "chain"),
+        "draws": _described_draws(model.posterior_),
         "numbers": {name: _plain(getattr(model, name)) for name in _NUMBERS},
         "provenance": getattr(model, "provenance_", None),
+    }
+
+
+def _described_draws(draws: PosteriorDraws | None) -> dict[str, Any] | None:
+    if draws is None:
+        return None
+    return {
+        "chain": _described(draws.chain, registry.CHAINS, "chain"),
+        "parameters": list(draws.parameters),
+        "level": draws.level,
+        "thin": draws.thin,
     }
 
 
@@ -189,6 +203,9 @@ def _arrays(model: TemporalNMF, data: bool) -> dict[str, Array]:
     if model._posterior is not None:
         for name in ("activations", "factor", "covariance"):
             arrays[f"posterior_{name}"] = getattr(model._posterior, name)
+    if (draws := model.posterior_) is not None:
+        arrays |= {f"draws_{name}": getattr(draws, name) for name in _DRAWS}
+        arrays |= {f"draws_of_{name}": values for name, values in draws.parameters.items()}
     if model.calibration_ is not None:
         found = model.calibration_
         noise = found.noise
@@ -259,6 +276,12 @@ def _model_of(header: dict[str, Any], labels: dict[str, Any], arrays: dict[str, 
     model.provenance_ = header.get("provenance")
     model._series = _series_of(arrays, timeline, (N, F))
     model._fingerprint = model._series.fingerprint() if model._series is not None else 0
+    model.posterior_ = _draws_of(header.get("draws"), arrays)
+    model.smoothing_ = (
+        float(model.smoothing)
+        if model.posterior_ is None
+        else float(model.posterior_.smoothing.mean())
+    )
     model._posterior = None
     if "posterior_factor" in arrays:
         model._posterior = Posterior(
@@ -274,6 +297,18 @@ def _model_of(header: dict[str, Any], labels: dict[str, Any], arrays: dict[str, 
     return model
 
 
+def _draws_of(described: dict[str, Any] | None, arrays: dict[str, Array]) -> PosteriorDraws | None:
+    if described is None:
+        return None
+    return PosteriorDraws(
+        **{name: arrays[f"draws_{name}"] for name in _DRAWS},
+        parameters={name: arrays[f"draws_of_{name}"] for name in described["parameters"]},
+        chain=_made(described["chain"], registry.CHAINS, "chain"),
+        level=float(described["level"]),
+        thin=int(described["thin"]),
+    )
+
+
 def _check_arrays(arrays: dict[str, Array], N: int, K: int, F: int) -> None:
     """Refuse arrays that do not belong together: compiled code trusts their shapes."""
     kept = arrays["fitted_steps"]
@@ -287,6 +322,13 @@ def _check_arrays(arrays: dict[str, Array], N: int, K: int, F: int) -> None:
         "stability": (K,), "data": (N, F), "posterior_activations": (n, K),
         "posterior_factor": (K + 1, n * K), "posterior_covariance": (n, K, K), "calibration": (7,),
     }  # fmt: skip
+    if "draws_smoothing" in arrays:
+        runs = C, D = arrays["draws_smoothing"].shape
+        expected |= {
+            "draws_components": (C, D, K, F), "draws_activations": (C, D, n, K),
+            "draws_log_posterior": runs,
+        }  # fmt: skip
+        expected |= {name: (C, D, K) for name in arrays if name.startswith("draws_of_")}
     if "weights" in arrays:
         expected["weights"] = (N, 1 if arrays["weights"].shape[1:] == (1,) else F)
     for name, shape in expected.items():
@@ -296,8 +338,9 @@ def _check_arrays(arrays: dict[str, Array], N: int, K: int, F: int) -> None:
         hidden = name == "data"  # may hold anything where its weight is zero
         if array.dtype.kind not in "fib" or not (hidden or np.isfinite(array).all()):
             raise ValueError(f"array {name} holds something else than finite numbers")
-    for name in ("components_", "activations_", "weights"):
-        if name in arrays and np.any(arrays[name] < 0):
+    signed = {"draws_log_posterior", "history_", "posterior_factor", "posterior_covariance"}
+    for name in set(arrays) - signed - {"data", "data_values"}:
+        if np.any(arrays[name] < 0):
             raise ValueError(f"array {name} has negative numbers")
     if "posterior_factor" in arrays and not np.all(arrays["posterior_factor"][-1] > 0.0):
         raise ValueError("array posterior_factor is no Cholesky factor")

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from .fitting import fit_factors, infer
-from .forecasting import Forecast, Note, check_coverage
+from .forecasting import DrawnComponents, Forecast, Note, check_coverage
 from .gaps import draw_steps, fitted_steps
 from .likelihoods.base import Array
 from .posterior import Posterior, laplace
 from .summary import component_names
 from .timeline import AS_GIVEN, Timeline, time_texts, timeline_of
 from .validation import Series, check_choice, check_count, check_exposure
+
+if TYPE_CHECKING:
+    from .sampling.draws import PosteriorDraws
 
 # Numbers in the draws of a smoothed series, at the most.
 _MOST = 20_000_000
@@ -49,24 +53,17 @@ def forecast(
     if np.ndim(exposure) == 0 and not isinstance(exposure, str | None):
         exposure = np.full(steps, exposure)
     size = check_exposure(exposure, steps)
-    chain, N = model.chain_, len(model.activations_)
-    H = chain.point_forecast(model.activations_[-1], steps, point, model.map_scale)
-    draws, start = None, np.empty(0)
-    if chain.name != "none":
-        rng = np.random.default_rng([seed, N])
-        since = N - 1 - int(model._kept[-1])
-        state = posterior_of(model).last
-        start = state.activations[0]
-        draws = draw_steps(state, np.zeros(1, int), since + steps + 1, chain, n_samples, rng)
-        draws = draws[:, since + 1 :]
+    N = len(model.activations_)
+    futures = _futures_of_draws if model.posterior_ is not None else _futures
+    future = futures(model, steps, point, n_samples, np.random.default_rng([seed, N]))
     times = model.timeline_.following(steps)
     unseen = N - 1 - int(np.flatnonzero(model.observed_)[-1])
     return Forecast(
         times=times,
-        activations=np.ascontiguousarray(H.T),
+        activations=future.activations,
         exposure=size,
         observed=np.zeros(steps, dtype=bool),
-        point=_point_name(model, point),
+        point=future.point,
         ahead=unseen + np.arange(1, steps + 1),
         streams=_streams(seed, N, steps),
         coverage=coverage,
@@ -75,17 +72,62 @@ def forecast(
             *_notes(model),
             *_horizon(model, steps),
             *_seasons(model),
-            *_fates(model, start, draws, times),
+            *_fates(model, future.start, future.draws, times),
         ),
-        draws=draws,
+        draws=future.draws,
+        drawn=future.drawn,
         **_shared(model),
     )
+
+
+class _Future(NamedTuple):
+    """Steps to come: their point (steps, K), draws (S, steps, K) and where these begin (K,)."""
+
+    activations: Array
+    point: str
+    draws: Array | None
+    start: Array
+    drawn: DrawnComponents | None = None
+
+
+def _futures(model: Any, steps: int, point: Any, n_samples: int, rng: Any) -> _Future:
+    """From a posterior mode."""
+    chain, N = model.chain_, len(model.activations_)
+    H = chain.point_forecast(model.activations_[-1], steps, point, model.map_scale)
+    draws, start = None, np.empty(0)
+    if chain.name != "none":
+        since = N - 1 - int(model._kept[-1])
+        state = posterior_of(model).last
+        start = state.activations[0]
+        draws = draw_steps(state, np.zeros(1, int), since + steps + 1, chain, n_samples, rng)
+        draws = draws[:, since + 1 :]
+    return _Future(np.ascontiguousarray(H.T), _point_name(model, point), draws, start)
+
+
+def _futures_of_draws(model: Any, steps: int, point: Any, n_samples: int, rng: Any) -> _Future:
+    """From draws: nothing is taken as known."""
+    posterior: PosteriorDraws = model.posterior_
+    if point != "mean":
+        raise ValueError(f"point={point!r}: draws have a mean and no mode. Take point='mean'.")
+    since = len(model.activations_) - 1 - int(model._kept[-1])
+    which, numbers = posterior.pick(n_samples), np.arange(posterior.n_draws)
+    draws = posterior.paths_ahead(which, since + steps, rng)[:, since:]
+    expected = posterior.means_ahead(numbers, since + steps)[:, since:]
+    name = "posterior mean"
+    if not np.isfinite(expected).all():
+        name = "median of the draws (the mean is infinite)"
+        expected = np.repeat(np.median(draws, axis=0)[None], len(numbers), axis=0)
+    start = posterior.flat("activations")[:, -1].mean(axis=0)
+    drawn = DrawnComponents(posterior.flat("components"), which, numbers, expected)
+    return _Future(expected.mean(axis=0), name, draws, start, drawn)
 
 
 def smooth(model: Any, series: Series | None, coverage: Any, n_samples: int, seed: Any) -> Forecast:
     """All steps of a series, the fitted one by default; see `TemporalNMF.smooth`."""
     coverage, seed = check_coverage(coverage), _check_seed(seed)
     n_samples = check_count("n_samples", n_samples)
+    if model.posterior_ is not None:
+        return _smooth_draws(model, series, coverage, n_samples, seed)
     chain, posterior = model.chain_, None
     if series is None:
         H, kept, observed = model.activations_.T, model._kept, model.observed_
@@ -120,6 +162,53 @@ def smooth(model: Any, series: Series | None, coverage: Any, n_samples: int, see
     )
 
 
+def _smooth_draws(
+    model: Any, series: Series | None, coverage: tuple[float, ...], n_samples: int, seed: int
+) -> Forecast:
+    """All steps, from draws."""
+    from .sampling.inference import infer_draws
+
+    posterior: PosteriorDraws = model.posterior_
+    if series is None:
+        timeline, exposure, observed = model.timeline_, model.exposure_, model.observed_
+        N, K = model.activations_.shape
+        numbers = posterior.pick(min(n_samples, max(100, _MOST // (N * K)), posterior.n_draws))
+        rng = np.random.default_rng([seed, 0])
+        draws = posterior.steps(numbers, model._kept, N, rng)
+        expected = posterior.expected_steps(numbers, model._kept, N)
+    else:
+        assert series.timeline is not None
+        timeline, exposure, observed = series.timeline, series.exposure, series.observed
+        numbers, draws, expected = infer_draws(model, series)
+    drawn = DrawnComponents(posterior.flat("components"), numbers, numbers, expected)
+    return Forecast(
+        times=timeline.labels,
+        activations=expected.mean(axis=0),
+        exposure=exposure,
+        observed=observed,
+        point="posterior mean",
+        ahead=_since_observed(observed),
+        streams=_streams(seed, 0, len(observed)),
+        coverage=coverage,
+        notes=_notes(model),
+        draws=draws,
+        drawn=drawn,
+        **_shared(model),
+    )
+
+
+def expected_rows(model: Any, series: Series) -> Callable[[int], Array]:
+    """What a model expects of each step of a series, as a function of the step: (F,)."""
+    if model.posterior_ is None:
+        H = infer(model, series)
+        return lambda n: series.exposure[n] * (H[:, n] @ model.components_)
+    from .sampling.inference import infer_draws
+
+    numbers, _, expected = infer_draws(model, series)
+    drawn = DrawnComponents(model.posterior_.flat("components"), numbers, numbers, expected)
+    return lambda n: series.exposure[n] * drawn.at(np.array([n])).values()[0]
+
+
 def _point_name(model: Any, point: Any) -> str:
     """On the linear scale the chain goes on from another mode than the draws do."""
     name = model.chain_.point_name(point)
@@ -137,11 +226,8 @@ def append(model: Any, new: Series, update_components: bool) -> None:
         N = old.n_steps
         whole = old.followed_by(new, _joined(old.timeline, new.timeline))
         tail = replace(whole.take(np.arange(N, whole.n_steps)), timeline=None)
-        added = infer(model, tail, continue_chain=True)
-        model.activations_ = np.vstack([model.activations_, added.T])
-        kept = fitted_steps(whole.observed, model.chain_, model.point)
         calibration = model.calibration_
-        model._remember(whole, kept)
+        _go_on(model, whole, tail)
         model.calibration_ = calibration
         if update_components:
             stability = model.stability_
@@ -151,6 +237,28 @@ def append(model: Any, new: Series, update_components: bool) -> None:
     except BaseException:
         model.__dict__ = before
         raise
+
+
+def _go_on(model: Any, whole: Series, tail: Series) -> None:
+    """Add the activations of a tail, components as they are."""
+    if model.posterior_ is None:
+        added = infer(model, tail, continue_chain=True)
+        model.activations_ = np.vstack([model.activations_, added.T])
+        model._remember(whole, fitted_steps(whole.observed, model.chain_, model.point))
+        return
+    from .sampling.inference import infer_draws
+    from .sampling.run import drawn_steps
+
+    _, draws, expected = infer_draws(model, tail, continue_chain=True, every=True)
+    N, posterior = len(model.activations_), model.posterior_
+    kept = drawn_steps(whole.observed, posterior.chain)
+    rng = np.random.default_rng(0)
+    # Trailing steps that were not drawn become part of the past.
+    before = posterior.steps(np.arange(posterior.n_draws), model._kept, N, rng)
+    paths = np.concatenate([before, draws], axis=1)[:, kept]
+    model.posterior_ = posterior.with_activations(paths)
+    model.activations_ = np.vstack([model.activations_, expected.mean(axis=0)])
+    model._remember(whole, kept)
 
 
 def data_of(model: Any, what: str) -> Series:
@@ -220,8 +328,12 @@ def _notes(model: Any) -> tuple[Note, ...]:
     if chain.name == "none":
         return (NO_LAW,)
     notes: tuple[Note, ...] = ()
+    if model.posterior_ is not None and not model.posterior_.diagnosis.ok:
+        verdict = model.posterior_.diagnosis.verdict
+        notes = (Note(verdict, plain=f"The draws behind this are not settled. {verdict}"),)
     if not chain.dynamic:
         notes = (
+            *notes,
             Note(
                 f"Steps are independent of each other under {chain.name!r}: the point repeats the "
                 f"last value or interpolates, as in the paper, and the intervals are those of any "

@@ -33,6 +33,15 @@ SOLVERS = {
     "mm": "temporalnmf.solvers.mm:MajorizeMinimize",
 }
 
+# Fits by draws: functions of an estimator and its checked data.
+SAMPLERS = {"gibbs": "temporalnmf.sampling.run:draw_factors"}
+
+
+def load(path: str) -> Any:
+    """What a path such as "package.module:name" says."""
+    module, name = path.split(":")
+    return getattr(import_module(module), name)
+
 
 def create(table: dict[str, str], name: Any, argument: str) -> Any:
     """A new object of the class registered under a name; `argument` is named in the error.
@@ -44,5 +53,4 @@ def create(table: dict[str, str], name: Any, argument: str) -> Any:
     """
     if not isinstance(name, str) or name not in table:
         raise ValueError(f"{argument}={name!r} is not known. Choose one of {', '.join(table)}.")
-    module, class_name = table[name].split(":")
-    return getattr(import_module(module), class_name)()
+    return load(table[name])()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from inspect import signature
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -11,7 +12,7 @@ from numba import njit
 
 from ..kernels.roots import _quadratic_root
 from ..likelihoods.base import Array, Majorizer
-from .parameters import Parameter, Scale, scalar_or_array
+from .parameters import Parameter, Purpose, Scale, scalar_or_array
 from .process import Point, Process
 
 Row = tuple[float, ...]
@@ -118,7 +119,7 @@ class Chain(Process):
         """What compiled code has to know of the chain, a row per component."""
         raise NotImplementedError
 
-    def resolve(self, level: float, n_components: int) -> Self:
+    def resolve(self, level: float, n_components: int, purpose: Purpose = "map") -> Self:
         """A copy whose hyper-parameters are all numbers.
 
         Parameters
@@ -127,13 +128,16 @@ class Chain(Process):
             Mean of Σ_k h_kn that the data ask for.
         n_components : int
             K; arrays of hyper-parameters must have this length.
+        purpose : {"map", "draw"}, default="map"
+            Draws can learn every number, a mode those in closed form. What is learned begins at
+            its default.
         """
-        self._check_values("map", n_components)
+        self._check_values(purpose, n_components)
         chain = copy.deepcopy(self)
-        for name, value in self.get_params().items():
-            if _is_word(value, "learn"):
+        for name in signature(type(self)).parameters:
+            if _is_word(getattr(self, name), "learn"):
                 chain._learned = (*chain._learned, name)
-                setattr(chain, name, "auto")
+                setattr(chain, name, signature(type(self)).parameters[name].default)
         chain._fill_auto(level / n_components)
         return chain
 

@@ -151,7 +151,7 @@ class HierRate(Multiplicative):
         self.marginal = marginal
 
     def _fill_auto(self, level: float) -> None:
-        if len(self._learned) > 1:
+        if {"beta_z", "beta_h"} <= set(self._learned):
             raise ValueError(
                 "HierRate(beta_z='learn', beta_h='learn'): only their ratio matters. Learn one and "
                 "leave the other at 'auto'."

@@ -13,7 +13,7 @@ from ..likelihoods.base import Array
 from ..validation import check_choice, check_positive
 
 Scale = Literal["log", "linear"]
-Purpose = Literal["map", "simulate"]
+Purpose = Literal["map", "simulate", "draw"]
 Parameter = float | Array | str
 
 _LETTERS = {"alpha": "α", "beta": "β", "rho": "ρ"}
@@ -34,12 +34,13 @@ class Parametric(BaseEstimator):
 
         Parameters
         ----------
-        purpose : {"map", "simulate"}
-            A fit, which needs a posterior mode, or simulation, which needs only the law.
+        purpose : {"map", "draw", "simulate"}
+            A fit, which needs a posterior mode; draws from the posterior; or simulation, which
+            needs only the law.
         scale : {"log", "linear"}
             On which the mode is taken.
         """
-        check_choice("purpose", purpose, ("map", "simulate"))
+        check_choice("purpose", purpose, ("map", "draw", "simulate"))
         check_choice("scale", scale, ("log", "linear"))
         self._check_values(purpose)
         if purpose == "map":
@@ -93,9 +94,14 @@ class Parametric(BaseEstimator):
 
     def _check_word(self, name: str, value: str, purpose: Purpose, shown: str) -> None:
         words = [w for w in ("auto", "learn") if name in getattr(self, f"_{w}")]
+        if purpose == "draw":
+            words = [w for w in words if w != "learn"] + ["learn"]
         if value not in words:
             taken = f", or {' or '.join(map(repr, words))}" if words else ""
-            learned = f" Only {' or '.join(self._learn)} can be learned." if self._learn else ""
+            learned = ""
+            if value == "learn":
+                only = f"learns {' or '.join(self._learn)} only" if self._learn else "learns none"
+                learned = f" A posterior mode {only}; solver='gibbs' learns all."
             raise ValueError(
                 f"{shown}: give a number, or one number per component{taken}.{learned}"
             )

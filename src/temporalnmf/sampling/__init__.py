@@ -1,8 +1,6 @@
-"""Posterior draws: the laws of each unknown given all others, to be drawn in turn (Gibbs).
+"""Posterior draws: each unknown from its law given all others, in turn (Gibbs)."""
 
-Under way: the conditional laws of activations are here; data, weights and diagnostics are to come.
-"""
+from .diagnostics import Diagnosis, Quantity
+from .draws import PosteriorDraws
 
-from .conditionals import FIRST, draw_activations
-
-__all__ = ["FIRST", "draw_activations"]
+__all__ = ["Diagnosis", "PosteriorDraws", "Quantity"]

@@ -8,6 +8,8 @@ chain starts at h_1 ~ Gamma(a, b), proper, except those that have a law of their
 A round of a chain that knows no scale ends with a draw of the scale of the whole path: h → c h,
 z → z/c leaves the transitions as they are, so c ~ Gamma(a + Σy, b h_1 + Σ q h). Step by step the
 level of a stiff chain would hardly move.
+
+With `held` = 1 the first step is known and stays: the path goes on from there.
 """
 
 from __future__ import annotations
@@ -26,7 +28,10 @@ from ..likelihoods.base import Array
 
 
 class First(NamedTuple):
-    """Gamma(shape, shape/level) law of h_1: a shape, and the level it has on average."""
+    """Gamma(shape, shape/level) law of h_1: a shape, and the level it has on average.
+
+    With a shape of 1/2 and the level of the data: anything from 0 to a few times that.
+    """
 
     shape: float = 0.5
     level: float = 1.0
@@ -36,8 +41,9 @@ FIRST = First()
 
 
 def draw_activations(
-    chain: Chain, H: Array, Z: Array, Y: Array, q: Array, rng: np.random.Generator, first: First
-) -> None:
+    chain: Chain, H: Array, Z: Array, Y: Array, q: Array, rng: np.random.Generator, first: First,
+    *, held: int = 0,
+) -> None:  # fmt: skip
     """One round for all components, in place.
 
     Parameters
@@ -53,9 +59,12 @@ def draw_activations(
         Exposures.
     rng : numpy Generator
     first : First
+    held : {0, 1}
+        Steps at the beginning that stay as they are.
     """
     draw = _DRAWS[chain.name]
-    draw(rng, H, Z, Y, q, chain._rows(len(H), "log"), first.shape, first.shape / first.level)
+    a, b = first.shape, first.shape / first.level
+    draw(rng, H, Z, Y, q, chain._rows(len(H), "log"), a, b, held)
 
 
 def start_auxiliary(chain: Chain, H: Array) -> Array:
@@ -82,25 +91,25 @@ def _rescale(rng: Any, h: Array, y: Array, q: Array, a: float, b: float) -> None
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _draw_gap(
-    rng: Any, H: Array, Z: Array, Y: Array, q: Array, rows: Array, a: float, b: float
+    rng: Any, H: Array, Z: Array, Y: Array, q: Array, rows: Array, a: float, b: float, held: int
 ) -> None:
     """h_n ~ Gamma(α + y_n, β + q_n)."""
     for k in range(H.shape[0]):
         alpha, beta, _ = three(rows[k])
-        for n in range(H.shape[1]):
+        for n in range(held, H.shape[1]):
             H[k, n] = _gamma(rng, alpha + Y[k, n], beta + q[n])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _draw_rate(
-    rng: Any, H: Array, Z: Array, Y: Array, q: Array, rows: Array, a: float, b: float
+    rng: Any, H: Array, Z: Array, Y: Array, q: Array, rows: Array, a: float, b: float, held: int
 ) -> None:
     """Inner h_n: generalised inverse Gaussian with index y_n, 2(q_n + β/h_{n−1}), 2β h_{n+1}."""
     for k in range(H.shape[0]):
         alpha, beta, _ = three(rows[k])
         h, y = H[k], Y[k]
         last = h.size - 1
-        for n in range(h.size):
+        for n in range(held, h.size):
             index, rate = y[n], q[n]
             if n > 0:
                 rate += beta / h[n - 1]
@@ -111,12 +120,13 @@ def _draw_rate(
                 h[n] = max(gig(rng, index, 2.0 * rate, 2.0 * beta * h[n + 1]), FLOOR)
             else:
                 h[n] = _gamma(rng, index + alpha, rate)
-        _rescale(rng, h, y, q, a, b)
+        if held == 0:
+            _rescale(rng, h, y, q, a, b)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _draw_hier_rate(
-    rng: Any, H: Array, Z: Array, Y: Array, q: Array, rows: Array, a: float, b: float
+    rng: Any, H: Array, Z: Array, Y: Array, q: Array, rows: Array, a: float, b: float, held: int
 ) -> None:
     """z_n ~ Gamma(α_z + α_h, β_z h_{n−1} + β_h h_n); h_n is Gamma given the z on both sides."""
     for k in range(H.shape[0]):
@@ -124,7 +134,7 @@ def _draw_hier_rate(
         h, y, z = H[k], Y[k], Z[k]
         for n in range(1, h.size):
             z[n - 1] = _gamma(rng, alpha_z + alpha_h, beta_z * h[n - 1] + beta_h * h[n])
-        for n in range(h.size):
+        for n in range(held, h.size):
             shape, rate = y[n], q[n]
             if n > 0:
                 shape += alpha_h
@@ -136,12 +146,13 @@ def _draw_hier_rate(
                 shape += alpha_z
                 rate += beta_z * z[n]
             h[n] = _gamma(rng, shape, rate)
-        _rescale(rng, h, y, q, a, b)
+        if held == 0:
+            _rescale(rng, h, y, q, a, b)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _draw_shape(
-    rng: Any, H: Array, Z: Array, Y: Array, q: Array, rows: Array, a: float, b: float
+    rng: Any, H: Array, Z: Array, Y: Array, q: Array, rows: Array, a: float, b: float, held: int
 ) -> None:
     """Backwards counts, forwards activations (Acharya et al. 2015, Schein et al. 2016).
 
@@ -159,14 +170,15 @@ def _draw_shape(
         for n in range(N - 1, 0, -1):
             counts[n - 1] = y[n - 1] + crt(rng, counts[n], alpha * h[n - 1])
             exposures[n - 1] = q[n - 1] + alpha * math.log1p(exposures[n] / beta)
-        h[0] = _gamma(rng, a + counts[0], b + exposures[0])
+        if held == 0:
+            h[0] = _gamma(rng, a + counts[0], b + exposures[0])
         for n in range(1, N):
             h[n] = _gamma(rng, alpha * h[n - 1] + counts[n], beta + exposures[n])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _draw_hier_shape(
-    rng: Any, H: Array, Z: Array, Y: Array, q: Array, rows: Array, a: float, b: float
+    rng: Any, H: Array, Z: Array, Y: Array, q: Array, rows: Array, a: float, b: float, held: int
 ) -> None:
     """z_n ~ Bessel(α − 1, 2β √(h_{n−1} h_n)); h_n is Gamma given the z on both sides."""
     for k in range(H.shape[0]):
@@ -174,7 +186,7 @@ def _draw_hier_shape(
         h, y, z = H[k], Y[k], Z[k]
         for n in range(1, h.size):
             z[n - 1] = bessel(rng, alpha - 1.0, 2.0 * beta * math.sqrt(h[n - 1] * h[n]))
-        for n in range(h.size):
+        for n in range(held, h.size):
             shape, rate = y[n], q[n]
             if n > 0:
                 shape += alpha + z[n - 1]
@@ -240,7 +252,7 @@ def _log_odds(a: float, smaller: float) -> float:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _draw_bgar(
-    rng: Any, H: Array, Z: Array, Y: Array, q: Array, rows: Array, a: float, b: float
+    rng: Any, H: Array, Z: Array, Y: Array, q: Array, rows: Array, a: float, b: float, held: int
 ) -> None:
     """Slice steps for the retained parts and the activations, then the scale of all.
 
@@ -259,22 +271,24 @@ def _draw_bgar(
         parts[0], parts[N] = 0.0, 0.0
         for n in range(1, N):
             parts[n] = _retained(h[n - 1], h[n], z[n - 1])
-        for n in range(N):
+        for n in range(held, N):
             larger = max(parts[n], parts[n + 1])
             first, last = 1.0 if n == 0 else 0.0, 1.0 if n == N - 1 else 0.0
             rest = (parts[n], parts[n + 1], larger, alpha, gamma, beta, y[n], q[n], first, last)
             x = math.log(max(h[n] - larger, FLOOR))
             h[n] = max(larger + math.exp(slice_step(rng, _excess_density, x, rest, 1.0)), FLOOR)
-        noise, shape, rate = h[0], alpha, 0.0
-        for n in range(N):
-            if n > 0:
-                noise += h[n] - parts[n]
-                shape += gamma
-            shape += y[n]
-            rate += q[n] * h[n]
-        factor = rng.standard_gamma(shape) / (rate + beta * noise)
-        for n in range(N):
-            h[n] = max(h[n] * factor, FLOOR)
+        factor = 1.0
+        if held == 0:
+            noise, shape, rate = h[0], alpha, 0.0
+            for n in range(N):
+                if n > 0:
+                    noise += h[n] - parts[n]
+                    shape += gamma
+                shape += y[n]
+                rate += q[n] * h[n]
+            factor = rng.standard_gamma(shape) / (rate + beta * noise)
+            for n in range(N):
+                h[n] = max(h[n] * factor, FLOOR)
         for n in range(1, N):
             z[n - 1] = _log_odds(parts[n] * factor, min(h[n - 1], h[n]))
 

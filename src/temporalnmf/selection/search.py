@@ -18,6 +18,7 @@ from ..chains.base import Chain
 from ..estimator import TemporalNMF
 from ..likelihoods.base import Array
 from ..metrics import error_of
+from ..sampling.learning import SMOOTHING
 from ..validation import check_choice, check_count
 from .grids import LAST_VALUE, OUR_GRIDS, in_units
 from .prediction import last_values, mean_activation
@@ -376,10 +377,10 @@ def _collect(
 
 def _last_value(X: Any, splits: Sequence[Split], params: dict[str, Any]) -> Candidate:
     usual = TemporalNMF(**params)
+    # One that is learned has its prior's centre here.
+    smoothing = SMOOTHING if isinstance(usual.smoothing, str) else usual.smoothing
     errors = [
-        _held_out_error(
-            X, last_values(X, split.train, usual.smoothing), split.hidden, usual.likelihood
-        )
+        _held_out_error(X, last_values(X, split.train, smoothing), split.hidden, usual.likelihood)
         for split in splits
     ]
     return Candidate(LAST_VALUE, {}, 0, np.array(errors))

@@ -1,0 +1,34 @@
+"""Which component of one solution is which of another."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from .likelihoods.base import Array
+
+
+def match(W: Array, other: Array) -> tuple[Array, Array]:
+    """For each column of W its match in another solution, one to one, and how alike they are.
+
+    Likeness is the cosine between columns, 0 to 1; matches make it largest in all.
+
+    Examples
+    --------
+    >>> W = np.array([[1.0, 0.0], [0.0, 1.0]])
+    >>> order, likeness = match(W, W[:, ::-1])
+    >>> order.tolist(), likeness.tolist()
+    ([1, 0], [1.0, 1.0])
+    """
+    unit, others = W / np.linalg.norm(W, axis=0), other / np.linalg.norm(other, axis=0)
+    likeness = unit.T @ others
+    mine, theirs = linear_sum_assignment(likeness, maximize=True)
+    return theirs, np.clip(likeness[mine, theirs], 0.0, 1.0)
+
+
+def stability(W: Array, others: list[Array]) -> Array | None:
+    """How alike each component is to its match in other solutions, on average: (K,), 0 to 1."""
+    if not others:
+        return None
+    found: Array = np.mean([match(W, other)[1] for other in others], axis=0)
+    return found

@@ -1,0 +1,202 @@
+"""Have the runs of draws found the same law? R-hat and effective sample sizes.
+
+After Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), Rank-normalization, folding, and
+localization: an improved R-hat. Runs are split in halves, values are replaced by normal scores of
+their ranks; the tail is that of the indicators of the 5 % and 95 % quantiles.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.fft import irfft, next_fast_len, rfft
+from scipy.special import ndtri
+from scipy.stats import rankdata
+
+from ..likelihoods.base import Array
+
+if TYPE_CHECKING:
+    from .draws import PosteriorDraws
+
+# Above, and below, these one should not rely on draws (Vehtari et al., section 2).
+RHAT, ESS_PER_RUN = 1.05, 50
+_FEWEST = 4
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """How well one kind of quantity is known from draws: the worst of its numbers."""
+
+    name: str
+    rhat: float
+    ess_bulk: float
+    ess_tail: float
+
+    def settled(self, n_runs: int) -> bool:
+        """Whether one can rely on it."""
+        return self.rhat <= RHAT and min(self.ess_bulk, self.ess_tail) >= ESS_PER_RUN * n_runs
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Whether the runs of draws agree with each other, and how many draws they are worth.
+
+    Attributes
+    ----------
+    quantities : tuple of Quantity
+        Log posterior, totals, forecasts, activations and what is learned.
+    n_runs, n_draws : int
+        Draws per run that were kept.
+    rhat_of_components : tuple of float
+        The worst R-hat of the activations of each component.
+    """
+
+    quantities: tuple[Quantity, ...]
+    n_runs: int
+    n_draws: int
+    rhat_of_components: tuple[float, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether all quantities are settled."""
+        return all(quantity.settled(self.n_runs) for quantity in self.quantities)
+
+    @property
+    def verdict(self) -> str:
+        """In words: what can be relied on, and what to do about the rest."""
+        unsettled = {q.name: q for q in self.quantities if not q.settled(self.n_runs)}
+        if self.n_runs == 1:
+            caution = "There is one run only, so nothing tells whether another would agree: take "
+            return f"{caution}n_chains=4 to find out."
+        if not unsettled:
+            least = min(min(q.ess_bulk, q.ess_tail) for q in self.quantities)
+            return (
+                f"The {self.n_runs} runs agree (R-hat at most {self._worst():.2f}), and their "
+                f"draws are worth at least {least:.0f} independent ones."
+            )
+        apart = [k + 1 for k, value in enumerate(self.rhat_of_components) if value > _APART]
+        if apart and not {"totals", "forecasts"} & set(unsettled):
+            names = ", ".join(map(str, apart))
+            return (
+                f"The runs found different components ({names}), but agree on totals and "
+                f"forecasts: rely on predictions, not on what these components mean. Fewer "
+                f"components may be all that the data tell apart."
+            )
+        worst = max(unsettled.values(), key=lambda q: q.rhat)
+        least = min(min(q.ess_bulk, q.ess_tail) for q in unsettled.values())
+        return (
+            f"Not settled: {', '.join(unsettled)} (R-hat up to {worst.rhat:.2f}, should be at most "
+            f"{RHAT}; worth {least:.0f} independent draws, should be {ESS_PER_RUN * self.n_runs}). "
+            f"Take more sweeps, n_tune and n_draws three times as large"
+            + (f"; components {', '.join(map(str, apart))} differ between runs." if apart else ".")
+        )
+
+    def _worst(self) -> float:
+        return max(q.rhat for q in self.quantities)
+
+    def __str__(self) -> str:
+        lines = [f"{'':<16}{'R-hat':>8}{'bulk ESS':>10}{'tail ESS':>10}"]
+        lines += [
+            f"{q.name:<16}{q.rhat:>8.3f}{q.ess_bulk:>10.0f}{q.ess_tail:>10.0f}"
+            for q in self.quantities
+        ]
+        return "\n".join([*lines, self.verdict])
+
+
+# R-hat from which on runs are not slow but somewhere else.
+_APART = 1.2
+
+
+def diagnose(draws: PosteriorDraws) -> Diagnosis:
+    """Look at everything that is reported."""
+    H = draws.activations
+    C, D = H.shape[:2]
+    chain_means = draws.means_ahead(np.arange(C * D), 1).reshape(C, D, -1)
+    looked_at = {
+        "log posterior": draws.log_posterior,
+        "totals": H.sum(axis=3),
+        "forecasts": chain_means.sum(axis=2),
+        "activations": H,
+        **draws.parameters,
+    }
+    if np.ptp(draws.smoothing) > 0.0:
+        looked_at["smoothing"] = draws.smoothing
+    if D < _FEWEST:
+        nothing = tuple(Quantity(name, np.inf, 0.0, 0.0) for name in looked_at)
+        return Diagnosis(nothing, C, D, (np.inf,) * H.shape[3])
+    found = tuple(
+        Quantity(
+            name, float(np.max(rhat(x))), float(np.min(ess_bulk(x))), float(np.min(ess_tail(x)))
+        )
+        for name, x in looked_at.items()
+    )
+    return Diagnosis(found, C, D, tuple(rhat(H).max(axis=0).tolist()))
+
+
+def rhat(x: Array) -> Array:
+    """R-hat (…) of draws (runs, draws, …): rank-normalised, the larger of bulk and folded."""
+    halves = _halves(x)
+    folded = np.abs(halves - np.median(halves, axis=(0, 1)))
+    return np.maximum(_plain_rhat(_scores(halves)), _plain_rhat(_scores(folded)))
+
+
+def ess_bulk(x: Array) -> Array:
+    """Effective number (…) of draws (runs, draws, …) for the middle of the law."""
+    return _ess(_scores(_halves(x)))
+
+
+def ess_tail(x: Array) -> Array:
+    """Effective number (…) of draws (runs, draws, …) for 5 % and 95 % quantiles, the smaller."""
+    quantiles = np.quantile(x, [0.05, 0.95], axis=(0, 1))
+    return np.minimum(*(_ess(_halves((x <= q).astype(float))) for q in quantiles))
+
+
+def _halves(x: Array) -> Array:
+    """First and second halves of the runs as runs of their own."""
+    x = np.asarray(x, dtype=float)
+    n = x.shape[1] // 2
+    return np.concatenate([x[:, :n], x[:, x.shape[1] - n :]])
+
+
+def _scores(x: Array) -> Array:
+    """Normal scores of the ranks among all draws."""
+    flat = x.reshape(x.shape[0] * x.shape[1], -1)
+    ranks = rankdata(flat, axis=0)
+    return ndtri((ranks - 0.375) / (len(flat) + 0.25)).reshape(x.shape)
+
+
+def _plain_rhat(x: Array) -> Array:
+    n = x.shape[1]
+    within = x.var(axis=1, ddof=1).mean(axis=0)
+    between = x.mean(axis=1).var(axis=0, ddof=1)
+    with np.errstate(all="ignore"):
+        found = np.sqrt((n - 1) / n + between / within)
+    return np.where((within == 0.0) & (between == 0.0), 1.0, found)
+
+
+def _ess(x: Array) -> Array:
+    """Geyer's initial monotone sequence on the autocorrelations of all runs together."""
+    m, n = x.shape[:2]
+    centred = x - x.mean(axis=1, keepdims=True)
+    size = next_fast_len(2 * n)
+    spectrum = rfft(centred, size, axis=1)
+    autocovariance = irfft(np.abs(spectrum) ** 2, size, axis=1)[:, :n].mean(axis=0) / n
+    within = autocovariance[0] * n / (n - 1)
+    total = within * (n - 1) / n + (x.mean(axis=1).var(axis=0, ddof=1) if m > 1 else 0.0)
+    with np.errstate(all="ignore"):
+        rho = 1.0 - (within - autocovariance) / total
+    rho[0] = 1.0
+    n_pairs = max((n - 1) // 2, 1)
+    pairs = rho[: 2 * n_pairs : 2] + rho[1 : 2 * n_pairs : 2]
+    positive = np.logical_and.accumulate(pairs > 0.0, axis=0)
+    monotone = np.minimum.accumulate(np.where(positive, pairs, 0.0), axis=0)
+    # The first even lag beyond the sequence counts if it is positive.
+    length = positive.sum(axis=0)
+    following = np.take_along_axis(rho, np.minimum(2 * length, n - 1)[None], axis=0)[0]
+    time = -1.0 + 2.0 * monotone.sum(axis=0) + np.maximum(following, 0.0)
+    size_of_all = m * n
+    with np.errstate(all="ignore"):
+        found = size_of_all / np.maximum(time, 1.0 / np.log10(size_of_all))
+    return np.where(np.isfinite(found), found, float(size_of_all))

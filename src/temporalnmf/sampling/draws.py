@@ -1,0 +1,158 @@
+"""The draws of a fit, and what follows from them."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from ..chains.base import Chain
+from ..gaps import fill_gaps
+from ..likelihoods.base import Array
+from .diagnostics import Diagnosis, diagnose
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PosteriorDraws:
+    """Draws from the posterior, kept every `thin` sweeps, by run and in order.
+
+    Components have the same place in all runs: those of later runs were matched to the first.
+
+    Attributes
+    ----------
+    components : array of single precision, (n_chains, draws, n_components, n_features)
+    activations : array, (n_chains, draws, n_steps, n_components)
+        Of the steps up to the last observed one; without dynamics, of the observed ones.
+    parameters : dict
+        Hyper-parameters of the chain by name, (n_chains, draws, n_components) each; empty if none
+        was learned.
+    smoothing, log_posterior : array, (n_chains, draws)
+        The density is up to a constant.
+    chain : Chain
+        With the hyper-parameters that do not move.
+    level : float
+        Mean of the prior of a first activation, Gamma with shape 1/2.
+    thin : int
+    """
+
+    components: Array
+    activations: Array
+    parameters: dict[str, Array]
+    smoothing: Array
+    log_posterior: Array
+    chain: Chain
+    level: float
+    thin: int = 1
+
+    def __repr__(self) -> str:
+        C, D, K, F = self.components.shape
+        return (
+            f"PosteriorDraws({C} runs of {D} draws, {K} components, {F} features, "
+            f"{self.activations.shape[2]} steps, {self.nbytes / 1e6:.0f} MB)"
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that the draws take."""
+        return self.components.nbytes + self.activations.nbytes
+
+    @property
+    def n_draws(self) -> int:
+        """Of all runs together."""
+        return int(self.smoothing.size)
+
+    @cached_property
+    def diagnosis(self) -> Diagnosis:
+        """Whether the runs agree, in numbers and in words."""
+        return diagnose(self)
+
+    def pick(self, n: int) -> Array:
+        """Numbers of n draws, evenly spread over all, with repetition if there are fewer."""
+        return (
+            np.arange(n) * self.n_draws // n if n <= self.n_draws else np.arange(n) % self.n_draws
+        )
+
+    def flat(self, name: str) -> Array:
+        """Components or activations of all runs, one after the other."""
+        array: Array = getattr(self, name)
+        return array.reshape(-1, *array.shape[2:])
+
+    def chain_at(self, which: Array) -> Chain:
+        """The chain of some draws: all their components in a row, as those of one chain."""
+        K = self.activations.shape[3]
+        chain = copy.copy(self.chain)
+        for name, value in chain.get_params().items():
+            if name in self.parameters:
+                setattr(chain, name, self.parameters[name].reshape(-1, K)[which].ravel())
+            elif np.ndim(value):
+                setattr(chain, name, np.tile(value, len(which)))
+        return chain
+
+    def means_ahead(self, which: Array, steps: int) -> Array:
+        """Expected activations (draws, steps, K) of the steps after the last, draw by draw.
+
+        Without dynamics the last value goes on, as for a posterior mode. Infinite where a law
+        has no mean.
+        """
+        last = self.flat("activations")[which, -1]
+        if not self.chain.dynamic or steps == 0:
+            return np.repeat(last[:, None], steps, axis=1)
+        ahead = self.chain_at(which).mean(last.ravel(), np.arange(2, steps + 2))
+        return np.moveaxis(ahead.reshape(steps, *last.shape), 0, 1)
+
+    def paths_ahead(self, which: Array, steps: int, rng: np.random.Generator) -> Array:
+        """Simulated activations (draws, steps, K) of the steps after the last."""
+        last = self.flat("activations")[which, -1]
+        path = self.chain_at(which).sample(1, steps + 1, rng, last.reshape(1, -1))[0, 1:]
+        return np.moveaxis(path.reshape(steps, *last.shape), 0, 1)
+
+    def to_last(self, which: Array, since: int, rng: np.random.Generator) -> Array:
+        """Activations (draws, K) `since` steps after the last drawn one."""
+        if since == 0:
+            return self.flat("activations")[which, -1]
+        return self.paths_ahead(which, since, rng)[:, -1]
+
+    def steps(self, which: Array, kept: Array, n_steps: int, rng: np.random.Generator) -> Array:
+        """Activations (draws, n_steps, K) of all steps; those not drawn follow by the chain."""
+        drawn = self.flat("activations")[which]
+        found = np.empty((len(which), n_steps, drawn.shape[2]))
+        found[:, kept] = drawn
+        last, chain = int(kept[-1]), self.chain_at(which)
+        for n in np.setdiff1d(np.arange(last + 1), kept):  # only without dynamics
+            path = chain.sample(1, 2, rng, drawn[:, 0].reshape(1, -1))
+            found[:, n] = path[0, 1].reshape(len(which), -1)
+        if last + 1 < n_steps:
+            found[:, last + 1 :] = self.paths_ahead(which, n_steps - 1 - last, rng)
+        return found
+
+    def expected_steps(self, which: Array, kept: Array, n_steps: int) -> Array:
+        """Like `steps`, with means in the place of what follows by the chain.
+
+        Without dynamics gaps are interpolated, as for a posterior mode.
+        """
+        drawn, last = self.flat("activations")[which], int(kept[-1])
+        rows = np.moveaxis(drawn, 1, 2).reshape(-1, drawn.shape[1])
+        inside = fill_gaps(rows, kept, last + 1, self.chain_at(which), "mean", "log")
+        inside = np.moveaxis(inside.reshape(len(drawn), -1, last + 1), 2, 1)
+        return np.concatenate([inside, self.means_ahead(which, n_steps - 1 - last)], axis=1)
+
+    def only(self, which: Array, activations: Array) -> PosteriorDraws:
+        """Some of the draws as one run, with other activations (draws, steps, K)."""
+        K = self.activations.shape[3]
+        return replace(
+            self,
+            components=self.flat("components")[None, :0],
+            activations=activations[None],
+            parameters={
+                name: values.reshape(-1, K)[which][None] for name, values in self.parameters.items()
+            },
+            smoothing=self.smoothing.reshape(-1)[which][None],
+            log_posterior=self.log_posterior.reshape(-1)[which][None],
+        )
+
+    def with_activations(self, activations: Array) -> PosteriorDraws:
+        """With activations of other steps, (all draws, steps, K)."""
+        C, D, _, K = self.activations.shape
+        return replace(self, activations=activations.reshape(C, D, -1, K))

@@ -1,0 +1,129 @@
+"""log p(path | hyper-parameters) of each component, chain by chain: what hyper-parameters feel.
+
+Auxiliary variables that a round of `conditionals.py` begins by drawing anew are integrated out
+here. BGAR's are not drawn from scratch, so its law is that of activations and retained parts.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from ..chains.base import Chain
+from ..kernels.floor import FLOOR
+from ..kernels.rows import seven, three
+from ..kernels.special import _log_bessel_scaled
+from ..likelihoods.base import Array
+
+
+def log_law(chain: Chain, H: Array, Z: Array) -> Array:
+    """Log density (K,) of each path (N,) under a chain with hyper-parameters that are numbers.
+
+    The first step counts for chains that have a law of their own there.
+    """
+    found = np.empty(len(H))
+    _LAWS[chain.name](H, Z, chain._rows(len(H), "log"), found)
+    return found
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _log_gamma(h: float, shape: float, rate: float) -> float:
+    """Log density of Gamma(shape, rate)."""
+    log_h = math.log(max(h, FLOOR))
+    return shape * math.log(rate) - math.lgamma(shape) + (shape - 1.0) * log_h - rate * h
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _gap(H: Array, Z: Array, rows: Array, found: Array) -> None:
+    for k in range(H.shape[0]):
+        alpha, beta, _ = three(rows[k])
+        found[k] = 0.0
+        for n in range(H.shape[1]):
+            found[k] += _log_gamma(H[k, n], alpha, beta)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _rate(H: Array, Z: Array, rows: Array, found: Array) -> None:
+    for k in range(H.shape[0]):
+        alpha, beta, _ = three(rows[k])
+        found[k] = 0.0
+        for n in range(1, H.shape[1]):
+            found[k] += _log_gamma(H[k, n], alpha, beta / H[k, n - 1])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _hier_rate(H: Array, Z: Array, rows: Array, found: Array) -> None:
+    """∫ Gamma(z; α_z, β_z h) Gamma(h′; α_h, β_h z) dz, a beta-prime law of β_h h′/(β_z h)."""
+    for k in range(H.shape[0]):
+        alpha_z, beta_z, alpha_h, beta_h, _, _, _ = seven(rows[k])
+        constant = math.lgamma(alpha_z + alpha_h) - math.lgamma(alpha_z) - math.lgamma(alpha_h)
+        found[k] = 0.0
+        for n in range(1, H.shape[1]):
+            before, after = beta_z * H[k, n - 1], beta_h * H[k, n]
+            total = before + after
+            found[k] += (
+                constant
+                + alpha_z * math.log(before / total)
+                + alpha_h * math.log(after / total)
+                - math.log(H[k, n])
+            )
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _shape(H: Array, Z: Array, rows: Array, found: Array) -> None:
+    for k in range(H.shape[0]):
+        alpha, beta, _ = three(rows[k])
+        found[k] = 0.0
+        for n in range(1, H.shape[1]):
+            found[k] += _log_gamma(H[k, n], alpha * H[k, n - 1], beta)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _hier_shape(H: Array, Z: Array, rows: Array, found: Array) -> None:
+    """Non-central χ²: β (h′/h)^((α−1)/2) e^{−β(h+h′)} I_{α−1}(2β√(h h′))."""
+    for k in range(H.shape[0]):
+        alpha, beta, _ = three(rows[k])
+        found[k] = 0.0
+        for n in range(1, H.shape[1]):
+            before, after = math.sqrt(H[k, n - 1]), math.sqrt(H[k, n])
+            found[k] += (
+                math.log(beta)
+                + (alpha - 1.0) * math.log(after / before)
+                - beta * (after - before) ** 2
+                + _log_bessel_scaled(alpha - 1.0, 2.0 * beta * before * after)
+            )
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _bgar(H: Array, Z: Array, rows: Array, found: Array) -> None:
+    """h_1 ~ Gamma(α, β); a/h ~ Beta(η, γ) is retained, h′ − a ~ Gamma(γ, β) is new."""
+    for k in range(H.shape[0]):
+        beta, eta, gamma, _, _, _, _ = seven(rows[k])
+        alpha = eta + gamma
+        constant = math.lgamma(alpha) - math.lgamma(eta) - math.lgamma(gamma)
+        found[k] = _log_gamma(H[k, 0], alpha, beta)
+        for n in range(1, H.shape[1]):
+            before, after, z = H[k, n - 1], H[k, n], Z[k, n - 1]
+            smaller = min(before, after)
+            # As in `conditionals.py`: the distances of a to both ends without cancellation.
+            a, rest = smaller / (1.0 + math.exp(-z)), smaller / (1.0 + math.exp(z))
+            lost = max(before - smaller + rest, FLOOR)
+            found[k] += (
+                constant
+                + (eta - 1.0) * math.log(max(a, FLOOR))
+                + (gamma - 1.0) * math.log(lost)
+                - (alpha - 1.0) * math.log(before)
+                + _log_gamma(after - smaller + rest, gamma, beta)
+            )
+
+
+_LAWS = {
+    "gap": _gap,
+    "rate": _rate,
+    "hier_rate": _hier_rate,
+    "shape": _shape,
+    "hier_shape": _hier_shape,
+    "bgar": _bgar,
+}

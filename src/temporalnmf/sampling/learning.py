@@ -1,0 +1,222 @@
+"""Hyper-parameters that are drawn along with everything else.
+
+A hyper-parameter that the user set to "learn" has one value per component and a weak prior around
+the value it would have otherwise:
+
+    log-normal, by default with a spread of e^2, so 95 % lie within a factor of 50;
+    a rate β that decides on growth (rate, hier_rate, shape): β/α log-normal, with e^(1/2);
+    ρ of BGAR: uniform between 0 and 1;
+    the smoothing of W: log-normal around 0.1 with a spread of e^2, one value for all columns.
+
+Where both a shape α and its rate β are learned, β is drawn as the ratio β/α: it is the ratio that
+the level or the growth of a path is known by. A β that is "auto" goes with its α, as ever.
+
+All are drawn by slice steps on the real line, log θ or the log odds of ρ (R. M. Neal, 2003).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import expit, gammaln, logit
+
+from ..chains.base import Chain
+from ..likelihoods.base import Array
+from .laws import log_law
+
+_WIDE, _GROWTH = 2.0, 0.5
+# Spread of the logarithm, where it is not the wide one.
+_SPREADS = {
+    ("rate", "beta"): _GROWTH,
+    ("hier_rate", "beta_z"): _GROWTH,
+    ("hier_rate", "beta_h"): _GROWTH,
+    ("shape", "beta"): _GROWTH,
+}
+# A rate, and the shape it is measured in if both are learned.
+_MEASURED_IN = {"beta": "alpha", "beta_z": "alpha_z", "beta_h": "alpha_h"}
+
+# Smoothing: where its prior is centred. Counts from this on are summed one by one.
+SMOOTHING = 0.1
+_TABLE = 256
+
+
+class Prior(NamedTuple):
+    """Normal law of a coordinate; a spread of None is the log odds of a uniform variable."""
+
+    centre: float
+    spread: float | None
+
+    def log_density(self, x: Array) -> Array:
+        """Up to a constant."""
+        if self.spread is None:
+            return -x - 2.0 * np.logaddexp(0.0, -x)
+        return -0.5 * ((x - self.centre) / self.spread) ** 2
+
+
+class Learned:
+    """The chain with its hyper-parameters as they are now, and how they move.
+
+    Parameters
+    ----------
+    chain : Chain
+        As the user gave it; words "auto" and "learn" are taken here.
+    level : float
+        Mean of Σ_k h_kn that the data ask for.
+    n_components : int
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of the hyper-parameters that are learned.
+    priors : dict
+        Of their coordinates.
+    coordinates : dict
+        Where they are now, (K,) each, on the real line.
+    chain : Chain
+        With numbers, K where they are learned.
+    """
+
+    def __init__(self, chain: Chain, level: float, n_components: int) -> None:
+        started = chain.resolve(level, n_components, "draw")
+        self._given, self._level, self._n = chain, level / n_components, n_components
+        self.names = started._learned
+        self.priors: dict[str, Prior] = {}
+        for name in self.names:
+            value = float(np.mean(np.asarray(getattr(started, name), dtype=float)))
+            if name in type(chain)._fraction:
+                self.priors[name] = Prior(float(logit(value)), None)
+                continue
+            spread = _SPREADS.get((chain.name, name), _WIDE)
+            unit = _MEASURED_IN.get(name)
+            scale = float(np.mean(getattr(started, unit))) if unit in self.names else 1.0
+            self.priors[name] = Prior(float(np.log(value / scale)), spread)
+        self.coordinates = {
+            name: np.full(n_components, prior.centre) for name, prior in self.priors.items()
+        }
+        self.chain = self.at(self.coordinates)
+
+    def at(self, coordinates: dict[str, Array]) -> Chain:
+        """The chain with hyper-parameters at some coordinates, (K,) each."""
+        chain = copy.copy(self._given)
+        for name in self.names:
+            x = coordinates[name]
+            if name in type(chain)._fraction:
+                # Strictly inside: odds of e^±30 are beyond anything data could tell.
+                setattr(chain, name, expit(np.clip(x, -30.0, 30.0)))
+                continue
+            unit = _MEASURED_IN.get(name)
+            if unit in self.names:
+                x = x + coordinates[unit]
+            setattr(chain, name, np.exp(x))
+        chain._fill_auto(self._level)
+        return chain
+
+    def move(self, coordinates: dict[str, Array]) -> None:
+        """Go to other coordinates."""
+        self.coordinates, self.chain = coordinates, self.at(coordinates)
+
+    def log_prior(self) -> float:
+        """Of where they are, up to a constant."""
+        return sum(
+            float(np.sum(p.log_density(self.coordinates[n]))) for n, p in self.priors.items()
+        )
+
+    def draw(self, H: Array, Z: Array, rng: np.random.Generator) -> None:
+        """Draw all of them given paths H (K, N) and auxiliary variables."""
+        for name, prior in self.priors.items():
+
+            def density(x: Array, name: str = name, prior: Prior = prior) -> Array:
+                at = self.at({**self.coordinates, name: x})
+                return prior.log_density(x) + log_law(at, H, Z)
+
+            self.move({**self.coordinates, name: slice_steps(rng, density, self.coordinates[name])})
+
+    @property
+    def values(self) -> dict[str, Array]:
+        """Learned hyper-parameters by name, (K,) each."""
+        return {name: np.array(getattr(self.chain, name)) for name in self.names}
+
+
+@dataclass
+class Smoothing:
+    """Pseudo-count of the Dirichlet prior on columns of W, known or learned."""
+
+    value: float
+    learned: bool
+
+    def log_prior(self) -> float:
+        """Of log s, up to a constant."""
+        if not self.learned:
+            return 0.0
+        return float(-0.5 * (np.log(self.value / SMOOTHING) / _WIDE) ** 2)
+
+    def draw(self, counts: Array, rng: np.random.Generator) -> None:
+        """Draw it given the counts (F′, K) of features that play a part, weights integrated out.
+
+        Columns of counts are Dirichlet-multinomial: Γ(F′s)/Γ(F′s + Σy) ∏ Γ(s + y)/Γ(s).
+        """
+        if not self.learned:
+            return
+        F, K = counts.shape
+        totals, small = counts.sum(axis=0), counts < _TABLE
+        large = counts[~small]
+        table = np.bincount(counts[small].astype(np.int64), minlength=_TABLE)
+        steps = np.arange(_TABLE)
+
+        def density(x: Array) -> Array:
+            s = float(np.exp(x[0]))
+            value = K * gammaln(F * s) - gammaln(F * s + totals).sum()
+            value += table @ gammaln(s + steps) + gammaln(s + large).sum() - F * K * gammaln(s)
+            return np.array([value]) - 0.5 * ((x - np.log(SMOOTHING)) / _WIDE) ** 2
+
+        self.value = float(np.exp(slice_steps(rng, density, np.log([self.value]))[0]))
+
+
+# Steps by which an interval may grow, and trials within it.
+_GROWN, _TRIALS = 32, 200
+
+
+def slice_steps(
+    rng: np.random.Generator, log_density: Callable[[Array], Array], x: Array, width: float = 1.0
+) -> Array:
+    """A slice step for each of some independent unknowns x (K,), side by side.
+
+    Intervals grow by stepping out and the draw is by shrinkage (Neal's figures 3 and 5).
+
+    Parameters
+    ----------
+    rng : numpy Generator
+    log_density : callable
+        Of x, (K,): the log density of each, up to constants.
+    x : array, (K,)
+    width : float
+        About the width of the laws. Any is right.
+    """
+    level = log_density(x) - rng.standard_exponential(len(x))
+    left = x - width * rng.random(len(x))
+    right = left + width
+    to_left = np.floor(_GROWN * rng.random(len(x)))
+    to_right = _GROWN - 1.0 - to_left
+    for end, quota, step in ((left, to_left, -width), (right, to_right, width)):
+        grows = quota > 0.0
+        while grows.any():
+            grows = grows & (log_density(end) > level)
+            end[grows] += step
+            quota[grows] -= 1.0
+            grows = grows & (quota > 0.0)
+    moved, open_ = x.copy(), np.ones(len(x), dtype=bool)
+    for _ in range(_TRIALS):
+        new = left + rng.random(len(x)) * (right - left)
+        inside = log_density(np.where(open_, new, moved)) > level
+        taken = open_ & inside
+        moved[taken] = new[taken]
+        open_ &= ~taken
+        if not open_.any():
+            break
+        left = np.where(open_ & (new < x), new, left)
+        right = np.where(open_ & (new >= x), new, right)
+    return moved

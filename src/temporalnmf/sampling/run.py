@@ -1,0 +1,324 @@
+"""A fit by draws: several runs from starts of their own, kept and put side by side."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from .. import registry
+from ..chains.base import Chain
+from ..chains.rate import Rate
+from ..fitting import Fitted, chain_of, check_size, machinery, named_by_place
+from ..initialisation import start_factors
+from ..likelihoods.base import Array
+from ..matching import match, stability
+from ..objective import Problem
+from ..observations import Observations, observe
+from ..parallel import Workers
+from ..solvers.monitor import Monitor, Progress
+from ..validation import Series
+from .checkpoint import Checkpoint
+from .conditionals import First
+from .draws import PosteriorDraws
+from .gibbs import Gibbs
+from .learning import SMOOTHING, Learned, Smoothing
+
+# Bytes that kept components may take, at the most, if the user leaves `thin` to us; and draws per
+# run that are kept in any case.
+MEMORY = 2**28
+_FEWEST_KEPT = 8
+# A start is a posterior mode, not solved to the end.
+_START_ITER, _START_TOL = 100, 1e-4
+# Sweeps between two looks at the log posterior while tuning.
+_LOOK = 10
+
+
+def draw_factors(model: Any, series: Series) -> Fitted:
+    """Draw W and H from their posterior; see `TemporalNMF(solver="gibbs")`."""
+    check_size(model, series)
+    chain = chain_of(model)
+    kept = drawn_steps(series.observed, chain)
+    used = series.take(kept)
+    with machinery(model) as workers:
+        observations = observe(used.X, used.weights, used.exposure, model._likelihood(), workers)
+        if not observations.counted.any():
+            raise ValueError(
+                "X is zero wherever it is observed: there is nothing to factorize. Give at "
+                "least one positive value."
+            )
+        sampler = _Sampler(model, series, kept, used, observations, chain, workers)
+        store = sampler.all_runs()
+        draws = _side_by_side(model, store, observations.level / model.n_components, sampler.thin)
+        W = np.array(draws.flat("components").mean(axis=0, dtype=float).T)
+        H = draws.flat("activations").mean(axis=0).T
+        divergence = observations.value(
+            np.array(W, order=observations.order), np.ascontiguousarray(H)
+        )
+        divergence = max(divergence - observations.saturated, 0.0)
+    monitor = _history(model, draws, sampler.n_sweeps)
+    runs = [np.asarray(run.mean(axis=0, dtype=float).T) for run in draws.components]
+    return Fitted(
+        W=W,
+        H=draws.expected_steps(np.arange(draws.n_draws), kept, series.n_steps).mean(axis=0).T,
+        kept=kept,
+        chain=draws.chain if not draws.parameters else _mean_chain(draws),
+        monitor=monitor,
+        objective=-float(draws.log_posterior.mean()),
+        divergence=divergence,
+        stability=stability(runs[0], runs[1:]),
+        draws=draws,
+    )
+
+
+def drawn_steps(observed: Array, chain: Chain) -> Array:
+    """Indices of the steps whose activations are drawn.
+
+    A first step that is missing is no trouble, since it has a law; trailing ones follow from the
+    last by simulation. Without dynamics missing steps tell nothing.
+    """
+    seen = np.flatnonzero(observed)
+    return np.arange(seen[-1] + 1) if chain.dynamic else seen
+
+
+@dataclass
+class _Store:
+    """What is kept of all runs, run by run."""
+
+    components: Array
+    activations: Array
+    smoothing: Array
+    log_posterior: Array
+    parameters: dict[str, Array]
+    chain: Chain
+
+    def put(self, run: int, draw: int, gibbs: Gibbs, log_posterior: float) -> None:
+        self.components[run, draw] = gibbs.W.T
+        self.activations[run, draw] = gibbs.H.T
+        self.smoothing[run, draw] = gibbs.smoothing.value
+        self.log_posterior[run, draw] = log_posterior
+        for name, values in self.parameters.items():
+            values[run, draw] = getattr(gibbs.law.chain, name)
+
+    def arrays(self) -> dict[str, Array]:
+        names = ("components", "activations", "smoothing", "log_posterior")
+        return {f"kept_{name}": getattr(self, name) for name in names} | {
+            f"kept_parameter_{name}": values for name, values in self.parameters.items()
+        }
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        for name, array in self.arrays().items():
+            array[:] = arrays[name]
+
+    def only(self, n_runs: int, n_draws: int) -> None:
+        """Cut it down to what there is."""
+        for name in ("components", "activations", "smoothing", "log_posterior"):
+            setattr(self, name, getattr(self, name)[:n_runs, :n_draws])
+        self.parameters = {name: v[:n_runs, :n_draws] for name, v in self.parameters.items()}
+
+
+class _Sampler:
+    """The runs of a fit, one after the other, each on all threads."""
+
+    def __init__(
+        self,
+        model: Any,
+        series: Series,
+        kept: Array,
+        used: Series,
+        observations: Observations,
+        chain: Chain,
+        workers: Workers,
+    ) -> None:
+        self.model, self.series, self.kept, self.used = model, series, kept, used
+        self.observations, self.chain, self.workers = observations, chain, workers
+        F, N = observations.shape
+        K, C = model.n_components, model.n_chains
+        self.thin = model.thin or thinning(model.n_draws, C * K * F * 4)
+        D = max(model.n_draws // self.thin, 1)
+        self.n_sweeps = model.n_tune + D * self.thin
+        law = Learned(chain, observations.level, K)
+        self.store = _Store(
+            components=np.zeros((C, D, K, F), dtype=np.float32),
+            activations=np.zeros((C, D, N, K)),
+            smoothing=np.zeros((C, D)),
+            log_posterior=np.zeros((C, D)),
+            parameters={name: np.zeros((C, D, K)) for name in _moving(law)},
+            chain=law.chain,
+        )
+        seeds = check_random_state(model.random_state).randint(2**31 - 1, size=4).tolist()
+        given = chain.get_params()
+        identity = {
+            "n_components": K, "n_draws": model.n_draws, "n_tune": model.n_tune, "n_chains": C,
+            "thin": self.thin, "chain": chain.name,
+            "hyper-parameters": {name: _listed(value) for name, value in given.items()},
+            "smoothing": model.smoothing, "data": series.fingerprint(),
+        }  # fmt: skip
+        if model.random_state is not None:
+            identity["random_state"] = seeds
+        self.checkpoint = Checkpoint(model.checkpoint, identity)
+        self.seeds = seeds
+
+    def all_runs(self) -> _Store:
+        model, before = self.model, self.checkpoint.read()
+        first_run = 0
+        if before is not None:
+            self.store.restore(before)
+            first_run, self.seeds = int(before["run"]), before["seeds"].tolist()
+        for run in range(first_run, model.n_chains):
+            gibbs = self._start(run)
+            done = 0
+            if before is not None:
+                done = int(before["done"])
+                gibbs.restore({k.removeprefix("state_"): v for k, v in before.items()})
+                before = None
+            if self._one_run(run, gibbs, done):
+                self._cut(run)
+                break
+        self.checkpoint.remove()
+        return self.store
+
+    def _start(self, run: int) -> Gibbs:
+        """A run at a posterior mode under the default chain, from a random start of its own."""
+        model, observations = self.model, self.observations
+        root = np.random.SeedSequence([*self.seeds, run])
+        of_start, of_draws = root.spawn(2)
+        smoothing = model.smoothing
+        learned = isinstance(smoothing, str)
+        start = Smoothing(SMOOTHING if learned else float(smoothing), learned)
+        chain = Rate().resolve(observations.level, model.n_components)
+        problem = Problem(observations, chain, "log", start.value)
+        W, H = start_factors(
+            model, problem, self.series, self.kept, np.random.default_rng(of_start)
+        )
+        solver = registry.create(registry.SOLVERS, "accelerated", "solver")
+        result = solver.solve(problem, W, H, Monitor(_START_ITER, _START_TOL))
+        W = np.maximum(result.W, 1e-12) * observations.seen[:, None]
+        return Gibbs(
+            self.used,
+            Learned(self.chain, observations.level, model.n_components),
+            W / W.sum(axis=0),
+            result.H,
+            start,
+            First(level=observations.level / model.n_components),
+            of_draws,
+            self.workers,
+        )
+
+    def _one_run(self, run: int, gibbs: Gibbs, done: int) -> bool:
+        """Do what is left of a run; true if the callback wants no more."""
+        model = self.model
+        self.done = done
+        for sweep in range(done + 1, self.n_sweeps + 1):
+            gibbs.sweep()
+            drawn, rest = divmod(sweep - model.n_tune, self.thin)
+            keep = drawn > 0 and rest == 0
+            if keep or (sweep <= model.n_tune and sweep % _LOOK == 0):
+                log_posterior = gibbs.log_posterior(self.observations)
+                if keep:
+                    self.store.put(run, drawn - 1, gibbs, log_posterior)
+                self.done = sweep
+                if self._told(run, sweep, log_posterior, gibbs):
+                    return True
+            if self.checkpoint.due:
+                state = {f"state_{name}": array for name, array in gibbs.state().items()}
+                where = {
+                    "run": np.array(run),
+                    "done": np.array(sweep),
+                    "seeds": np.array(self.seeds),
+                }
+                self.checkpoint.write({**self.store.arrays(), **state, **where})
+        return False
+
+    def _told(self, run: int, sweep: int, log_posterior: float, gibbs: Gibbs) -> bool:
+        model = self.model
+        if model.verbose and (sweep % model.verbose == 0 or sweep == self.n_sweeps):
+            phase = "tuning" if sweep <= model.n_tune else "draws"
+            print(
+                f"run {run + 1}/{model.n_chains}  sweep {sweep:5d}/{self.n_sweeps}  {phase}  "
+                f"log posterior {log_posterior:.8e}"
+            )
+        if model.callback is None:
+            return False
+        components, activations = gibbs.W.T.view(), gibbs.H.T.view()
+        components.flags.writeable = activations.flags.writeable = False
+        at = run * self.n_sweeps + sweep
+        return bool(
+            model.callback(Progress(at, -log_posterior, float("nan"), components, activations))
+        )
+
+    def _cut(self, run: int) -> None:
+        """Keep the runs that are complete, or what there is of the first."""
+        if run > 0:
+            self.store.only(run, self.store.smoothing.shape[1])
+            return
+        n_draws = max(self.done - self.model.n_tune, 0) // self.thin
+        if n_draws == 0:
+            raise ValueError(
+                f"The callback stopped the fit after {self.done} sweeps, before the first draw was "
+                f"kept (n_tune={self.model.n_tune}, thin={self.thin})."
+            )
+        self.store.only(1, n_draws)
+
+
+def thinning(n_draws: int, bytes_each: int) -> int:
+    """Sweeps per draw that is kept, so that components take no more than `MEMORY`."""
+    wanted = -(-n_draws * bytes_each // MEMORY)
+    return max(min(wanted, n_draws // _FEWEST_KEPT), 1)
+
+
+def _moving(law: Learned) -> list[str]:
+    """Hyper-parameters that are learned or go along with those."""
+    if not law.names:
+        return []
+    return [name for name, value in law.chain.get_params().items() if not isinstance(value, bool)]
+
+
+def _listed(value: Any) -> Any:
+    return np.asarray(value).tolist() if np.ndim(value) else value
+
+
+def _side_by_side(model: Any, store: _Store, level: float, thin: int) -> PosteriorDraws:
+    """Components in one order for all runs: by total activation in the first, matched to it."""
+    first = store.components[0].mean(axis=0, dtype=float).T
+    if named_by_place(model):
+        order = np.arange(first.shape[1])
+    else:
+        order = np.argsort(-store.activations[0].sum(axis=(0, 1)), kind="stable")
+    for run in range(len(store.components)):
+        mean = store.components[run].mean(axis=0, dtype=float).T
+        places = match(first, mean)[0][order] if run else order
+        store.components[run] = store.components[run][:, places]
+        store.activations[run] = store.activations[run][..., places]
+        for values in store.parameters.values():
+            values[run] = values[run][:, places]
+    return PosteriorDraws(
+        store.components, store.activations, store.parameters, store.smoothing,
+        store.log_posterior, store.chain.reordered(order), level, thin,
+    )  # fmt: skip
+
+
+def _mean_chain(draws: PosteriorDraws) -> Chain:
+    """The chain with posterior means of what was learned."""
+    chain = draws.chain.reordered(np.arange(draws.components.shape[2]))
+    for name, values in draws.parameters.items():
+        setattr(chain, name, values.mean(axis=(0, 1)))
+    return chain
+
+
+def _history(model: Any, draws: PosteriorDraws, n_sweeps: int) -> Monitor:
+    """What a solver would have said of itself."""
+    C, D = draws.smoothing.shape
+    monitor = Monitor(n_sweeps, 0.0)
+    monitor.history = (-draws.log_posterior[0]).tolist()
+    monitor.iterations = (model.n_tune + draws.thin * np.arange(1, D + 1)).tolist()
+    monitor.iteration = n_sweeps
+    monitor.converged = draws.diagnosis.ok
+    monitor.reason = f"{C} runs of {D} draws. {draws.diagnosis.verdict}"
+    if not monitor.converged:
+        warnings.warn(draws.diagnosis.verdict, ConvergenceWarning, stacklevel=6)
+    return monitor
