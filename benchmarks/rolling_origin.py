@@ -5,6 +5,10 @@ at its word, then after `calibrate`, which again sees only the steps before the 
 row per origin to a CSV file and, if that is docs/calibration.csv, the table of docs/calibration.md.
 
     python benchmarks/rolling_origin.py --out docs/calibration.csv
+
+With posterior draws (--solver gibbs) a fit takes longer. There the forecasts of 20 origins before
+serve the calibration of the next one, each of them made without a look at what came after: one
+fit per origin, not 21.
 """
 
 from __future__ import annotations
@@ -21,7 +25,10 @@ from joblib import Parallel, delayed
 from scipy.stats import binomtest
 
 from temporalnmf import TemporalNMF
+from temporalnmf.calibration import calibration_of, looks
+from temporalnmf.chains import BGAR, HierRate, Rate, Shape
 from temporalnmf.datasets import fetch_icews, fetch_nips, load_sotu
+from temporalnmf.validation import Series
 
 PAGE = Path(__file__).parents[1] / "docs" / "calibration.md"
 COVERAGE = 0.9
@@ -64,6 +71,41 @@ def look(name, chain, X, origin):
         "dispersion": noise.dispersion,
         "clumping": noise.clumping,
     }
+
+
+DRAWN_ORIGINS = 20
+SAMPLED = {"n_chains": 1, "n_tune": 100, "n_draws": 200, "solver": "gibbs", "smoothing": "learn"}
+LEARNED = {
+    "rate": Rate(alpha="learn"),
+    "hier_rate": HierRate(alpha_z="learn", alpha_h="learn"),
+    "shape": Shape(alpha="learn"),
+    "bgar": BGAR(alpha="learn", beta="learn", rho="learn"),
+}
+
+
+def looks_of_draws(name, chain, X, origins):
+    """Rows of consecutive origins, from one fit by draws at each."""
+    warnings.simplefilter("ignore")
+    rows, past = [], []
+    for origin in map(int, origins):
+        model = TemporalNMF(COMPONENTS[name], chain=LEARNED[chain], random_state=0, **SAMPLED)
+        model.fit(X[:origin])
+        row = {"data": name, "chain": f"{chain}, draws", "origin": origin}
+        row |= held(model.forecast(1), X[origin], "plain")
+        if len(past) >= DRAWN_ORIGINS or (len(past) >= 5 and len(X) < 60):
+            model.calibration_ = found = calibration_of(past[-DRAWN_ORIGINS:], COVERAGE)
+            row |= held(model.forecast(1), X[origin], "calibrated")
+            noise = found.noise
+            row |= {
+                "level": float(np.sqrt(noise.level[0])),
+                "dispersion": noise.dispersion,
+                "clumping": noise.clumping,
+            }
+            model.calibration_ = None
+        rows.append(row)
+        series = Series(X, np.ones((len(X), 1)), np.ones(len(X)))
+        past += list(looks(model, series, origin, 1))
+    return rows
 
 
 def held(forecast, x, name):
@@ -129,16 +171,27 @@ def main() -> None:
     parser.add_argument("--data", nargs="*", default=list(COMPONENTS))
     parser.add_argument("--chains", nargs="*", default=["rate", "hier_rate", "shape", "bgar"])
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--solver", choices=["accelerated", "gibbs"], default="accelerated")
     options = parser.parse_args()
     jobs = []
     for name in options.data:
         X = data_of(name)
-        jobs += [
-            delayed(look)(name, chain, X, int(origin))
-            for chain in options.chains
-            for origin in origins_of(X, options.origins)
-        ]
-    rows = pd.DataFrame(Parallel(options.jobs, verbose=1)(jobs))
+        if options.solver == "gibbs":
+            seen = np.flatnonzero(~np.isnan(X).any(axis=1))
+            origins = seen[8:][-options.origins - DRAWN_ORIGINS :]
+            jobs += [delayed(looks_of_draws)(name, c, X, origins) for c in options.chains]
+        else:
+            jobs += [
+                delayed(lambda *a: [look(*a)])(name, chain, X, int(origin))
+                for chain in options.chains
+                for origin in origins_of(X, options.origins)
+            ]
+    found = Parallel(options.jobs, verbose=1)(jobs)
+    rows = pd.DataFrame([row for part in found for row in part])
+    if options.solver == "gibbs" and options.out.exists():
+        others = pd.read_csv(options.out)
+        others = others[~others["chain"].str.endswith("draws")]
+        rows = pd.concat([others, rows], ignore_index=True)
     rows.to_csv(options.out, index=False, float_format="%.6g")
     if options.out.resolve() == PAGE.with_suffix(".csv"):
         PAGE.write_text(rendered(PAGE.read_text(encoding="utf-8"), rows), encoding="utf-8")

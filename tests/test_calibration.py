@@ -75,7 +75,7 @@ def test_calibration_looks_at_nothing_that_came_after():
     from temporalnmf import calibration
 
     seen = []
-    original = calibration._looks
+    original = calibration.looks
 
     def spy(past, series, origin, steps):
         found = list(original(past, series, origin, steps))
@@ -87,11 +87,11 @@ def test_calibration_looks_at_nothing_that_came_after():
     runs = []
     for data in (X, changed):
         seen.clear()
-        calibration._looks = spy
+        calibration.looks = spy
         try:
             fitted(data=data).calibrate(6)
         finally:
-            calibration._looks = original
+            calibration.looks = original
         runs.append(list(seen))
     assert [origin for origin, _ in runs[0]] == list(range(34, 40))
     for (_, one), (_, other) in zip(*runs, strict=True):
@@ -99,9 +99,9 @@ def test_calibration_looks_at_nothing_that_came_after():
 
 
 def look(total, rates, ahead=1):
-    from temporalnmf.calibration import _Look
+    from temporalnmf.calibration import Look
 
-    return _Look(True, ahead, np.array([float(total)]), np.array([1.0]), rates)
+    return Look(True, ahead, np.array([float(total)]), np.array([1.0]), rates)
 
 
 def test_the_level_holds_as_many_totals_as_conformal_prediction_asks_for():
@@ -192,12 +192,12 @@ def test_calibration_counts_what_was_observed_only_and_the_exposure_of_the_futur
 @pytest.mark.parametrize("n_features", [2, 3, 5, 20])
 def test_entries_are_measured_by_the_others(n_features):
     """A correct model has 0.9 of its entries inside, whatever the number of features."""
-    from temporalnmf.calibration import _entries_given_others, _Look, _share_inside
+    from temporalnmf.calibration import _entries_given_others, Look, _share_inside
 
     rng = np.random.default_rng(1)
     mean = np.full(n_features, 300.0)
     looks = [
-        _Look(True, 1, rng.poisson(mean).astype(float), mean, np.full(9, mean.sum()))
+        Look(True, 1, rng.poisson(mean).astype(float), mean, np.full(9, mean.sum()))
         for _ in range(4000 // n_features)
     ]
     found = _share_inside(*_entries_given_others(looks), 0.9)

@@ -121,15 +121,15 @@ def test_hidden_values_do_not_reach_the_fits(monkeypatch):
 
 def test_units_of_the_level():
     protocol = our_protocol(2).only(["shape", "hier_shape"])
-    chain = protocol.chain(Task(0, 0, "shape", 1), level=50.0)
+    chain = protocol.settings(Task(0, 0, "shape", 1), level=50.0)["chain"]
     assert chain.alpha == 2.0
-    assert protocol.chain(Task(0, 0, "hier_shape", 2), level=50.0).beta == 40.0
+    assert protocol.settings(Task(0, 0, "hier_shape", 2), level=50.0)["chain"].beta == 40.0
 
 
 def test_the_paper_makes_one_round_per_iteration_and_ours_the_chains_own():
     task = Task(0, 0, "rate", 0)
-    assert paper_protocol(2).chain(task, 1.0).sweeps == 1
-    assert our_protocol(2).chain(task, 1.0).sweeps == 5
+    assert paper_protocol(2).settings(task, 1.0)["chain"].sweeps == 1
+    assert our_protocol(2).settings(task, 1.0)["chain"].sweeps == 5
 
 
 REFUSED = {

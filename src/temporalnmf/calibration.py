@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,9 @@ from scipy.optimize import minimize
 from scipy.special import gammaln, xlog1py, xlogy
 from scipy.stats import binomtest, poisson
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
+from . import registry
 from .fitting import fit_factors
 from .forecasting import Noise, check_coverage
 from .likelihoods import Poisson
@@ -97,18 +100,23 @@ def calibrate(
         )
     series = data_of(model, "calibrate")
     origins = _origins(series, n_origins)
-    past = clone(model).set_params(n_init=1, verbose=0, callback=None)
+    past = clone(model).set_params(n_init=1, n_chains=1, verbose=0, callback=None, checkpoint=None)
     if not isinstance(past.init, str):
         past.set_params(init="random")  # starting values have the length of the whole series
-    looks: list[_Look] = []
+    found: list[Look] = []
     for i, origin in enumerate(map(int, origins)):
         _fit_until(past, series, origin)
         past.set_params(warm_start=True)  # each origin knows the ones before, none a later one
-        looks += _looks(past, series, origin, steps)
+        found += looks(past, series, origin, steps)
         if progress is not None:
             progress(i + 1, len(origins))
-    first = [look for look in looks if look.first]
-    level = _levels(looks, coverage)
+    return calibration_of(found, coverage)
+
+
+def calibration_of(found: list[Look], coverage: float) -> Calibration:
+    """What looks at the past teach, at least one of which is a first step ahead."""
+    first = [look for look in found if look.first]
+    level = _levels(found, coverage)
     x, mean = _entries_given_others(first)
     return Calibration(
         coverage=coverage,
@@ -140,11 +148,15 @@ def _fit_until(past: Any, series: Series, origin: int) -> None:
     """Fit to the steps before the origin."""
     known = series.take(np.arange(origin)).on_grid(timeline_of(np.arange(origin)))
     past.n_features_in_ = series.X.shape[1]
-    past._take(fit_factors(past, known), known)
+    with warnings.catch_warnings():
+        # How far single runs of draws have settled shows in what they forecast.
+        if past.solver in registry.SAMPLERS:
+            warnings.simplefilter("ignore", ConvergenceWarning)
+        past._take(fit_factors(past, known), known)
 
 
 @dataclass(frozen=True, eq=False)
-class _Look:
+class Look:
     """What came at a step, and what was expected, over the entries that were observed."""
 
     first: bool  # the step at the origin itself
@@ -158,7 +170,7 @@ class _Look:
         return float(self.x.sum())
 
 
-def _looks(past: Any, series: Series, origin: int, steps: int) -> Iterator[_Look]:
+def looks(past: Any, series: Series, origin: int, steps: int) -> Iterator[Look]:
     """The steps from the origin on, as far as there are any with data."""
     steps = min(steps, series.n_steps - origin)
     exposure = series.exposure[origin : origin + steps]
@@ -168,7 +180,7 @@ def _looks(past: Any, series: Series, origin: int, steps: int) -> Iterator[_Look
         there = weight > 0.0
         if there.any():
             rates = ahead.rates(s)[:, there]
-            yield _Look(
+            yield Look(
                 first=s == 0,
                 ahead=int(ahead.ahead[s]),
                 x=np.asarray(x[there], dtype=float),
@@ -177,7 +189,7 @@ def _looks(past: Any, series: Series, origin: int, steps: int) -> Iterator[_Look
             )
 
 
-def _levels(looks: list[_Look], coverage: float) -> Array:
+def _levels(looks: list[Look], coverage: float) -> Array:
     """Variance of the common factor by steps ahead: never less for more.
 
     A horizon that was seen too seldom has the variance of the one before, or of the first that
@@ -192,7 +204,7 @@ def _levels(looks: list[_Look], coverage: float) -> Array:
     return np.maximum.accumulate(found)[np.maximum(places, 0)]
 
 
-def _level_variance(looks: list[_Look], coverage: float) -> float:
+def _level_variance(looks: list[Look], coverage: float) -> float:
     """The least variance of a common factor at which enough totals lie in their intervals.
 
     Enough is what makes the next total lie in its interval with the probability asked for, if it
@@ -214,7 +226,7 @@ def _level_variance(looks: list[_Look], coverage: float) -> float:
 _VARIANCES = np.concatenate([[0.0], np.geomspace(1e-4, 2.0, 100)])
 
 
-def _held(looks: list[_Look], level: Array, coverage: float) -> int:
+def _held(looks: list[Look], level: Array, coverage: float) -> int:
     """How many totals lie in their central intervals."""
     noise, tail, inside = Noise(level, 0.0, 0.0), 0.5 - coverage / 2.0, 0
     for i, look in enumerate(looks):
@@ -225,7 +237,7 @@ def _held(looks: list[_Look], level: Array, coverage: float) -> int:
     return inside
 
 
-def _entries_given_others(looks: list[_Look]) -> tuple[Array, Array]:
+def _entries_given_others(looks: list[Look]) -> tuple[Array, Array]:
     """Entries and their means, scaled to what the other entries of their step turned out to be.
 
     By the total itself, an entry would be part of its own yardstick. A single feature has no

@@ -16,6 +16,17 @@ _Jobs = Annotated[int, typer.Option(min=-1, help="Worker processes, -1 for all c
 _Chains = Annotated[str, typer.Option(help="'all', or names with commas between.")]
 _Seed = Annotated[int, typer.Option(help="The same seed gives the same numbers.")]
 
+_Inference = Annotated[
+    str, typer.Option(help="'map', 'gibbs' (posterior draws, for counts), or 'map,gibbs'.")
+]
+_ChooseComponents = Annotated[
+    str | None,
+    typer.Option(help="Numbers of components to choose from on validation steps, as 3,6,10."),
+]
+_ChooseSmoothing = Annotated[
+    str | None, typer.Option(help="Smoothings to choose from likewise, as learn,0.3,3.")
+]
+
 _DEFAULT = "rate"
 _WHAT_KLE_IS = (
     "KLE is how far hidden counts are from what the model expected there (Kullback-Leibler error). "
@@ -38,6 +49,9 @@ def compare(
     baseline: Annotated[
         str | None, typer.Option(help="Model that differences are taken from; gap by default.")
     ] = None,
+    inference: _Inference = "map",
+    choose_components: _ChooseComponents = None,
+    choose_smoothing: _ChooseSmoothing = None,
     jobs: _Jobs = 1,
     seed: _Seed = 0,
     time: tables.Time = None,
@@ -62,7 +76,10 @@ def compare(
         how = tables.Reading(time, feature, value, None, freq, transpose, drop_partial)
         X = tables.dense_if_gaps(tables.read(file, how, voice))
         settings = {"n_splits": splits, "n_inits": inits, "seed": seed}
-        protocol = _only(PROTOCOLS[way](components, **settings), chains)
+        protocol = PROTOCOLS[way](components, **settings)
+        protocol = _only(
+            _extended(protocol, inference, choose_components, choose_smoothing), chains
+        )
         table, rows = _run(protocol, X, out, jobs, baseline)
         typer.echo(_WHAT_KLE_IS)
         _print_table(table)
@@ -84,6 +101,9 @@ def reproduce(
         int | None, typer.Option(min=1, help="Number of components; the paper's by default.")
     ] = None,
     chains: _Chains = "all",
+    inference: _Inference = "map",
+    choose_components: _ChooseComponents = None,
+    choose_smoothing: _ChooseSmoothing = None,
 ) -> None:
     """Repeat a table of the paper, with its seed, splits, starts, grids and stopping rule."""
     with clean_errors(resumes=True):
@@ -107,7 +127,9 @@ def reproduce(
         protocol = PROTOCOLS[way](
             components or N_COMPONENTS[dataset], n_splits=splits, n_inits=inits
         )
-        protocol = _only(protocol, chains)
+        protocol = _only(
+            _extended(protocol, inference, choose_components, choose_smoothing), chains
+        )
         table, _ = _run(protocol, X, out, jobs, None)
         _print_table(table)
         if same:
@@ -177,6 +199,38 @@ def select_rank(
         typer.echo(f"written: {write_csv(out / 'records.csv', records)}")
         typer.echo(f"written: {write_csv(out / 'table.csv', table)}")
         _save_picture(lambda: found.plot(_axes()).figure, out / "rank.png")
+
+
+def _extended(protocol: Any, inference: str, components: str | None, smoothing: str | None) -> Any:
+    """The experiment with posterior draws, and with more to choose from."""
+    from ..validation import check_choice
+
+    ways = [way.strip() for way in inference.split(",")]
+    for way in ways:
+        check_choice("--inference", way, ("map", "gibbs"))
+    if "gibbs" in ways:
+        protocol = protocol.with_draws(modes="map" in ways)
+    return protocol.choosing(
+        tuple(_numbers("--choose-components", components, int)),
+        tuple(_numbers("--choose-smoothing", smoothing, _smoothing)),
+    )
+
+
+def _smoothing(word: str) -> float | str:
+    return word if word == "learn" else float(word)
+
+
+def _numbers(option: str, words: str | None, kind: Any) -> list[Any]:
+    found = []
+    for word in (words or "").split(",") if words else []:
+        try:
+            value = kind(word.strip())
+        except ValueError:
+            value = 0
+        if not isinstance(value, str) and not value > 0:
+            raise ValueError(f"{option} {words}: expected positive numbers with commas between.")
+        found.append(value)
+    return found
 
 
 def _only(protocol: Any, chains: str) -> Any:
@@ -277,6 +331,8 @@ def _print_published(table: Sequence[dict[str, Any]], dataset: str, out: Path) -
     from ..files import write_csv
 
     rows = beside_published(table, TABLES[dataset])
+    if not rows:
+        return  # draws have nothing to stand beside
     shown = Table(title="Beside the published means")
     shown.add_column("model")
     for heading in ("KLE-S", "published", "ratio", "KLE-F", "published", "ratio"):

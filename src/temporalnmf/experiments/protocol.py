@@ -11,12 +11,13 @@ import numpy as np
 from .. import registry
 from ..chains.base import Point, Scale
 from ..likelihoods.base import Array
-from ..selection.grids import LAST_VALUE, OUR_GRIDS, Grid, in_units
+from ..selection.grids import GIBBS_GRIDS, LAST_VALUE, OUR_GRIDS, Grid, in_units
 from ..selection.splitters import HiddenSteps, Split
 from ..validation import check_choice, check_count
 
 # The seed of the published tables.
 PAPER_SEED = 20200928
+_PAPER_INITS = 5
 
 _SMALL, _LARGE = (0.1, 1.0, 10.0), (1.5, 10.0, 100.0)
 # The paper's grids, constant over the components; HierShape, which it leaves out, like GaP.
@@ -35,6 +36,9 @@ PAPER_GRIDS: dict[str, Grid] = {
     ],
 }
 MODELS = tuple(PAPER_GRIDS)
+# A model that is drawn from its posterior has this after its name.
+DRAWN = ":gibbs"
+DRAWN_MODELS = tuple(f"{model}{DRAWN}" for model in GIBBS_GRIDS)
 
 
 class Task(NamedTuple):
@@ -66,8 +70,10 @@ class Protocol:
     ----------
     n_components : int
     grids : dict
-        For each model, a registry name or "last_value", hyper-parameters to try: numbers, words
-        that the chain takes, or "100/level", in units of the mean activation.
+        For each model, a registry name or "last_value", settings to try: hyper-parameters
+        (numbers, words that the chain takes, or "100/level", in units of the mean activation) and,
+        if they are to be chosen as well, n_components and smoothing. "rate:gibbs" and the like
+        are drawn from their posterior.
     n_splits, n_inits : int, default=5
     fraction : float, default=0.2
         Share of hidden steps.
@@ -75,6 +81,8 @@ class Protocol:
         For starts and hidden steps, of NumPy's legacy generator in the order of the paper's code.
     map_scale, point, smoothing, solver, tol, max_iter
         As in `TemporalNMF`.
+    n_tune, n_draws : int
+        Of models that are drawn, one run for each start.
     rounds : int or None, default=1
         Rounds over H in an iteration; the paper's algorithm has 1, None is the chain's own
         number.
@@ -101,6 +109,8 @@ class Protocol:
     solver: str = "mm"
     tol: float = 1e-5
     max_iter: int = 500
+    n_tune: int = 100
+    n_draws: int = 200
     rounds: int | None = 1
     at_level: bool = False
 
@@ -110,7 +120,7 @@ class Protocol:
         if not self.grids:
             raise ValueError("grids is empty: name at least one model.")
         for model in self.grids:
-            check_choice("model", model, MODELS)
+            check_choice("model", model, (*MODELS, *DRAWN_MODELS))
 
     def tasks(self) -> list[Task]:
         """Every fit of the experiment, in a fixed order."""
@@ -126,25 +136,72 @@ class Protocol:
         n_steps, n_features = X.shape
         K = self.n_components
         random = np.random.RandomState(self.seed)
-        W = random.gamma(2.0, 0.5, size=(n_features, K, self.n_inits))
+        # As many as in the paper even if fewer are used: the hidden steps come after them.
+        n_inits = max(self.n_inits, _PAPER_INITS)
+        W = random.gamma(2.0, 0.5, size=(n_features, K, n_inits))
         W /= W.sum(axis=0)
-        H = random.gamma(2.0, 0.5, size=(K, n_steps, self.n_inits))
+        H = random.gamma(2.0, 0.5, size=(K, n_steps, n_inits))
         splits = HiddenSteps(self.n_splits, self.fraction, random).split(X)
         return Draws(W, H, list(splits))
 
-    def chain(self, task: Task, level: float) -> Any:
-        """The chain of a task, "…/level" turned into numbers."""
-        chain = registry.create(registry.CHAINS, task.model, "model")
-        chain.set_params(**in_units(self.grids[task.model][task.point], level))
+    def components_of(self, task: Task) -> int:
+        """The number of components of a task."""
+        return int(self.grids[task.model][task.point].get("n_components", self.n_components))
+
+    def settings(self, task: Task, level: float) -> dict[str, Any]:
+        """What the estimator of a task is made with; `level` is that of one component."""
+        tried = in_units(self.grids[task.model][task.point], level)
+        tried.pop("n_components", None)
+        found: dict[str, Any] = {
+            "n_components": self.components_of(task),
+            "smoothing": tried.pop("smoothing", self.smoothing),
+        }
+        name, drawn, _ = task.model.partition(DRAWN)
+        chain = registry.create(registry.CHAINS, name, "model")
+        chain.set_params(**tried)
+        if drawn:
+            settings = {"solver": "gibbs", "n_draws": self.n_draws, "n_tune": self.n_tune}
+            return found | settings | {"chain": chain, "n_chains": 1}
         if self.rounds is not None:
             chain.sweeps = self.rounds
-        return chain
+        return found | {
+            "chain": chain, "solver": self.solver, "map_scale": self.map_scale,
+            "point": self.point, "tol": self.tol, "max_iter": self.max_iter,
+        }  # fmt: skip
 
     def only(self, models: Any) -> Protocol:
-        """The same experiment with some of its models."""
+        """The same experiment with some of its models, drawn or not."""
+        names = {model.partition(DRAWN)[0] for model in self.grids}
         for model in models:
-            check_choice("model", model, tuple(self.grids))
-        return replace(self, grids={m: g for m, g in self.grids.items() if m in models})
+            check_choice("model", model, tuple(dict.fromkeys([*names, *self.grids])))
+        chosen = {
+            name: grid
+            for name, grid in self.grids.items()
+            if name in models or name.partition(DRAWN)[0] in models
+        }
+        return replace(self, grids=chosen)
+
+    def with_draws(self, *, modes: bool = True) -> Protocol:
+        """With a model drawn from its posterior for each that has one, or with these alone."""
+        drawn = {f"{m}{DRAWN}": GIBBS_GRIDS[m] for m in self.grids if m in GIBBS_GRIDS}
+        return replace(self, grids={**(self.grids if modes else {}), **drawn})
+
+    def choosing(
+        self, n_components: tuple[int, ...] = (), smoothing: tuple[float | str, ...] = ()
+    ) -> Protocol:
+        """With numbers of components, and smoothings, to choose from on the validation steps.
+
+        A mode cannot learn its smoothing: "learn" is for draws.
+        """
+        grids: dict[str, Grid] = {}
+        for model, grid in self.grids.items():
+            points = grid
+            if model != LAST_VALUE:
+                values = [s for s in smoothing if s != "learn" or model.endswith(DRAWN)]
+                points = [{**p, "n_components": k} for p in points for k in n_components] or points
+                points = [{**p, "smoothing": s} for p in points for s in values] or points
+            grids[model] = points
+        return replace(self, grids=grids)
 
     def differs(self, other: Protocol) -> list[str]:
         """Names of the settings that are not those of another protocol, models aside."""

@@ -43,28 +43,32 @@ def fit_task(X: Any, protocol: Protocol, task: Task, W: Array, H: Array, split: 
         # Workers share the data as read-only memory, which would be compiled for once more.
         X = X.copy() if sparse.issparse(X) else np.array(X)
         model = _fit(X, protocol, task, W, H, split)
-        rows = model.activations_ @ model.components_
+        rows = _expected(model)
         params = {k: _plain(v) for k, v in model.chain_.get_params().items()}
+        tried = protocol.grids[task.model][task.point]
+        for name, value in (
+            ("n_components", len(model.components_)),
+            ("smoothing", model.smoothing_),
+        ):
+            if name in tried:
+                params[name] = value
         record |= {"params": params, "n_iter": model.n_iter_, "stop_reason": model.stop_reason_}
+    known = np.asarray(_totals(X, split.train) > 0.0)
     for name, mask in steps.items():
         record[f"kle_{name}"] = _error(X, rows, mask)
+        record[f"kle_{name}_seen"] = _error(X, rows, mask, known)
     record["seconds"] = time.perf_counter() - started
     return record
 
 
 def _fit(X: Any, protocol: Protocol, task: Task, W: Array, H: Array, split: Any) -> TemporalNMF:
-    level = mean_activation(X, split.train, protocol.n_components)
-    model = TemporalNMF(
-        protocol.n_components,
-        chain=protocol.chain(task, level),
-        map_scale=protocol.map_scale,
-        point=protocol.point,
-        smoothing=protocol.smoothing,
-        solver=protocol.solver,
-        tol=protocol.tol,
-        max_iter=protocol.max_iter,
-        init=(W.T, H.T * level if protocol.at_level else H.T),
-    )
+    K = protocol.components_of(task)
+    level = mean_activation(X, split.train, K)
+    settings = protocol.settings(task, level)
+    if protocol.n_components == K:
+        settings["init"] = (W.T, H.T * level if protocol.at_level else H.T)
+    # Else the start is one of our own, by the number of the start; draws have it for their seed.
+    model = TemporalNMF(**settings, random_state=task.init)
     with warnings.catch_warnings():
         # Tables count the fits that did not converge; that some reach the floor on the linear
         # scale is known.
@@ -72,11 +76,26 @@ def _fit(X: Any, protocol: Protocol, task: Task, W: Array, H: Array, split: Any)
         return model.fit(X, mask=split.train)
 
 
-def _error(X: Any, rows: Array, mask: Array) -> float:
+def _expected(model: TemporalNMF) -> Array:
+    """What a model expects of every step (n_times, n_features)."""
+    if model.posterior_ is None:
+        return model.activations_ @ model.components_
+    return model.smooth().values
+
+
+def _totals(X: Any, train: Array) -> Array:
+    """Sums (n_features,) over the steps that a fit sees."""
+    return np.nansum(rows_of(X, train), axis=0)
+
+
+def _error(X: Any, rows: Array, mask: Array, known: Array | None = None) -> float:
+    """Error on some steps, of all features or of those that are known."""
     if not mask.any():
         return float("nan")  # a short series may have no inner test step
     observed = rows_of(X, mask)
     seen = ~np.isnan(observed)
+    if known is not None:
+        seen &= known
     return kl_error(observed[seen], rows[mask][seen])
 
 

@@ -19,6 +19,8 @@ Row = dict[str, Any]
 # Fewer splits have no spread to speak of.
 _FEWEST_SPLITS = 3
 METRICS = ("kle_s", "kle_f")
+# The same over features that were seen in training; another kind of comparison, so only means.
+_SEEN = ("kle_s_seen", "kle_f_seen")
 # Differences beyond this many percent are written, not drawn.
 _OFF_SCALE = 50.0
 _TITLES = {"kle_s": "KLE-S", "kle_f": "KLE-F"}
@@ -42,6 +44,7 @@ def chosen(records: Sequence[Record]) -> list[Row]:
                 "model": model,
                 "params": " ".join(f"{name}={_number(v)}" for name, v in best["params"].items()),
                 **{key: best[key] for key in ("kle_s", "kle_f", "kle_validation", "n_iter")},
+                **{key: best.get(key, float("nan")) for key in _SEEN},
                 "stop_reason": best["stop_reason"],
                 "seconds": sum(record["seconds"] for record in tried),
             }
@@ -79,7 +82,8 @@ def summary(rows: Sequence[Row], baseline: str | None = None, seed: int = 0) -> 
         1 is best), `m_diff` (mean difference from the baseline), `m_diff_low` and `m_diff_high`
         (its 95 % bootstrap interval; splits are resampled, since starts of one split share its
         hidden steps, and NaN if there are fewer than three), `m_wins` (number of splits, of
-        `n_splits`, with a lower error than the baseline, starts averaged).
+        `n_splits`, with a lower error than the baseline, starts averaged); also
+        `kle_s_seen_mean` and `kle_f_seen_mean`, over features that were seen in training.
     """
     models = list(dict.fromkeys(row["model"] for row in rows))
     if baseline is None:
@@ -101,7 +105,11 @@ def summary(rows: Sequence[Row], baseline: str | None = None, seed: int = 0) -> 
             row[f"{metric}_diff_low"], row[f"{metric}_diff_high"] = float(low[j]), float(high[j])
             row[f"{metric}_wins"] = int(np.sum(per_split[:, j] < 0.0))
     seconds = _matrix(rows, models, "seconds").mean(axis=(0, 1))
-    for row, value in zip(table, seconds, strict=True):
+    older = dict.fromkeys(_SEEN, float("nan"))  # records from before they were written down
+    known = [{**older, **row} for row in rows]
+    seen = {key: _matrix(known, models, key).mean(axis=(0, 1)) for key in _SEEN}
+    for j, (row, value) in enumerate(zip(table, seconds, strict=True)):
+        row |= {f"{key}_mean": float(values[j]) for key, values in seen.items()}
         row["seconds"] = float(value)
         row["baseline"] = baseline
         row["n_splits"] = len({r["split"] for r in rows})

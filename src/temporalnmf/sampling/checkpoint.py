@@ -51,7 +51,7 @@ class Checkpoint:
             return None
         remedy = "Delete it, or name another checkpoint."
         try:
-            with np.load(self.path, allow_pickle=False) as file:
+            with self.path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
                 found = dict(file)
             identity = json.loads(str(found.pop("identity")))
         except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:

@@ -67,9 +67,11 @@ class Diagnosis:
     def verdict(self) -> str:
         """In words: what can be relied on, and what to do about the rest."""
         unsettled = {q.name: q for q in self.quantities if not q.settled(self.n_runs)}
-        if self.n_runs == 1:
-            caution = "There is one run only, so nothing tells whether another would agree: take "
-            return f"{caution}n_chains=4 to find out."
+        if not unsettled and self.n_runs == 1:
+            return (
+                "The run has settled, but it is the only one, so nothing tells whether another "
+                "would agree: take n_chains=4 to find out."
+            )
         if not unsettled:
             least = min(min(q.ess_bulk, q.ess_tail) for q in self.quantities)
             return (
@@ -77,7 +79,8 @@ class Diagnosis:
                 f"draws are worth at least {least:.0f} independent ones."
             )
         apart = [k + 1 for k, value in enumerate(self.rhat_of_components) if value > _APART]
-        if apart and not {"totals", "forecasts"} & set(unsettled):
+        agreed = not {"totals", "forecasts"} & set(unsettled)
+        if apart and agreed and self.n_runs > 1:
             names = ", ".join(map(str, apart))
             return (
                 f"The runs found different components ({names}), but agree on totals and "
@@ -90,7 +93,7 @@ class Diagnosis:
             f"Not settled: {', '.join(unsettled)} (R-hat up to {worst.rhat:.2f}, should be at most "
             f"{RHAT}; worth {least:.0f} independent draws, should be {ESS_PER_RUN * self.n_runs}). "
             f"Take more sweeps, n_tune and n_draws three times as large"
-            + (f"; components {', '.join(map(str, apart))} differ between runs." if apart else ".")
+            + (f"; components {', '.join(map(str, apart))} differ most." if apart else ".")
         )
 
     def _worst(self) -> float:

@@ -318,7 +318,8 @@ def _history(model: Any, draws: PosteriorDraws, n_sweeps: int) -> Monitor:
     monitor.iterations = (model.n_tune + draws.thin * np.arange(1, D + 1)).tolist()
     monitor.iteration = n_sweeps
     monitor.converged = draws.diagnosis.ok
-    monitor.reason = f"{C} runs of {D} draws. {draws.diagnosis.verdict}"
+    runs = "one run" if C == 1 else f"{C} runs"
+    monitor.reason = f"{runs} of {D} draws. {draws.diagnosis.verdict}"
     if not monitor.converged:
         warnings.warn(draws.diagnosis.verdict, ConvergenceWarning, stacklevel=6)
     return monitor

@@ -21,6 +21,16 @@ OUR_GRIDS: dict[str, Grid] = {
     "bgar": [{"alpha": a, "rho": r} for a, r in product((1.0, 5.0), (0.9, 0.99))],
 }
 
+# For draws, which can learn what a mode cannot, and gain from tighter chains.
+GIBBS_GRIDS: dict[str, Grid] = {
+    "gap": [{"alpha": 1.0}, {"alpha": "learn"}],
+    "rate": [{"alpha": a} for a in (300.0, 10_000.0, "learn")],
+    "hier_rate": [{"alpha_z": a, "alpha_h": a} for a in (600.0, 20_000.0, "learn")],
+    "shape": [{"alpha": a} for a in ("100/level", "5000/level", "learn")],
+    "hier_shape": [{"alpha": 1.0, "beta": b} for b in ("200/level", "10000/level", "learn")],
+    "bgar": [{"alpha": a, "rho": r} for a, r in ((1.0, 0.97), (50.0, 0.97), ("learn", "learn"))],
+}
+
 
 def in_units(values: dict[str, Any], level: float) -> dict[str, Any]:
     """Hyper-parameters with "100/level" turned into numbers.

@@ -1,0 +1,375 @@
+"""Fits by draws: the estimator with solver="gibbs"."""
+
+import os
+import signal
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from temporalnmf import TemporalNMF, load
+from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
+from temporalnmf.sampling import checkpoint as checkpoints
+from temporalnmf.sampling import run
+
+CHAINS = [
+    GaP("learn", "learn"), Rate("learn", "learn"), HierRate("learn", "auto", "learn"),
+    Shape("learn"), HierShape("learn", "learn"), BGAR("learn", "learn", "learn"),
+]  # fmt: skip
+
+
+def counts(n_steps=24, seed=0):
+    """Two components that take turns, and a third feature in both."""
+    rng = np.random.default_rng(seed)
+    level = np.linspace(1.0, 9.0, n_steps)
+    shares = [[8.0, 1.0, 0.0, 2.0, 4.0], [0.0, 9.0, 4.0, 2.0, 0.0]]
+    return rng.poisson(np.column_stack([level, 10.0 - level]) @ shares).astype(float)
+
+
+X = counts()
+GAPPY = X.copy()
+GAPPY[0] = GAPPY[9:11] = GAPPY[-1] = np.nan
+GAPPY[15, 2] = np.nan
+
+
+def fitted(data=X, chain="rate", **settings):
+    settings = {"n_draws": 40, "n_tune": 20, "n_chains": 2, "random_state": 0, **settings}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # so few draws never settle
+        return TemporalNMF(2, chain=chain, solver="gibbs", **settings).fit(data)
+
+
+def same(one, other):
+    for name in ("components", "activations", "smoothing", "log_posterior"):
+        np.testing.assert_array_equal(
+            getattr(one.posterior_, name), getattr(other.posterior_, name), err_msg=name
+        )
+    assert one.posterior_.parameters.keys() == other.posterior_.parameters.keys()
+    for name, values in one.posterior_.parameters.items():
+        np.testing.assert_array_equal(values, other.posterior_.parameters[name], err_msg=name)
+
+
+@pytest.mark.parametrize("chain", CHAINS, ids=lambda chain: chain.name)
+def test_everything_that_a_model_does_works_from_draws(chain):
+    model = fitted(GAPPY, chain, smoothing="learn")
+    draws = model.posterior_
+    steps = np.flatnonzero(~np.isnan(GAPPY).all(axis=1)) if chain.name == "gap" else np.arange(23)
+    assert draws.components.shape == (2, 40, 2, 5)
+    assert draws.activations.shape == (2, 40, len(steps), 2)
+    # Results are means of the draws.
+    np.testing.assert_allclose(
+        model.components_, draws.components.mean(axis=(0, 1), dtype=float), rtol=1e-6
+    )
+    np.testing.assert_allclose(model.activations_[steps], draws.activations.mean(axis=(0, 1)))
+    np.testing.assert_allclose(model.components_.sum(axis=1), 1.0, rtol=1e-6)
+    assert model.smoothing_ == pytest.approx(draws.smoothing.mean())
+    assert np.ptp(draws.smoothing) > 0.0
+    for name in draws.parameters:
+        np.testing.assert_allclose(
+            getattr(model.chain_, name), draws.parameters[name].mean(axis=(0, 1))
+        )
+    ahead = model.forecast(3)
+    assert ahead.values.shape == (3, 5)
+    assert ahead.point == "posterior mean"
+    assert np.isfinite(ahead.values).all()
+    low, high = ahead.interval(0.9)
+    assert np.all((low >= 0.0) & (low <= high))
+    smooth = model.smooth()
+    np.testing.assert_allclose(smooth.activations, model.activations_, rtol=1e-6)
+    filled = model.impute(GAPPY)
+    seen = ~np.isnan(GAPPY)
+    np.testing.assert_array_equal(filled[seen], GAPPY[seen])
+    assert np.all(filled[~seen] >= 0.0)
+    assert model.transform(X[:5]).shape == (5, 2)
+
+
+def test_points_are_means_over_draws_of_components_and_activations_together():
+    """E[h w] of each draw, averaged: not the product of the averages."""
+    model = fitted(GAPPY)
+    draws = model.posterior_
+    W, H = draws.flat("components"), draws.flat("activations")
+    expected = np.mean([h @ w for h, w in zip(H, W, strict=True)], axis=0)
+    np.testing.assert_allclose(model.smooth(n_samples=80).values[:23], expected, rtol=1e-5)
+    product = model.activations_ @ model.components_
+    assert abs(product[:23] / expected - 1.0).max() > 1e-4
+    # Rate keeps the mean: the next step is expected where the last one was drawn.
+    np.testing.assert_allclose(model.forecast(1).values[0], expected[-1], rtol=1e-5)
+
+
+def test_simulated_rates_have_components_of_the_same_draw():
+    model = fitted(X)
+    ahead = model.forecast(2, n_samples=50)
+    which = model.posterior_.pick(50)
+    W = model.posterior_.flat("components")[which]
+    rates = np.einsum("sk,skf->sf", ahead.draws[:, 1], W)
+    np.testing.assert_allclose(ahead.rates(1), rates)
+    np.testing.assert_allclose(ahead.at([1]).values[0], ahead.values[1])
+
+
+def test_draws_of_a_stiff_chain_stay_near_and_of_a_loose_one_go_far():
+    """Learned hyper-parameters reach the forecast: its spread is that of each draw's chain."""
+    model = fitted(X, Rate("learn"), n_draws=200)
+    alpha = model.posterior_.parameters["alpha"].reshape(-1, 2)
+    paths = model.forecast(1, n_samples=20 * len(alpha)).draws[:, 0]
+    last = model.posterior_.flat("activations")[:, -1]
+    deviations = (paths.reshape(20, len(alpha), 2) / last - 1.0) * np.sqrt(alpha)
+    # Each has mean 0 and variance 1 given its draw; 8000 of them: 5 standard errors.
+    assert abs(deviations.mean()) < 5.0 / np.sqrt(8000)
+    assert abs(deviations.var() - 1.0) < 5.0 * np.sqrt(8.0 / 8000)
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
+def test_same_seed_same_draws_for_any_number_of_threads(storage):
+    rng = np.random.default_rng(3)
+    data = storage(rng.poisson(rng.gamma(0.5, 3.0, size=(20, 900))).astype(float))
+    settings = {"n_draws": 6, "n_tune": 3, "smoothing": "learn", "chain": Rate("learn")}
+    one = fitted(data, n_jobs=1, **settings)
+    same(one, fitted(data, n_jobs=2, **settings))
+    other = fitted(data, random_state=1, **settings)
+    assert np.any(other.posterior_.activations != one.posterior_.activations)
+
+
+class KilledError(Exception):
+    pass
+
+
+def dies_after(n):
+    def callback(progress):
+        if progress.iteration >= n:
+            raise KilledError
+
+    return callback
+
+
+@pytest.mark.parametrize("when", [12, 45, 75, 110], ids=["tuning", "first", "drawing", "second"])
+def test_a_run_that_was_stopped_goes_on_with_the_same_draws(when, tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoints, "INTERVAL", 0.0)
+    settings = {"chain": BGAR("learn", "learn", "learn"), "smoothing": "learn", "data": GAPPY}
+    path = tmp_path / "state.npz"
+    with pytest.raises(KilledError):
+        fitted(**settings, checkpoint=path, callback=dies_after(when))
+    assert path.exists()
+    left = []
+    again = fitted(**settings, checkpoint=path, callback=lambda p: left.append(p.iteration))
+    assert left[0] >= when  # what was done is not done again
+    same(again, fitted(**settings))
+    assert not path.exists()
+
+
+def test_a_process_that_was_killed_goes_on(tmp_path):
+    path, script = tmp_path / "state.npz", tmp_path / "fit.py"
+    script.write_text(
+        "import os, signal, sys\n"
+        "import numpy as np\n"
+        "from temporalnmf import TemporalNMF\n"
+        "from temporalnmf.sampling import checkpoint\n"
+        "checkpoint.INTERVAL = 0.0\n"
+        "def die(progress):\n"
+        "    if progress.iteration >= 40:\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "TemporalNMF(2, solver='gibbs', n_draws=40, n_tune=20, n_chains=2, random_state=0,\n"
+        "            checkpoint=sys.argv[1], callback=die).fit(np.load(sys.argv[2]))\n"
+    )
+    np.save(tmp_path / "x.npy", X)
+    ended = subprocess.run(
+        [sys.executable, script, path, tmp_path / "x.npy"], check=False, env=dict(os.environ)
+    )
+    assert ended.returncode == -signal.SIGKILL
+    assert path.exists()
+    same(fitted(checkpoint=path), fitted())
+
+
+def test_a_checkpoint_of_another_fit_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoints, "INTERVAL", 0.0)
+    path = tmp_path / "state.npz"
+    with pytest.raises(KilledError):
+        fitted(checkpoint=path, callback=dies_after(30))
+    before = path.read_bytes()
+    for changes, words in (
+        ({"n_tune": 21}, "n_tune=20, and this one has 21"),
+        ({"chain": "gap"}, "chain=rate"),
+        ({"data": GAPPY}, "data="),
+        ({"random_state": 1}, "random_state="),
+    ):
+        with pytest.raises(ValueError, match=words):
+            fitted(**{**changes, "checkpoint": path})
+    assert path.read_bytes() == before
+    path.write_bytes(before[:1000])
+    with pytest.raises(ValueError, match="no checkpoint of a fit"):
+        fitted(checkpoint=path)
+
+
+def test_a_callback_may_end_the_draws():
+    first = fitted(callback=lambda progress: progress.iteration >= 50)
+    assert first.posterior_.smoothing.shape == (1, 30)
+    second = fitted(callback=lambda progress: progress.iteration >= 100)
+    assert second.posterior_.smoothing.shape == (1, 40)
+    np.testing.assert_array_equal(
+        first.posterior_.log_posterior, second.posterior_.log_posterior[:, :30]
+    )
+    with pytest.raises(ValueError, match="before the first draw"):
+        fitted(callback=lambda progress: True)
+
+
+def test_thinning_keeps_every_so_many_and_bounds_memory(monkeypatch):
+    every, third = fitted(n_draws=30), fitted(n_draws=30, thin=3)
+    np.testing.assert_array_equal(
+        third.posterior_.log_posterior, every.posterior_.log_posterior[:, 2::3]
+    )
+    np.testing.assert_array_equal(third.history_iterations_, 20 + 3 * np.arange(1, 11))
+    assert run.thinning(500, 4 * 3 * 11463 * 4) == 2  # NIPS, four runs: 275 MB would be too much
+    assert run.thinning(500, 10**9) == 500 // 8
+    monkeypatch.setattr(run, "MEMORY", 30 * 2 * 2 * 5 * 4 // 2)
+    bounded = fitted(n_draws=30)
+    assert bounded.posterior_.thin == 2
+    assert bounded.posterior_.components.nbytes <= run.MEMORY
+
+
+def test_runs_are_matched_component_by_component():
+    """Each run ends up in an order of its own; what is reported has one order."""
+    model = fitted(counts(60), "gap", n_chains=4, n_draws=60, n_tune=60)
+    for mean in model.posterior_.components.mean(axis=1):
+        assert mean[:, 0].argmax() == model.components_[:, 0].argmax()
+    totals = model.activations_.sum(axis=0)
+    assert totals[0] >= totals[1]
+    assert model.stability_.min() > 0.9
+
+
+def test_new_steps_are_appended_draw_by_draw():
+    whole = counts(30)
+    model = fitted(whole[:25])
+    before = model.posterior_.activations
+    model.append(whole[25:])
+    assert model.posterior_.activations.shape == (2, 40, 30, 2)
+    np.testing.assert_array_equal(model.posterior_.activations[:, :, :25], before)
+    assert len(model.activations_) == 30
+    totals = model.activations_[25:].sum(axis=1)
+    assert abs(totals / whole[25:].sum(axis=1) - 1.0).max() < 0.2
+    assert model.forecast(2).times.tolist() == [30, 31]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.append(counts(32)[30:], update_components=True)
+    assert model.posterior_.activations.shape == (2, 40, 32, 2)
+
+
+def test_steps_after_a_trailing_gap_are_appended():
+    data = X.copy()
+    data[-2:] = np.nan
+    model = fitted(data)
+    assert model.posterior_.activations.shape[2] == 22
+    model.append(X[-3:])
+    assert model.posterior_.activations.shape[2] == 27
+    assert len(model.activations_) == 27
+
+
+def test_a_continued_chain_goes_on_from_the_last_step():
+    """Without data, continued activations are the forecast; with faint data near the last value."""
+    model = fitted(X, Rate(1e4))
+    nothing = np.full((3, 5), np.nan)
+    np.testing.assert_allclose(
+        model.transform(nothing, continue_chain=True), model.forecast(3).activations
+    )
+    faint = np.full((1, 5), np.nan)
+    faint[0, 3] = 40.0  # as good as nothing against a chain that moves by 1 %
+    continued = model.transform(faint, continue_chain=True)[0]
+    assert abs(continued / model.activations_[-1] - 1.0).max() < 0.05
+    alone = model.transform(faint)[0]
+    assert abs(alone / model.activations_[-1] - 1.0).max() > 0.2
+
+
+def test_a_model_of_draws_comes_back_from_a_file(tmp_path):
+    model = fitted(GAPPY, BGAR("learn", "learn", "learn"), smoothing="learn")
+    again = load(model.save(tmp_path / "model.npz"))
+    same(model, again)
+    assert repr(again.posterior_) == repr(model.posterior_)
+    assert again.smoothing_ == model.smoothing_
+    assert again.posterior_.diagnosis == model.posterior_.diagnosis
+    np.testing.assert_array_equal(again.forecast(2).samples(), model.forecast(2).samples())
+    np.testing.assert_array_equal(again.transform(X), model.transform(X))
+
+
+def test_calibration_from_draws():
+    model = fitted(X, n_draws=10, n_tune=5, n_chains=1).calibrate(5)
+    assert model.calibration_.n_origins == 5
+    assert model.forecast(1).noise is model.calibration_.noise
+
+
+def test_results_are_those_of_a_clone_and_leave_the_parameters():
+    model = fitted(X, Rate("learn"))
+    copy = clone(model)
+    assert copy.chain.alpha == "learn"
+    assert copy.get_params()["n_draws"] == 40
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"likelihood": "exponential"}, "likelihood='exponential'.*counts only.*accelerated"),
+        ({"chain": "none"}, "chain='none' is no prior.*'gap'"),
+        ({"smoothing": 0.0}, "smoothing=0.0.*positive number, or 'learn'"),
+        ({"smoothing": "guess"}, "smoothing='guess'"),
+        ({"point": "mode"}, "point='mode'"),
+        ({"n_draws": 0}, "n_draws=0"),
+        ({"n_tune": -1}, "n_tune=-1"),
+        ({"n_chains": 1.5}, "n_chains=1.5"),
+        ({"thin": 41}, "thin=41 is larger than n_draws=40"),
+        ({"chain": Rate(alpha="guess")}, "alpha='guess'.*'learn'"),
+        ({"chain": HierRate(beta_z="learn", beta_h="learn")}, "only their ratio matters"),
+    ],
+)
+def test_what_has_no_posterior_is_refused(settings, words):
+    with pytest.raises(ValueError, match=words):
+        fitted(**settings)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (X + 0.5, r"X has \d\.5,.*whole numbers.*exposure="),
+        (np.zeros_like(X), "zero wherever it is observed"),
+    ],
+)
+def test_data_that_are_no_counts_are_refused(data, words):
+    with pytest.raises(ValueError, match=words):
+        fitted(data)
+
+
+def test_weights_are_refused():
+    with pytest.raises(ValueError, match=r"mask has the weight 0\.5.*observed or not"):
+        TemporalNMF(2, solver="gibbs", n_draws=2).fit(X, mask=np.full(len(X), 0.5))
+
+
+def test_a_mode_says_what_it_cannot_learn():
+    with pytest.raises(ValueError, match=r"learns beta only; solver='gibbs' learns all"):
+        TemporalNMF(2, chain=Rate(alpha="learn")).fit(X)
+    with pytest.raises(ValueError, match="smoothing='learn' is for draws"):
+        TemporalNMF(2, smoothing="learn").fit(X)
+    with pytest.raises(ValueError, match=r"solver='hmc'.*gibbs"):
+        TemporalNMF(2, solver="hmc").fit(X)
+
+
+def test_few_draws_are_called_what_they_are():
+    with pytest.warns(ConvergenceWarning, match="Not settled|different components") as caught:
+        model = TemporalNMF(2, solver="gibbs", n_draws=20, n_tune=5, n_chains=2).fit(X)
+    assert caught[0].filename == __file__
+    assert not model.converged_
+    assert model.posterior_.diagnosis.verdict in model.stop_reason_
+    assert any(model.posterior_.diagnosis.verdict in note for note in model.forecast(1).notes)
+
+
+def test_exposure_and_rates():
+    """Twice the exposure and twice the counts: the same rates, better known."""
+    exposure = np.linspace(1.0, 3.0, len(X))
+    rng = np.random.default_rng(1)
+    data = rng.poisson(exposure[:, None] * np.full((1, 5), 20.0)).astype(float)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = TemporalNMF(1, solver="gibbs", n_draws=50, n_tune=20, random_state=0)
+        model.fit(data, exposure=exposure)
+    assert abs(model.activations_.sum(axis=1) / 100.0 - 1.0).max() < 0.2
+    assert abs(model.forecast(1, exposure=10.0).values.sum() / 1000.0 - 1.0) < 0.2
