@@ -192,7 +192,7 @@ def test_calibration_counts_what_was_observed_only_and_the_exposure_of_the_futur
 @pytest.mark.parametrize("n_features", [2, 3, 5, 20])
 def test_entries_are_measured_by_the_others(n_features):
     """A correct model has 0.9 of its entries inside, whatever the number of features."""
-    from temporalnmf.calibration import _entries_given_others, Look, _share_inside
+    from temporalnmf.calibration import Look, _entries_given_others, _share_inside
 
     rng = np.random.default_rng(1)
     mean = np.full(n_features, 300.0)

@@ -24,8 +24,9 @@ from ..observations.base import Observations, cut
 from ..parallel import MOST_SHARDS, Workers
 from ..validation import Series
 from .conditionals import First, draw_activations, start_auxiliary
-from .laws import log_law
+from .laws import Paths
 from .learning import Learned, Smoothing
+from .sharing import share
 
 # Counts that make a shard worth handing to a thread.
 _SHARD = 2**12
@@ -91,6 +92,10 @@ class Gibbs:
             held=self.held,
         )  # fmt: skip
         if not fixed_W:
+            share(
+                self.W, self.H, self.Z, self.law.chain, self.smoothing.value, self.first,
+                self.active, self._rng,
+            )  # fmt: skip
             self.law.draw(self.H, self.Z, self._rng)
 
     def _allocate(self) -> tuple[Array, Array]:
@@ -116,12 +121,8 @@ class Gibbs:
         """Log density of data, components, activations and what is learned, up to a constant."""
         s, K = self.smoothing.value, self.W.shape[1]
         W = self.W[self.active]
-        a, level = self.first
         value = -observations.value(np.array(self.W, order=observations.order), self.H)
-        value += float(log_law(self.law.chain, self.H, self.Z).sum())
-        if self.law.chain._stationary() is None:
-            h = self.H[:, 0]
-            value += float(np.sum((a - 1.0) * np.log(h) - a * h / level))
+        value += float(Paths(self.law.chain, K)(self.H, self.Z, self.first).sum())
         value += K * float(gammaln(len(W) * s) - len(W) * gammaln(s))
         value += (s - 1.0) * float(np.log(np.maximum(W, FLOOR)).sum())
         return value + self.law.log_prior() + self.smoothing.log_prior()

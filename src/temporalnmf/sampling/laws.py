@@ -12,20 +12,53 @@ import numpy as np
 from numba import njit
 
 from ..chains.base import Chain
+from ..chains.stationary import Stationary
 from ..kernels.floor import FLOOR
 from ..kernels.rows import seven, three
 from ..kernels.special import _log_bessel_scaled
 from ..likelihoods.base import Array
+from .conditionals import First
+
+
+class Paths:
+    """The law of paths under a chain with hyper-parameters that are numbers.
+
+    Parameters
+    ----------
+    chain : Chain
+    n_paths : int
+        K: one path for each component of the chain.
+    """
+
+    def __init__(self, chain: Chain, n_paths: int) -> None:
+        self._law, self._rows = _LAWS[chain.name], chain._rows(n_paths, "log")
+        self._log_odds = chain.name == "bgar"
+        self._first = not isinstance(chain, Stationary)
+
+    def given_first(self, H: Array, Z: Array) -> Array:
+        """Log density (K,) of each path (N,), as hyper-parameters feel it.
+
+        The first step counts for chains that have a law of their own there.
+        """
+        found = np.empty(len(H))
+        self._law(H, Z, self._rows, found)
+        return found
+
+    def __call__(self, H: Array, Z: Array, first: First) -> Array:
+        """The same as a density of (h, z), first step included; BGAR's parts by their log odds."""
+        found = self.given_first(H, Z)
+        if self._log_odds:  # da = a (w − a)/w dz
+            smaller = np.minimum(H[:, :-1], H[:, 1:])
+            found += np.sum(np.log(smaller) - np.logaddexp(0.0, Z) - np.logaddexp(0.0, -Z), axis=1)
+        if self._first:
+            a, level = first
+            found += (a - 1.0) * np.log(H[:, 0]) - a * H[:, 0] / level
+        return found
 
 
 def log_law(chain: Chain, H: Array, Z: Array) -> Array:
-    """Log density (K,) of each path (N,) under a chain with hyper-parameters that are numbers.
-
-    The first step counts for chains that have a law of their own there.
-    """
-    found = np.empty(len(H))
-    _LAWS[chain.name](H, Z, chain._rows(len(H), "log"), found)
-    return found
+    """Log density (K,) of paths (K, N); see `Paths.given_first`."""
+    return Paths(chain, len(H)).given_first(H, Z)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
