@@ -67,7 +67,7 @@ def test_everything_that_a_model_does_works_from_draws(chain):
     )
     np.testing.assert_allclose(model.activations_[steps], draws.activations.mean(axis=(0, 1)))
     np.testing.assert_allclose(model.components_.sum(axis=1), 1.0, rtol=1e-6)
-    assert model.smoothing_ == pytest.approx(draws.smoothing.mean())
+    assert model.smoothing_ == draws.smoothing.mean()
     assert np.ptp(draws.smoothing) > 0.0
     for name in draws.parameters:
         np.testing.assert_allclose(
@@ -159,6 +159,24 @@ def test_a_run_that_was_stopped_goes_on_with_the_same_draws(when, tmp_path, monk
     assert left[0] >= when  # what was done is not done again
     same(again, fitted(**settings))
     assert not path.exists()
+
+
+def test_control_c_waits_for_the_end_of_a_sweep(tmp_path):
+    """It leaves a checkpoint of that very sweep, and the handler as it was."""
+    path, told = tmp_path / "state.npz", []
+
+    def press(progress):
+        told.append(progress.iteration)
+        if progress.iteration == 25:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        fitted(checkpoint=path, callback=press)
+    assert told[-1] == 25
+    with np.load(path) as file:
+        assert file["done"] == 25
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    same(fitted(checkpoint=path), fitted())
 
 
 def test_a_process_that_was_killed_goes_on(tmp_path):
@@ -360,6 +378,10 @@ def test_few_draws_are_called_what_they_are():
     assert not model.converged_
     assert model.posterior_.diagnosis.verdict in model.stop_reason_
     assert any(model.posterior_.diagnosis.verdict in note for note in model.forecast(1).notes)
+
+
+def test_a_smoothing_that_was_given_is_the_one_used():
+    assert fitted(smoothing=0.1).smoothing_ == 0.1
 
 
 def test_exposure_and_rates():

@@ -1,88 +1,145 @@
-"""Draws of components and activations together."""
+"""Draws of components and activations together; Geweke's joint test, for other tests as well."""
 
 import numpy as np
 import pytest
 from scipy import sparse, stats
 
-import cases
-from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
+from geweke import (
+    BOUND,
+    EXPOSURE,
+    FIRST_LAW,
+    MASKS,
+    NAMES,
+    OWN_FIRST_LAW,
+    SETTINGS,
+    SMOOTHING,
+    F,
+    N,
+    fixed,
+    geweke,
+    started,
+)
+from temporalnmf.chains import GaP, Rate
 from temporalnmf.parallel import Workers
+from temporalnmf.sampling import gibbs as sampler
 from temporalnmf.sampling.conditionals import First
-from temporalnmf.sampling.gibbs import Gibbs
-from temporalnmf.sampling.learning import Learned, Smoothing
 from temporalnmf.validation import Series
 
-FIRST_LAW = First(2.0, 3.0)
-F, K, N, SMOOTHING = 4, 2, 4, 0.7
+
+def test_every_chain_with_a_law_is_tested():
+    assert set(SETTINGS) == set(NAMES)
+    for name, chain in SETTINGS.items():
+        own = chain.stationary()
+        assert (own is not None) == (name in OWN_FIRST_LAW)
+        if own is not None:
+            assert own.mean() == pytest.approx(chain.alpha / chain.beta)
+            assert own.var() == pytest.approx(chain.alpha / chain.beta**2)
 
 
-def started(series, chain, W, H, smoothing, first, seed, workers):
-    """A run with hyper-parameters that are known."""
-    law, known = Learned(chain, 1.0, W.shape[1]), Smoothing(smoothing, False)
-    return Gibbs(series, law, W, H, known, first, seed, workers)
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("name", NAMES)
+def test_sweeps_leave_the_joint_law_as_it_is(name, mask):
+    """Geweke's test (2004), with known hyper-parameters."""
+    z = geweke(fixed(name, mask, 0), n_chains=600, rounds=5)
+    assert abs(z).max() < BOUND, z
 
 
-EXPOSURE = np.array([1.5, 1.0, 0.7, 2.0])
-# A step and two entries were not observed.
-SEEN = np.ones((N, F))
-SEEN[2] = 0.0
-SEEN[0, 1] = SEEN[3, 3] = 0.0
+def _weights_off(monkeypatch):
+    """Pseudo-counts of W half as large again."""
+    right = sampler.draw_weights
+
+    def draw_weights(*args):
+        args = list(args)
+        args[5] *= 1.5
+        right(*args)
+
+    monkeypatch.setattr(sampler, "draw_weights", draw_weights)
 
 
-def joint(chain, rng):
-    """Components, activations and counts from the prior and the likelihood."""
-    W = rng.dirichlet(np.full(F, SMOOTHING), size=K).T
-    h1 = None
-    if chain.stationary() is None:
-        h1 = rng.gamma(FIRST_LAW.shape, FIRST_LAW.level / FIRST_LAW.shape, size=K)
-    H = np.maximum(chain.sample(K, N, rng, h1), 1e-30)
-    return W, H, rng.poisson(EXPOSURE * (W @ H)).T.astype(float)
+def _activations_off(change):
+    """Activations drawn with another exposure, other counts or another first law."""
+
+    def apply(monkeypatch):
+        right = sampler.draw_activations
+
+        def draw_activations(chain, H, Z, Y, q, rng, first, *, held):
+            right(chain, H, Z, *change(Y, q), rng, first, held=held)
+
+        monkeypatch.setattr(sampler, "draw_activations", draw_activations)
+
+    return apply
 
 
-def functionals(W, H, X):
-    """Symmetric in the components, since draws may swap them."""
-    u = np.log(np.maximum(H, 1e-8))
-    v = np.log(np.maximum(W, 1e-8))
-    return np.array(
-        [
-            u.mean(), u[:, 0].mean(), u[:, -1].mean(), u.std(), np.tanh(u[:, 0] @ u[:, 1]),
-            v.mean(), v[0].mean(), W.max(), np.sum(W**2), np.tanh((v[0] * u[:, 0]).mean()),
-            np.log1p(X.sum()), np.log1p(X[0, 0]), np.log1p(np.abs(W[:, 0] @ W[:, 1])),
-        ]
-    )  # fmt: skip
+def _first_off(monkeypatch):
+    """The power that a first activation has of its own law is forgotten."""
+    right = sampler.draw_activations
+
+    def draw_activations(chain, H, Z, Y, q, rng, first, *, held):
+        wrong = First(0.5 * first.shape, 0.5 * first.level)  # the same rate
+        right(chain, H, Z, Y, q, rng, wrong, held=held)
+
+    monkeypatch.setattr(sampler, "draw_activations", draw_activations)
 
 
-@pytest.mark.parametrize(
-    "chain",
-    [GaP(2.0, 0.7), Rate(4.0, 4.0), HierRate(6.0, 5.0, 4.0, 4.0), Shape(1.5, 1.5),
-     HierShape(1.3, 0.9), BGAR(3.0, 1.2, 0.6)],
-    ids=cases.named,
-)  # fmt: skip
-def test_sweeps_leave_the_joint_law_as_it_is(chain):
-    """Geweke's test, a step and some entries missing; many short chains from the joint law."""
-    rng = np.random.default_rng(0)
-    before, after = [], []
-    weights = SEEN
-    for _ in range(500):
-        W, H, X = joint(chain, rng)
-        before.append(functionals(W, H, X * weights))
-        gibbs = None
-        for _round in range(6):
-            series = Series(X, weights, EXPOSURE)
-            gibbs_seed = np.random.SeedSequence(int(rng.integers(2**31)))
-            now = started(series, chain, W, H, SMOOTHING, FIRST_LAW, gibbs_seed, Workers(1))
-            if gibbs is not None:
-                now.Z = gibbs.Z
-            gibbs = now
-            gibbs.sweep()
-            W, H = gibbs.W, gibbs.H
-            X = rng.poisson(EXPOSURE * (W @ H)).T.astype(float)
-        after.append(functionals(W, H, X * weights))
-    before, after = np.array(before), np.array(after)
-    error = np.sqrt((before.var(axis=0) + after.var(axis=0)) / len(before))
-    z = (after.mean(axis=0) - before.mean(axis=0)) / error
-    # 13 functionals, six chains: |z| > 4 by chance once in 200 runs.
-    assert abs(z).max() < 4.0, z
+def _unseen_off(monkeypatch):
+    """Entries that are missing are taken for zeros."""
+    right = sampler.allocate_rows
+
+    def allocate_rows(*args):
+        args = list(args)
+        args[7] = np.zeros_like(args[7])
+        right(*args)
+
+    monkeypatch.setattr(sampler, "allocate_rows", allocate_rows)
+
+
+_MUTATIONS = {
+    "smoothing": (_weights_off, "gap", "all"),
+    "exposure of a missing step": (
+        _activations_off(lambda Y, q: (Y, np.where(q > 0.0, q, 1.0))), "hier_shape", "steps",
+    ),
+    "a count too many": (_activations_off(lambda Y, q: (Y + 1.0, q)), "bgar", "all"),
+    "first law": (_first_off, "rate", "all"),
+    "missing entries": (_unseen_off, "shape", "entries"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mutation", _MUTATIONS)
+def test_a_wrong_conditional_is_found(mutation, monkeypatch):
+    """The test above notices terms that are broken on purpose, by a wide margin."""
+    apply, name, mask = _MUTATIONS[mutation]
+    apply(monkeypatch)
+    z = geweke(fixed(name, mask, 0), n_chains=600, rounds=5)
+    assert abs(z).max() > 2.0 * BOUND, z
+
+
+def geweke_of_sharing(name, off=0.0, n_chains=250, rounds=8):
+    """z of each functional, with nothing but moves that share, from the prior; no data needed."""
+    simulation, differences = fixed(name, "entries", 0), []
+    run = simulation.run
+    for _ in range(n_chains):
+        simulation.draw_prior()
+        simulation.draw_data()
+        before, rates = simulation.functionals(), run.W @ run.H
+        for _round in range(rounds):
+            sampler.share(
+                run.W, run.H, run.Z, run.law.chain, SMOOTHING + off, FIRST_LAW, run.active, run._rng
+            )
+        np.testing.assert_allclose(run.W @ run.H, rates, rtol=1e-6, atol=1e-12)
+        differences.append(simulation.functionals() - before)
+    differences = np.delete(differences, [10, 11], axis=1)  # the data, which stay
+    return np.mean(differences, axis=0) / (np.std(differences, axis=0) / np.sqrt(n_chains))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_sharing_keeps_rates_and_the_prior(name):
+    """So it keeps every posterior, the likelihood being a function of the rates."""
+    z = geweke_of_sharing(name)
+    assert abs(z).max() < BOUND, z
+
+
+def test_sharing_with_another_prior_is_found():
+    assert abs(geweke_of_sharing("gap", off=3.0)).max() > 2.0 * BOUND
 
 
 def test_one_component_has_the_closed_form_posterior():

@@ -19,7 +19,7 @@ from .likelihoods.base import Array, Likelihood
 from .posterior import Posterior
 from .predicting import append, expected_rows, forecast, smooth
 from .reading import read_table
-from .sampling.draws import PosteriorDraws
+from .sampling.draws import PosteriorDraws, used_smoothing
 from .solvers.monitor import Callback
 from .validation import Series, check_series
 
@@ -468,6 +468,33 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         check_is_fitted(self)
         return save(self, path, overwrite=overwrite, data=data)
 
+    def to_arviz(self) -> Any:
+        """The draws of a fit with solver="gibbs" as an ArviZ DataTree, for its many pictures.
+
+        Needs the extra "bayes".
+
+        Returns
+        -------
+        xarray.DataTree
+            In the group "posterior" `components` (chain, draw, component, feature), `activations`
+            (chain, draw, time, component), hyper-parameters if any was learned and `smoothing` if
+            it was. In "sample_stats" the log posterior `lp`, in "observed_data" the data and in
+            "constant_data" the exposure. Times are those of the steps that were drawn, up to the
+            last observed one, features have their names, components their numbers from 1.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from temporalnmf import TemporalNMF
+        >>> X = np.random.default_rng(0).poisson(5.0, size=(20, 4))
+        >>> model = TemporalNMF(1, solver="gibbs", n_draws=300, n_tune=100, random_state=0).fit(X)
+        >>> dict(model.to_arviz().posterior["activations"].sizes)
+        {'chain': 4, 'draw': 300, 'time': 20, 'component': 1}
+        """
+        from .sampling.arviz import to_datatree
+
+        return to_datatree(self)
+
     def feature_labels(self) -> Array:
         """Names of the features: those of the data, or x0, x1, …"""
         check_is_fitted(self)
@@ -530,9 +557,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.reconstruction_err_ = fitted.divergence
         self.stability_ = fitted.stability
         self.posterior_ = fitted.draws
-        self.smoothing_ = (
-            float(self.smoothing) if fitted.draws is None else float(fitted.draws.smoothing.mean())
-        )
+        self.smoothing_ = used_smoothing(self.smoothing, fitted.draws)
         self._remember(series, fitted.kept)
 
     def _remember(self, series: Series, kept: Array) -> None:

@@ -32,7 +32,7 @@ from .forecasting import Noise
 from .likelihoods.base import Array, Likelihood
 from .posterior import Posterior
 from .predicting import posterior_of
-from .sampling.draws import PosteriorDraws
+from .sampling.draws import PosteriorDraws, used_smoothing
 from .timeline import Timeline
 from .validation import Series
 
@@ -277,11 +277,7 @@ def _model_of(header: dict[str, Any], labels: dict[str, Any], arrays: dict[str, 
     model._series = _series_of(arrays, timeline, (N, F))
     model._fingerprint = model._series.fingerprint() if model._series is not None else 0
     model.posterior_ = _draws_of(header.get("draws"), arrays)
-    model.smoothing_ = (
-        float(model.smoothing)
-        if model.posterior_ is None
-        else float(model.posterior_.smoothing.mean())
-    )
+    model.smoothing_ = used_smoothing(model.smoothing, model.posterior_)
     model._posterior = None
     if "posterior_factor" in arrays:
         model._posterior = Posterior(

@@ -172,15 +172,18 @@ def _smooth_draws(
     if series is None:
         timeline, exposure, observed = model.timeline_, model.exposure_, model.observed_
         N, K = model.activations_.shape
-        numbers = posterior.pick(min(n_samples, max(100, _MOST // (N * K)), posterior.n_draws))
+        # What is expected does not hang on how many samples one wants.
+        most = min(max(100, _MOST // (N * K)), posterior.n_draws)
+        which, numbers = posterior.pick(min(n_samples, most)), posterior.pick(most)
         rng = np.random.default_rng([seed, 0])
-        draws = posterior.steps(numbers, model._kept, N, rng)
+        draws = posterior.steps(which, model._kept, N, rng)
         expected = posterior.expected_steps(numbers, model._kept, N)
     else:
         assert series.timeline is not None
         timeline, exposure, observed = series.timeline, series.exposure, series.observed
         numbers, draws, expected = infer_draws(model, series)
-    drawn = DrawnComponents(posterior.flat("components"), numbers, numbers, expected)
+        which = numbers
+    drawn = DrawnComponents(posterior.flat("components"), which, numbers, expected)
     return Forecast(
         times=timeline.labels,
         activations=expected.mean(axis=0),
@@ -329,8 +332,12 @@ def _notes(model: Any) -> tuple[Note, ...]:
         return (NO_LAW,)
     notes: tuple[Note, ...] = ()
     if model.posterior_ is not None and not model.posterior_.diagnosis.ok:
-        verdict = model.posterior_.diagnosis.verdict
-        notes = (Note(verdict, plain=f"The draws behind this are not settled. {verdict}"),)
+        found = model.posterior_.diagnosis
+        settled = {q.name for q in found.quantities if q.settled(found.n_runs)}
+        plain = "The runs of draws behind this do not agree yet: take the numbers as a sketch."
+        if {"totals", "forecasts"} <= settled:
+            plain = "The runs of draws behind this agree on totals and forecasts, not on all else."
+        notes = (Note(found.verdict, plain=plain),)
     if not chain.dynamic:
         notes = (
             *notes,

@@ -11,7 +11,7 @@ import typer
 from . import data
 from .console import Force, Json, Voice, busy, check_out, clean_errors
 from .files import Model, load_model
-from .fit import convergence_told, provenance, summary
+from .fit import convergence_told, draws_said, provenance, show_diagnosis, summary
 
 if TYPE_CHECKING:
     from ..estimator import TemporalNMF
@@ -161,6 +161,9 @@ def _tell(model: TemporalNMF, before: int, updated: bool, voice: Voice) -> list[
     voice.say(f"Added {steps} ({span}{gaps}): there are {len(model.times_)} now.")
     if not updated:
         voice.say("Components and earlier activations are as they were.")
+    elif model.posterior_ is not None:
+        voice.say(f"All was drawn again from where it was: {draws_said(model)}.")
+        show_diagnosis(model, voice)
     elif model.converged_:
         voice.say("All was fitted again from where it was: converged.", style="green")
     else:

@@ -25,6 +25,11 @@ Force = Annotated[bool, typer.Option("--force", help="Replace files that exist."
 
 # Arguments of the library whose options have the same name.
 _SAME_NAMES = ("freq", "h1", "n_steps", "n_paths", "baseline", "rule")
+# Arguments of a fit, wherever they stand, and their options.
+_RENAMED = {
+    "n_draws": "--draws", "n_tune": "--tune", "n_chains": "--runs", "thin": "--thin",
+    "checkpoint": "--checkpoint", "solver": "--solver", "likelihood": "--likelihood",
+}  # fmt: skip
 
 
 class Voice:
@@ -37,6 +42,7 @@ class Voice:
     def __init__(self, json: bool = False) -> None:
         self.json = json
         self.written: list[Path] = []
+        self.checkpoint: Path | None = None  # from which the same command goes on, if it is there
 
     def say(self, text: str = "", *, style: str | None = None) -> None:
         """A line, however long; the style shows on a terminal only."""
@@ -130,6 +136,8 @@ def clean_errors(json: bool = False, *, resumes: bool = False) -> Iterator[Voice
     except KeyboardInterrupt:
         if resumes:
             so_far = "Interrupted: the same command goes on where it was."
+        elif voice.checkpoint is not None and voice.checkpoint.exists():
+            so_far = f"Interrupted: the same command goes on from {voice.checkpoint}."
         elif voice.written:
             so_far = f"Interrupted. Written before: {', '.join(map(str, voice.written))}."
         else:
@@ -150,12 +158,18 @@ def in_options(text: str) -> str:
     "--time 'dat' is no column; --freq adds up"
     >>> in_options("name them with time= and feature= (--time, --feature).")
     'name them with --time and --feature.'
+    >>> in_options("take n_chains=4, n_tune and n_draws larger (solver='gibbs')")
+    'take --runs 4, --tune and --draws larger (--solver gibbs)'
     """
     text = re.sub(r"\b\w+= and \w+= \((--[\w-]+), (--[\w-]+)\)", r"\1 and \2", text)
     text = re.sub(r"\b\w+=(?:True|False)? \((--[\w-]+)\)", r"\1", text)
     text = re.sub(r"\b\w+=('[^']*'|\S+) \((--[\w-]+)\)", r"\2 \1", text)
     for name in _SAME_NAMES:
         text = re.sub(rf"(^|[.:] ){name}=(?=\S)", rf"\1--{name.replace('_', '-')} ", text)
+    for name, option in _RENAMED.items():
+        text = re.sub(rf"(?<![\w-]){name}=(?:'([^']*)'|(-?\w+))", rf"{option} \1\2", text)
+        if "_" in name:  # a word of nothing else
+            text = re.sub(rf"(?<![\w-]){name}\b", option, text)
     return text
 
 
@@ -180,8 +194,11 @@ def check_out(option: str, path: Path, force: bool, *, reads: Sequence[Path] = (
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar with the time left, on a terminal only; called with what is done and wanted."""
+def progress_bar(what: str) -> Iterator[Callable[..., None]]:
+    """A bar with the time left, on a terminal only.
+
+    Called with what is done and wanted, and with other words if they change.
+    """
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -199,7 +216,9 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
     )  # fmt: skip
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task(what, total=None)
-        yield lambda done, wanted: bar.update(task, completed=done, total=wanted)
+        yield lambda done, wanted, words=what: bar.update(
+            task, completed=done, total=wanted, description=words
+        )
 
 
 @contextmanager
@@ -220,6 +239,19 @@ def fit_progress(n_starts: int, max_iter: int) -> Iterator[Callable[[Progress], 
     """A callback for a fit that shows how it goes, on a terminal only."""
     with busy("fitting") as tell:
         yield None if tell is None else Watch(tell, n_starts, max_iter)
+
+
+@contextmanager
+def draws_progress(n_runs: int, n_tune: int, n_sweeps: int) -> Iterator[Callable[[Progress], None]]:
+    """A callback for a fit by draws: a bar over the sweeps of all runs, on a terminal only."""
+    with progress_bar(f"run 1 of {n_runs}") as show:
+
+        def tell(progress: Progress) -> None:
+            run, sweep = divmod(progress.iteration - 1, n_sweeps)
+            what = "settles" if sweep < n_tune else "draws"
+            show(progress.iteration, n_runs * n_sweeps, f"run {run + 1} of {n_runs} {what}")
+
+        yield tell
 
 
 class Watch:

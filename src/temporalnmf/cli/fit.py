@@ -21,7 +21,9 @@ from .console import (
     busy,
     check_out,
     clean_errors,
+    draws_progress,
     fit_progress,
+    in_options,
     progress_bar,
 )
 
@@ -31,6 +33,11 @@ if TYPE_CHECKING:
 
 # Where the root command keeps the words it was called with.
 WORDS = "temporalnmf.words"
+
+_PANEL = "Draws from the posterior, --solver gibbs"
+# Options that belong to one way of fitting.
+_OF_DRAWS = ("draws", "tune", "runs", "thin", "checkpoint")
+_OF_MODES = ("starts", "max_iter", "tol")
 
 
 def fit(
@@ -44,6 +51,21 @@ def fit(
     likelihood: Annotated[
         str, typer.Option(help="'poisson' for counts, 'exponential' for positive values.")
     ] = "poisson",
+    solver: Annotated[
+        str,
+        typer.Option(
+            help="'accelerated' or 'mm' for the most probable model, 'gibbs' for draws of all that "
+            "is probable."
+        ),
+    ] = "accelerated",
+    learn: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            help="Learn these from the data: hyper-parameters of the chain, as alpha,beta, and "
+            "smoothing; or 'all'. For --solver gibbs, but for a few.",
+        ),
+    ] = None,
     starts: Annotated[
         int, typer.Option(min=1, help="Random starts; two or more tell how stable components are.")
     ] = 3,
@@ -59,6 +81,36 @@ def fit(
     calibrate_steps: Annotated[
         int, typer.Option(min=1, help="Steps ahead that --calibrate checks.")
     ] = 1,
+    draws: Annotated[int, typer.Option(min=1, help="Draws per run.", rich_help_panel=_PANEL)] = 500,
+    tune: Annotated[
+        int,
+        typer.Option(
+            min=0, help="Sweeps per run before the first draw, to settle.", rich_help_panel=_PANEL
+        ),
+    ] = 500,
+    runs: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="Runs from starts of their own; two or more tell whether they agree.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = 4,
+    thin: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Keep one draw of so many; else all, or what fits into 256 MB.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            help="File to keep the draws so far in: after a kill, the same command goes on.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = None,
     time: data.Time = None,
     feature: data.Feature = None,
     value: data.Value = None,
@@ -77,13 +129,23 @@ def fit(
     with clean_errors(json) as voice:
         check_out("--out", out, force, reads=[data.source_path(file)])
         how = data.Reading(time, feature, value, exposure, freq, transpose, drop_partial)
-        settings = {
+        settings: dict[str, Any] = {
             "n_components": components, "chain": chain, "likelihood": likelihood,
-            "n_init": starts, "random_state": seed, "max_iter": max_iter, "tol": tol,
-            "n_jobs": jobs or 1,
+            "random_state": seed, "n_jobs": jobs or 1, "solver": solver,
         }  # fmt: skip
         with busy("starting"):
-            _check_names(chain, likelihood, calibrate)
+            _check_names(chain, likelihood, solver, calibrate)
+            drawing = solver in registry.SAMPLERS
+            _check_given(ctx, solver, drawing)
+            if drawing:
+                settings |= {
+                    "n_draws": draws, "n_tune": tune, "n_chains": runs, "thin": thin,
+                    "checkpoint": _checkpoint(checkpoint, out, data.source_path(file)),
+                }  # fmt: skip
+            else:
+                settings |= {"n_init": starts, "max_iter": max_iter, "tol": tol}
+            settings |= _learned(learn, chain, solver)
+            _check_settings(settings)
         table = data.read(file, how, voice)
         model = fit_table(table, settings, voice)
         model.provenance_ = provenance(ctx, file)
@@ -96,7 +158,7 @@ def fit(
         voice.answer({"model": str(out), "notes": table.notes, **summary(model)})
 
 
-def _check_names(chain: str, likelihood: str, calibrate: int) -> None:
+def _check_names(chain: str, likelihood: str, solver: str, calibrate: int) -> None:
     """Before a large file is read. This loads the compiler, too: what follows starts at once."""
     from ..estimator import TemporalNMF
     from ..predicting import NO_LAW
@@ -104,6 +166,12 @@ def _check_names(chain: str, likelihood: str, calibrate: int) -> None:
 
     check_choice("--chain", chain, tuple(registry.CHAINS))
     check_choice("--likelihood", likelihood, tuple(registry.LIKELIHOODS))
+    check_choice("--solver", solver, (*registry.SOLVERS, *registry.SAMPLERS))
+    if solver in registry.SAMPLERS and chain == "none":
+        raise ValueError(
+            f"--chain none is no prior, so --solver {solver} has no posterior to draw from. Take "
+            f"--chain gap for steps that are independent of each other, or another."
+        )
     if calibrate and chain == "none":
         raise ValueError(f"--calibrate {calibrate}: {NO_LAW}")
     if calibrate and not TemporalNMF(likelihood=likelihood)._likelihood().additive:
@@ -113,17 +181,84 @@ def _check_names(chain: str, likelihood: str, calibrate: int) -> None:
         )
 
 
+def _check_given(ctx: typer.Context, solver: str, drawing: bool) -> None:
+    """Refuse options that do nothing here."""
+    for name in _OF_MODES if drawing else _OF_DRAWS:
+        source = ctx.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            option = f"--{name.replace('_', '-')}"
+            meant = "--draws and --tune" if drawing else "--solver gibbs"
+            remedy = f"see {meant}" if drawing else f"use {meant}"
+            raise ValueError(
+                f"{option} {ctx.params[name]} does nothing with --solver {solver}: {remedy}, or "
+                f"leave it out."
+            )
+
+
+def _checkpoint(path: Path | None, out: Path, source: Path) -> Path | None:
+    """A place that can be written to; what is there already is a former run, or refused."""
+    if path is not None:
+        check_out("--checkpoint", path, True, reads=[source])
+        if path.resolve() == out.resolve():
+            raise ValueError(f"--checkpoint {path} is the file of --out. Give each its own.")
+    return path
+
+
+def _learned(learn: str | None, chain: str, solver: str) -> dict[str, Any]:
+    """The settings that --learn asks for."""
+    if learn is None:
+        return {}
+    law = registry.create(registry.CHAINS, chain, "chain")
+    drawing = solver in registry.SAMPLERS
+    own = [name for name in law.get_params() if name != "marginal"]
+    known = [*own, "smoothing"] if drawing else list(law._learn)
+    names = known if learn == "all" else [name.strip() for name in learn.split(",")]
+    unknown = [name for name in names if name not in known]
+    if unknown or not names:
+        which = ", ".join(known) or "nothing"
+        more = "" if drawing else f"; --solver gibbs learns {', '.join([*own, 'smoothing'])}"
+        raise ValueError(
+            f"--learn {learn}: with --chain {chain} and --solver {solver} it can be {which}{more}."
+        )
+    found = {"smoothing": "learn"} if "smoothing" in names else {}
+    words = {name: "learn" for name in names if name != "smoothing"}
+    return {**found, "chain": law.set_params(**words)} if words else found
+
+
+def _check_settings(settings: dict[str, Any]) -> None:
+    """What the library would refuse after the file was read."""
+    from ..estimator import TemporalNMF
+    from ..fitting import check_parameters
+
+    check_parameters(TemporalNMF(**settings))
+
+
 def fit_table(table: TimeTable, settings: dict[str, Any], voice: Voice) -> TemporalNMF:
     """Fit, show how it goes, and say how it ended."""
     from ..estimator import TemporalNMF
 
     model = TemporalNMF(**settings)
+    voice.checkpoint = settings.get("checkpoint")
+    if voice.checkpoint is not None and voice.checkpoint.exists():
+        voice.say(f"Going on from {voice.checkpoint}.")
     began = monotonic()
-    with fit_progress(model.n_init, model.max_iter) as callback, convergence_told():
+    with _progress(model, table.X.shape[1]) as callback, convergence_told():
         model.set_params(callback=callback).fit(table)
-    model.set_params(callback=None)
+    model.set_params(callback=None, checkpoint=None)
+    voice.checkpoint = None
     _verdict(model, monotonic() - began, voice)
     return model
+
+
+def _progress(model: TemporalNMF, n_features: int) -> Any:
+    if model.solver not in registry.SAMPLERS:
+        return fit_progress(model.n_init, model.max_iter)
+    from ..sampling.run import thinning
+
+    each = 4 * model.n_chains * model.n_components * n_features
+    thin = model.thin or thinning(model.n_draws, each)
+    kept = thin * max(model.n_draws // thin, 1)
+    return draws_progress(model.n_chains, model.n_tune, model.n_tune + kept)
 
 
 @contextmanager
@@ -141,7 +276,10 @@ def convergence_told() -> Iterator[None]:
 def _verdict(model: TemporalNMF, seconds: float, voice: Voice) -> None:
     best = f"; the best of {model.n_init} starts" if model.n_init > 1 else ""
     took = f", {seconds:.1f} s" if seconds >= 0.1 else ""
-    if model.converged_:
+    if model.posterior_ is not None:
+        voice.say(f"{draws_said(model)}{took}.")
+        show_diagnosis(model, voice)
+    elif model.converged_:
         reason = model.stop_reason_.removeprefix("converged: ")
         voice.say(f"Converged: {reason}{best}{took}.", style="green")
     else:
@@ -150,6 +288,29 @@ def _verdict(model: TemporalNMF, seconds: float, voice: Voice) -> None:
             f"larger --tol.",
             style="bold red",
         )
+
+
+def draws_said(model: TemporalNMF) -> str:
+    """How many draws there are, in words."""
+    draws = model.posterior_
+    assert draws is not None
+    n_runs, n_draws = draws.smoothing.shape
+    runs = "1 run" if n_runs == 1 else f"{n_runs} runs"
+    every = "" if draws.thin == 1 else f", one of {draws.thin} kept"
+    return f"{runs} of {n_draws} draws{every}"
+
+
+def show_diagnosis(model: TemporalNMF, voice: Voice) -> None:
+    """Whether the runs agree: a table, and the verdict."""
+    assert model.posterior_ is not None
+    found = model.posterior_.diagnosis
+    rows = [
+        [q.name, f"{q.rhat:.3f}", f"{q.ess_bulk:,.0f}", f"{q.ess_tail:,.0f}"]
+        for q in found.quantities
+    ]
+    voice.table(["draws of", "R-hat", "bulk ESS", "tail ESS"], rows, left=("draws of",))
+    good = found.ok and found.n_runs > 1
+    voice.say(in_options(found.verdict), style="green" if good else "bold red")
 
 
 def show_components(model: TemporalNMF, voice: Voice) -> None:
@@ -208,7 +369,10 @@ def summary(model: TemporalNMF) -> dict[str, Any]:
         "exposure": bool((model.exposure_ != 1.0).any()),
         "chain": model.chain_.name,
         "hyper_parameters": model.chain_.get_params(),
+        "smoothing": model.smoothing_,
         "likelihood": model._likelihood().name,
+        "solver": model.solver,
+        "draws": _draws_for_machines(model),
         "converged": bool(model.converged_),
         "stop_reason": model.stop_reason_,
         "n_iter": model.n_iter_,
@@ -227,4 +391,21 @@ def summary(model: TemporalNMF) -> dict[str, Any]:
             "entries": found.entries,
         },
         "provenance": getattr(model, "provenance_", None),
+    }
+
+
+def _draws_for_machines(model: TemporalNMF) -> dict[str, Any] | None:
+    from dataclasses import asdict
+
+    draws = model.posterior_
+    if draws is None:
+        return None
+    found = draws.diagnosis
+    return {
+        "runs": found.n_runs,
+        "draws": found.n_draws,
+        "thin": draws.thin,
+        "settled": found.ok,
+        "verdict": found.verdict,
+        "quantities": [asdict(quantity) for quantity in found.quantities],
     }

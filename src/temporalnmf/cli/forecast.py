@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from .console import Force, Json, Voice, check_out, clean_errors
+from .console import Force, Json, Voice, check_out, clean_errors, in_options
 from .files import Model, load_model
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def _number(value: float) -> str:
 def tell_notes(ahead: Forecast, voice: Voice) -> None:
     """What one should know before using the numbers, in the words of the command line."""
     for note in ahead.notes:
-        voice.say(f"Note: {note.command}", style="yellow")
+        voice.say(f"Note: {in_options(note.command)}", style="yellow")
 
 
 def frame_of(ahead: Forecast, of: Of) -> Any:

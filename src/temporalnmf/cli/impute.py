@@ -127,8 +127,10 @@ def _write_filled(series: Series, smoothed: Forecast, path: Path) -> None:
         writer.writerow(["time", *smoothed.feature_names.tolist()])
         for n, text in enumerate(time_texts(smoothed.times)):
             x, weight = series.row(n)
-            expected = smoothed.exposure[n] * (smoothed.activations[n] @ smoothed.components)
-            cells = np.where(weight > 0.0, x, expected).tolist()
+            seen = weight > 0.0
+            # Over many draws, what is expected takes a while: only where it is wanted.
+            filled = x if seen.all() else np.where(seen, x, smoothed.at([n]).values[0])
+            cells = filled.tolist()
             writer.writerow([text, *(int(c) if float(c).is_integer() else c for c in cells)])
 
 

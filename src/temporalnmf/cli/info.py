@@ -10,7 +10,7 @@ import typer
 from . import data
 from .console import Json, Voice, clean_errors
 from .files import header_of, is_model, load_model
-from .fit import show_components, summary
+from .fit import draws_said, show_components, show_diagnosis, summary
 
 if TYPE_CHECKING:
     from ..estimator import TemporalNMF
@@ -49,6 +49,8 @@ def _about_model(path: Path, voice: Voice) -> None:
     for name, text in _lines(model, known):
         voice.say(f"{name:<12}{text}")
     show_components(model, voice)
+    if model.posterior_ is not None:
+        show_diagnosis(model, voice)
     voice.answer({"kind": "model", **known})
 
 
@@ -69,15 +71,33 @@ def _lines(model: TemporalNMF, known: dict[str, Any]) -> list[tuple[str, str]]:
         ("gaps", f"{len(gaps)} of the steps{few}" if gaps else "none"),
         ("exposure", "given" if known["exposure"] else "1 throughout"),
         ("chain", f"{known['chain']}: {model.chain_.numbers()}" if moves else "none: plain NMF"),
+        *_learned(model),
         *(() if isinstance(regime, list) else (("", str(regime)),)),
         ("likelihood", known["likelihood"]),
-        ("fit", known["stop_reason"] if known["converged"]
-                else f"NOT CONVERGED: {known['stop_reason']}"),
+        ("fit", _fit_said(model)),
         ("intervals", str(model.calibration_ or "not checked on the past")),
         *((name, origin[name]) for name in ("command", "source", "sha256", "date", "appended")
           if name in origin),
     ]  # fmt: skip
     return lines
+
+
+def _learned(model: TemporalNMF) -> list[tuple[str, str]]:
+    """What was learned by draws; the numbers above are means."""
+    if model.posterior_ is None:
+        return []
+    names = list(model.posterior_.parameters)
+    lines = [("", f"means of draws: {', '.join(names)}")] if names else []
+    if model.smoothing == "learn":
+        lines.append(("smoothing", f"{model.smoothing_:.3g}, the mean of draws"))
+    return lines
+
+
+def _fit_said(model: TemporalNMF) -> str:
+    if model.posterior_ is not None:
+        settled = "settled" if model.converged_ else "NOT SETTLED"
+        return f"{draws_said(model)}, {settled}: see below"
+    return model.stop_reason_ if model.converged_ else f"NOT CONVERGED: {model.stop_reason_}"
 
 
 def _about_table(file: str, table: TimeTable, voice: Voice) -> None:

@@ -11,6 +11,7 @@ from .chains import (
     plot_selection,
     prior_figures,
 )
+from .draws import plot_ranks, plot_trace
 from .fitted import (
     plot_activations,
     plot_components,
@@ -37,7 +38,9 @@ __all__ = [
     "plot_objective",
     "plot_paths",
     "plot_prior",
+    "plot_ranks",
     "plot_residuals",
     "plot_selection",
+    "plot_trace",
     "prior_figures",
 ]

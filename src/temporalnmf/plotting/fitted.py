@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..forecasting import Forecast
 from ..likelihoods.base import Array
+from ..sampling.traces import one_step_on
 from ..summary import component_summary, step_errors
 from ..timeline import time_texts
 from ..validation import check_count
@@ -397,6 +398,12 @@ def _movements(model: Any, chosen: Sequence[int], random_state: Any) -> tuple[Ar
     if not smooth.has_bands:
         return found, None
     rng = np.random.default_rng(random_state)
+    if model.posterior_ is not None:  # each draw with the hyper-parameters it was drawn with
+        which = model.posterior_.pick(_PATHS_PER_STEP)
+        before = model.posterior_.steps(which, model._kept, len(model.times_), rng)[:, after - 1]
+        return found, _log_ratio(
+            one_step_on(model.posterior_, which, before, rng)[..., chosen], before[..., chosen]
+        )
     rows = rng.integers(len(draws), size=_PATHS_PER_STEP)
     first = draws[rows][:, after - 1].reshape(-1, draws.shape[2])  # (n, K)
     paths = model.chain_.sample(len(first), 2, rng, np.maximum(first, _SMALLEST))

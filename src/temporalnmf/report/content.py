@@ -14,10 +14,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..likelihoods.base import Array
+from ..sampling.traces import one_step_on
 from .curves import charts
 from .last_step import last_step_words
 from .made import how_it_was_made
 from .plainly import long_run, point_text
+from .runs import runs_content, verdict_of
 from .subject import COVERAGE, Subject
 from .texts import NO_BREAK, change, clean, counted, number, number_text, percent, percents
 
@@ -76,7 +78,8 @@ def report_content(
         "gaps": _gaps(subject),
         "errors": None if subject.errors is None else _worst_steps(subject),
         "calibration": _calibration(model, hold_out),
-        "convergence": _convergence(model),
+        "convergence": _convergence(subject),
+        "runs": runs_content(subject),
         "specialists": _specialists(subject),
         "movement": _movement(subject),
         "made": how_it_was_made(model, command, source),
@@ -127,10 +130,9 @@ def _answer(subject: Subject, content: dict[str, Any]) -> list[str]:
         many, its, it = ("One", "its", "it") if shaky == 1 else (f"{shaky}", "their", "them")
         said.append(
             f"{many} of the {subject.n_components} components came out differently in other "
-            f"starts: see {its} stability before leaning on {it}."
+            f"{_starts(subject)}s: see {its} stability before leaning on {it}."
         )
-    if not content["convergence"]["converged"]:
-        said.append("The fit had not converged when it stopped: take the numbers as a sketch.")
+    said.append(content["convergence"]["answer"])
     return [sentence for sentence in said if sentence]
 
 
@@ -192,7 +194,7 @@ def _components(subject: Subject) -> list[dict[str, Any]]:
                 "share": f"{percent(one.share)} of all activation",
                 "peak": clean(one.peak),
                 "stability": number(one.stability),
-                "stability_words": _stability_words(one.stability),
+                "stability_words": _stability_words(one.stability, _starts(subject)),
                 "shaky": one.stability is not None and bool(one.stability < _FOUND_AGAIN),
                 "top": [
                     {
@@ -207,14 +209,20 @@ def _components(subject: Subject) -> list[dict[str, Any]]:
     return cards
 
 
-def _stability_words(stability: float | None) -> str:
+def _starts(subject: Subject) -> str:
+    """What a component is looked for in again: draws have runs, a mode has starts."""
+    return "start" if subject.model.posterior_ is None else "run"
+
+
+def _stability_words(stability: float | None, start: str) -> str:
     if stability is None:
-        return "not assessed: the fit was started once"
-    words = "an accident of the start"
+        once = "the fit was started once" if start == "start" else "there was one run"
+        return f"not assessed: {once}"
+    words = f"an accident of the {start}"
     if stability >= _FOUND_AGAIN:
-        words = "found again in most starts"
+        words = f"found again in most {start}s"
     elif stability >= _VARIES:
-        words = "varies between starts"
+        words = f"varies between {start}s"
     return f"{words} ({stability:.2f})"
 
 
@@ -334,8 +342,11 @@ def _as_hold_out(checked: Any) -> dict[str, Any]:
     }
 
 
-def _convergence(model: Any) -> dict[str, Any]:
-    """Whether the fit came to an end, in plain words."""
+def _convergence(subject: Subject) -> dict[str, Any]:
+    """Whether the fit came to an end, or its runs agree, in plain words."""
+    model = subject.model
+    if model.posterior_ is not None:
+        return verdict_of(subject)
     converged = bool(model.converged_)
     rounds = counted(int(model.n_iter_), "round")
     words = f"The fit came to rest after {rounds}."
@@ -348,6 +359,9 @@ def _convergence(model: Any) -> dict[str, Any]:
         "converged": converged,
         "verdict": "Converged." if converged else "Not converged.",
         "words": words,
+        "answer": ""
+        if converged
+        else "The fit had not converged when it stopped: take the numbers as a sketch.",
     }
 
 
@@ -358,14 +372,17 @@ def _specialists(subject: Subject) -> dict[str, Any]:
     """What only those want to know who know the method."""
     model = subject.model
     why = str(model.stop_reason_)
-    stop = f"{why[:1].upper()}{why[1:]}."
-    if not model.converged_:
+    stop = f"{why[:1].upper()}{why[1:]}".rstrip(".") + "."
+    if not model.converged_ and model.posterior_ is None:
         stop += " Increase max_iter, or accept a larger tol."
+    objective = f"Objective {number_text(model.objective_)}."
+    if model.posterior_ is not None:
+        objective = f"Log posterior {number_text(-model.objective_)} on average, up to a constant."
     likelihood = model._likelihood().name
     divergence = f"{_DIVERGENCES.get(likelihood, likelihood)} divergence"
     return {
         "stop": stop,
-        "objective": number_text(model.objective_),
+        "objective": objective,
         "error": number_text(model.reconstruction_err_),
         "divergence": f"{divergence}, with the natural logarithm",
         "point": str(subject.ahead.point) if subject.n_ahead else None,
@@ -385,11 +402,10 @@ def _movement(subject: Subject) -> list[dict[str, Any]] | None:
     chain = subject.model.chain_
     if not chain.dynamic or not subject.past.has_bands:
         return None
-    rng = np.random.default_rng(0)
-    starts = rng.choice(subject.model.activations_, size=2000)
-    expected = _log_changes(chain.sample(len(starts), 2, rng, starts))
-    # A few paths are enough for one number.
-    found = _log_changes(subject.past.samples(of="components")[:100])
+    expected = _log_changes(_expected_pairs(subject.model, np.random.default_rng(0)))
+    # A few paths are enough for one number; draws stand run by run.
+    paths = subject.past.samples(of="components")
+    found = _log_changes(paths[:: -(-len(paths) // 100)])
     return [
         {
             "name": name,
@@ -401,6 +417,18 @@ def _movement(subject: Subject) -> list[dict[str, Any]] | None:
         }
         for k, name in enumerate(subject.names)
     ]
+
+
+def _expected_pairs(model: Any, rng: np.random.Generator) -> Array:
+    """Pairs (n, 2, K) of neighbours: the second is a step of the chain from the first."""
+    draws = model.posterior_
+    if draws is None:
+        starts = rng.choice(model.activations_, size=2000)
+        return model.chain_.sample(len(starts), 2, rng, starts)
+    which = draws.pick(200)  # each with the hyper-parameters it was drawn with
+    first = rng.permuted(draws.flat("activations")[which], axis=1)[:, :10]
+    pairs = np.stack([first, one_step_on(draws, which, first, rng)], axis=2)
+    return pairs.reshape(-1, 2, pairs.shape[3])
 
 
 def _log_changes(paths: Array) -> Array:

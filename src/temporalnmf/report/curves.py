@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..likelihoods.base import Array
+from .runs import run_charts
 from .subject import Subject
 from .texts import number, numbers
 
@@ -39,7 +40,11 @@ def charts(subject: Subject) -> dict[str, Any]:
         "totals": _total_curves(subject, kept, ahead) if subject.n_ahead else None,
         "errors": None if errors is None else numbers(errors.error[kept]),
         "worst": np.searchsorted(kept, sorted(subject.worst)).tolist(),
-        "trace": {
+        "runs": run_charts(subject),
+        # Draws have no way down: their runs are drawn instead.
+        "trace": None
+        if model.posterior_ is not None
+        else {
             "x": numbers(_thin(model.history_iterations_), _EXACT),
             "y": numbers(_thin(model.history_), 6),
         },

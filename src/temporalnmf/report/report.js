@@ -130,7 +130,8 @@
   const drawn = [];  // what draws each chart again
 
   // spec: kind, x, text, series [{name, index, y, bands, style, visible}], and if there are any
-  // gaps, divide, state(i) (words about a step), tall, mini, zero, start (where the cursor stands).
+  // gaps, divide, state(i) (words about a step), tall, mini, zero, even (as far below zero as
+  // above), log (y are logarithms), start (where the cursor stands).
   function chart(figure, spec) {
     const plot = figure.querySelector(".plot");
     const key = figure.querySelector(".key");
@@ -162,9 +163,16 @@
         if (!series.visible) continue;
         series.y.forEach(see);
         for (const value of series.y) if (value !== null) lines = Math.max(lines, value);
-        for (const band of series.bands || []) band.high.forEach(see);
+        for (const band of series.bands || []) {
+          band.high.forEach(see);
+          if (!spec.zero) band.low.forEach(see);
+        }
       }
       if (!Number.isFinite(high)) return [0, 1, false];
+      if (spec.even) {
+        const most = 1.15 * Math.max(Math.abs(low), Math.abs(high));
+        return [-most, most, false];
+      }
       // A band without end would press everything else to the ground.
       const cut = spec.zero && high > 3 * lines && lines > 0;
       if (cut) high = 3 * lines;
@@ -180,7 +188,8 @@
       root.setAttribute("viewBox", `0 0 ${width} ${height}`);
       const [low, high, cut] = range();
       const yTicks = multiples(low, high, niceStep(high - low, spec.mini ? 2 : height / 80));
-      const widest = Math.max(...yTicks.map((tick) => say(tick).length), 1);
+      const sayTick = (tick) => say(spec.log ? Number((10 ** tick).toPrecision(2)) : tick);
+      const widest = Math.max(...yTicks.map((tick) => sayTick(tick).length), 1);
       margin.left += 7.8 * widest;
       const half = n > 1 ? [(spec.x[1] - spec.x[0]) / 2, (spec.x[n - 1] - spec.x[n - 2]) / 2] : [1, 1];
       const x0 = spec.x[0] - half[0], x1 = spec.x[n - 1] + half[1];
@@ -198,13 +207,13 @@
         svg(root, "rect", { class: "gap", x: a, y: margin.top, width: Math.max(b - a, 1.5), height: floor - margin.top });
       }
       for (const tick of yTicks) {
-        svg(root, "line", { class: tick === 0 ? "base" : "grid", x1: margin.left, x2: width - margin.right, y1: Y(tick), y2: Y(tick) });
-        svg(root, "text", { x: margin.left - 7, y: Y(tick) + 4, "text-anchor": "end" }, say(tick));
+        svg(root, "line", { class: tick === 0 && !spec.log ? "base" : "grid", x1: margin.left, x2: width - margin.right, y1: Y(tick), y2: Y(tick) });
+        svg(root, "text", { x: margin.left - 7, y: Y(tick) + 4, "text-anchor": "end" }, sayTick(tick));
       }
       if (low !== 0) svg(root, "line", { class: "base", x1: margin.left, x2: width - margin.right, y1: floor, y2: floor });
       let end = -Infinity;
       for (const [at, text] of ticksOf(spec.kind, spec.x, spec.text, x0, x1, inner / (spec.mini ? 90 : 80))) {
-        const wide = 3.4 * text.length;
+        const wide = 3.9 * text.length;
         const middle = Math.min(Math.max(X(at), wide), width - wide);
         if (middle - wide < end + 6) continue;
         end = middle + wide;
@@ -428,7 +437,7 @@
       series.push(since(first, { name: "observed", index: "ink", y: seen, style: "dots", visible: true }));
     }
     chart(totals, { ...near, series, state: stateOf(first), tall: 340, start: all - first - 1 });
-    document.querySelectorAll(".mini").forEach((figure, k) => {
+    document.querySelectorAll("#by-component .mini").forEach((figure, k) => {
       chart(figure, { ...near, series: [since(first, { ...curves[k], visible: true })], mini: true });
     });
   }
@@ -445,9 +454,24 @@
     });
   }
 
-  chart(document.getElementById("trace"), {
-    kind: "number", x: data.trace.x, text: data.trace.x.map((at) => `iteration ${at}`),
-    series: [{ name: "objective", index: "ink", y: data.trace.y, visible: true }], tall: 220,
+  if (data.trace) {
+    chart(document.getElementById("trace"), {
+      kind: "number", x: data.trace.x, text: data.trace.x.map((at) => `iteration ${at}`),
+      series: [{ name: "objective", index: "ink", y: data.trace.y, visible: true }], tall: 220,
+    });
+  }
+
+  // Draws: what each run went through, and where it lies among all.
+  const runLines = (lines) => lines.map((y, index) => ({ index, y, visible: true }));
+  document.querySelectorAll("#run-traces .mini").forEach((figure, i) => {
+    const { sweeps, panels } = data.runs;
+    chart(figure, { kind: "number", x: sweeps, text: sweeps, series: runLines(panels[i].lines), log: panels[i].log, mini: true });
+  });
+  document.querySelectorAll("#run-ranks .mini").forEach((figure, i) => {
+    const { at, lines, reach } = data.runs.panels[i].ranks;
+    const band = { from: 0, low: at.map(() => -reach), high: at.map(() => reach) };
+    const agreed = { index: "ink", y: at.map(() => null), bands: [band], visible: true };
+    chart(figure, { kind: "number", x: at, text: at, series: [agreed, ...runLines(lines)], even: true, mini: true });
   });
 
   // The table is made when it is asked for.

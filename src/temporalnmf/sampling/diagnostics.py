@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # Above, and below, these one should not rely on draws (Vehtari et al., section 2).
 RHAT, ESS_PER_RUN = 1.05, 50
-_FEWEST = 4
+FEWEST = 4
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,15 @@ class Diagnosis:
         Draws per run that were kept.
     rhat_of_components : tuple of float
         The worst R-hat of the activations of each component.
+    likeness : tuple of float
+        How alike each component is between the runs, 0 to 1: the least cosine of means.
     """
 
     quantities: tuple[Quantity, ...]
     n_runs: int
     n_draws: int
     rhat_of_components: tuple[float, ...]
+    likeness: tuple[float, ...]
 
     @property
     def ok(self) -> bool:
@@ -78,7 +81,8 @@ class Diagnosis:
                 f"The {self.n_runs} runs agree (R-hat at most {self._worst():.2f}), and their "
                 f"draws are worth at least {least:.0f} independent ones."
             )
-        apart = [k + 1 for k, value in enumerate(self.rhat_of_components) if value > _APART]
+        numbers = zip(self.rhat_of_components, self.likeness, strict=True)
+        apart = [k + 1 for k, (r, like) in enumerate(numbers) if r > _APART and like < _ALIKE]
         agreed = not {"totals", "forecasts"} & set(unsettled)
         if apart and agreed and self.n_runs > 1:
             names = ", ".join(map(str, apart))
@@ -108,8 +112,8 @@ class Diagnosis:
         return "\n".join([*lines, self.verdict])
 
 
-# R-hat from which on runs are not slow but somewhere else.
-_APART = 1.2
+# Runs are not slow but somewhere else if R-hat is above, and the components less alike than, these.
+_APART, _ALIKE = 1.2, 0.95
 
 
 def diagnose(draws: PosteriorDraws) -> Diagnosis:
@@ -126,16 +130,21 @@ def diagnose(draws: PosteriorDraws) -> Diagnosis:
     }
     if np.ptp(draws.smoothing) > 0.0:
         looked_at["smoothing"] = draws.smoothing
-    if D < _FEWEST:
+    if D < FEWEST:
         nothing = tuple(Quantity(name, np.inf, 0.0, 0.0) for name in looked_at)
-        return Diagnosis(nothing, C, D, (np.inf,) * H.shape[3])
+        return Diagnosis(nothing, C, D, (np.inf,) * H.shape[3], (1.0,) * H.shape[3])
     found = tuple(
         Quantity(
             name, float(np.max(rhat(x))), float(np.min(ess_bulk(x))), float(np.min(ess_tail(x)))
         )
         for name, x in looked_at.items()
     )
-    return Diagnosis(found, C, D, tuple(rhat(H).max(axis=0).tolist()))
+    means = draws.components.mean(axis=1, dtype=float)  # (runs, K, F)
+    unit = means / np.linalg.norm(means, axis=2, keepdims=True)
+    likeness = np.einsum("akf,bkf->kab", unit, unit).min(axis=(1, 2))
+    return Diagnosis(
+        found, C, D, tuple(rhat(H).max(axis=0).tolist()), tuple(np.clip(likeness, 0, 1).tolist())
+    )
 
 
 def rhat(x: Array) -> Array:
@@ -191,15 +200,18 @@ def _ess(x: Array) -> Array:
     with np.errstate(all="ignore"):
         rho = 1.0 - (within - autocovariance) / total
     rho[0] = 1.0
-    n_pairs = max((n - 1) // 2, 1)
-    pairs = rho[: 2 * n_pairs : 2] + rho[1 : 2 * n_pairs : 2]
-    positive = np.logical_and.accumulate(pairs > 0.0, axis=0)
-    monotone = np.minimum.accumulate(np.where(positive, pairs, 0.0), axis=0)
-    # The first even lag beyond the sequence counts if it is positive.
-    length = positive.sum(axis=0)
-    following = np.take_along_axis(rho, np.minimum(2 * length, n - 1)[None], axis=0)[0]
-    time = -1.0 + 2.0 * monotone.sum(axis=0) + np.maximum(following, 0.0)
+    # Pairs of lags (0, 1), (2, 3), … as long as their sum is positive, the last ones left out.
+    most = max((n - 3) // 2, 0)
+    pairs = rho[: 2 * (most + 1) : 2] + rho[1 : 2 * (most + 1) : 2]
+    positive = np.logical_and.accumulate(pairs[:most] > 0.0, axis=0)
+    monotone = np.minimum.accumulate(np.where(positive, pairs[:most], 0.0), axis=0)
+    # The even lag after them counts, too, unless it is negative and ended the sequence.
+    length = positive.sum(axis=0)[None]
+    even, pair = (
+        np.take_along_axis(x, i, axis=0)[0] for x, i in ((rho, 2 * length), (pairs, length))
+    )
+    time = -1.0 + 2.0 * monotone.sum(axis=0) + np.where(pair < 0.0, np.maximum(even, 0.0), even)
     size_of_all = m * n
     with np.errstate(all="ignore"):
         found = size_of_all / np.maximum(time, 1.0 / np.log10(size_of_all))
-    return np.where(np.isfinite(found), found, float(size_of_all))
+    return np.where(np.ptp(x, axis=(0, 1)) > 0.0, found, float(size_of_all))

@@ -156,3 +156,8 @@ class PosteriorDraws:
         """With activations of other steps, (all draws, steps, K)."""
         C, D, _, K = self.activations.shape
         return replace(self, activations=activations.reshape(C, D, -1, K))
+
+
+def used_smoothing(given: float | str, draws: PosteriorDraws | None) -> float:
+    """The smoothing of a fit: what was given, or the posterior mean of what was learned."""
+    return float(draws.smoothing.mean()) if draws is not None and given == "learn" else float(given)

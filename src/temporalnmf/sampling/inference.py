@@ -14,6 +14,7 @@ from ..validation import Series
 from .conditionals import First
 from .draws import PosteriorDraws
 from .gibbs import Gibbs
+from .interrupts import between_sweeps
 from .learning import Learned, Smoothing
 from .run import drawn_steps
 
@@ -84,7 +85,7 @@ def _draw(model: Any, used: Series, numbers: Array, before: Array | None) -> Arr
     if before is not None:
         used, H, held = used.anchored(), np.column_stack([before[0], H]), 1
     found = np.empty((len(numbers), H.shape[1] - held, K))
-    with machinery(model) as workers:
+    with machinery(model) as workers, between_sweeps() as interrupt:
         gibbs = Gibbs(
             used,
             Learned(posterior.chain, K * posterior.level, K),
@@ -105,4 +106,6 @@ def _draw(model: Any, used: Series, numbers: Array, before: Array | None) -> Arr
             for _ in range(_SWEEPS if i else _FIRST_SWEEPS):
                 gibbs.sweep(fixed_W=True)
             found[i] = gibbs.H[:, held:].T
+            if interrupt.pressed:
+                raise KeyboardInterrupt
     return found

@@ -63,9 +63,10 @@ def log_law(chain: Chain, H: Array, Z: Array) -> Array:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _log_gamma(h: float, shape: float, rate: float) -> float:
-    """Log density of Gamma(shape, rate)."""
-    log_h = math.log(max(h, FLOOR))
-    return shape * math.log(rate) - math.lgamma(shape) + (shape - 1.0) * log_h - rate * h
+    """Log density of Gamma(shape, rate); at the floor, which holds all below it, a probability."""
+    if h <= FLOOR:
+        return shape * math.log(rate * FLOOR) - math.lgamma(1.0 + shape)
+    return shape * math.log(rate) - math.lgamma(shape) + (shape - 1.0) * math.log(h) - rate * h
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

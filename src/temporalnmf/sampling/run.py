@@ -26,6 +26,7 @@ from .checkpoint import Checkpoint
 from .conditionals import First
 from .draws import PosteriorDraws
 from .gibbs import Gibbs
+from .interrupts import Interrupt, between_sweeps
 from .learning import SMOOTHING, Learned, Smoothing
 
 # Bytes that kept components may take, at the most, if the user leaves `thin` to us; and draws per
@@ -176,7 +177,9 @@ class _Sampler:
                 done = int(before["done"])
                 gibbs.restore({k.removeprefix("state_"): v for k, v in before.items()})
                 before = None
-            if self._one_run(run, gibbs, done):
+            with between_sweeps() as interrupt:
+                enough = self._one_run(run, gibbs, done, interrupt)
+            if enough:
                 self._cut(run)
                 break
         self.checkpoint.remove()
@@ -209,7 +212,7 @@ class _Sampler:
             self.workers,
         )
 
-    def _one_run(self, run: int, gibbs: Gibbs, done: int) -> bool:
+    def _one_run(self, run: int, gibbs: Gibbs, done: int, interrupt: Interrupt) -> bool:
         """Do what is left of a run; true if the callback wants no more."""
         model = self.model
         self.done = done
@@ -224,7 +227,7 @@ class _Sampler:
                 self.done = sweep
                 if self._told(run, sweep, log_posterior, gibbs):
                     return True
-            if self.checkpoint.due:
+            if self.checkpoint.due or (interrupt.pressed and self.checkpoint.path is not None):
                 state = {f"state_{name}": array for name, array in gibbs.state().items()}
                 where = {
                     "run": np.array(run),
@@ -232,6 +235,8 @@ class _Sampler:
                     "seeds": np.array(self.seeds),
                 }
                 self.checkpoint.write({**self.store.arrays(), **state, **where})
+            if interrupt.pressed:
+                raise KeyboardInterrupt
         return False
 
     def _told(self, run: int, sweep: int, log_posterior: float, gibbs: Gibbs) -> bool:

@@ -10,8 +10,8 @@ e^{t (N − F + 1)} of the map: N activations of i grow, F − 1 free weights sh
 keeps the posterior (generalised Gibbs; Liu and Sabatti 2000).
 
 The way from where a weight would become negative to where an activation would is as long wherever
-one stands on it, so a pair for which it is short may be left out. And so may data with many
-features: the volume holds t within 1/F, and a feature that one of two components lacks is soon found.
+one stands on it, so a pair for which it is short may be left out. So may data with many features:
+the volume holds t within 1/F, and there is a feature that one of two components lacks.
 """
 
 from __future__ import annotations

@@ -1,0 +1,198 @@
+"""Geweke's joint test of a whole sweep: data and unknowns drawn from each other in turn."""
+
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from temporalnmf import registry
+from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
+from temporalnmf.parallel import Workers
+from temporalnmf.sampling import gibbs as sampler
+from temporalnmf.sampling import learning
+from temporalnmf.sampling.conditionals import First
+from temporalnmf.sampling.gibbs import Gibbs
+from temporalnmf.sampling.learning import Learned, Smoothing
+from temporalnmf.validation import Series
+
+FIRST_LAW = First(2.0, 3.0)
+F, K, N, SMOOTHING = 4, 2, 4, 0.7
+EXPOSURE = np.array([1.5, 1.0, 0.7, 2.0])
+
+# Every chain with a law, hyper-parameters with which paths are neither wild nor stiff.
+NAMES = [name for name in registry.CHAINS if name != "none"]
+SETTINGS = {
+    "gap": GaP(2.0, 0.7),
+    "rate": Rate(4.0, 4.0),
+    "hier_rate": HierRate(6.0, 5.0, 4.0, 4.0),
+    "shape": Shape(1.5, 1.5),
+    "hier_shape": HierShape(1.3, 0.9),
+    "bgar": BGAR(3.0, 1.2, 0.6),
+}
+
+# Chains whose first activation has a law of their own: Gamma(α, β).
+OWN_FIRST_LAW = {"gap", "bgar"}
+
+# What was observed: all, all but a step, or not even one of the features besides.
+MASKS = {"all": np.ones((N, 1)), "steps": np.ones((N, 1)), "entries": np.ones((N, F))}
+MASKS["steps"][2] = MASKS["entries"][2] = 0.0
+MASKS["entries"][0, 1] = MASKS["entries"][3, 3] = 0.0
+MASKS["entries"][:, 2] = 0.0
+
+# 24 tests of up to 19 functionals: |z| beyond this by chance once in 300 runs of them all.
+BOUND = 4.5
+
+
+def started(series, chain, W, H, smoothing, first, seed, workers):
+    """A run with hyper-parameters that are known."""
+    law, known = Learned(chain, 1.0, W.shape[1]), Smoothing(smoothing, False)
+    return Gibbs(series, law, W, H, known, first, seed, workers)
+
+
+def first_activations(chain, n, rng, first):
+    """h_1 of n components, from the chain's own law if it has one."""
+    if chain.name in OWN_FIRST_LAW:
+        return rng.gamma(chain.alpha, 1.0 / np.asarray(chain.beta), size=n)
+    return rng.gamma(first.shape, first.level / first.shape, size=n)
+
+
+def paths(chain, n, n_steps, rng, first):
+    """Activations (n, n_steps) from the prior, with what BGAR remembers of its transitions."""
+    start = np.maximum(first_activations(chain, n, rng, first), 1e-30)
+    if chain.name == "bgar":
+        return _paths_of_bgar(chain, start, n_steps, rng)
+    H = chain.sample(1, n_steps, rng, start[None])[0].T
+    return np.ascontiguousarray(np.maximum(H, 1e-30)), np.zeros((n, n_steps - 1))
+
+
+def _paths_of_bgar(chain, h, n_steps, rng):
+    """By logarithms: parts that are lost or new may be smaller than all rounding of h."""
+    alpha, beta, rho = np.asarray(chain.alpha), np.asarray(chain.beta), np.asarray(chain.rho)
+
+    def log_gamma(shape):
+        return np.log(rng.gamma(shape + 1.0, size=len(h))) + np.log(rng.random(len(h))) / shape
+
+    H, Z, u = [h], [], np.log(h)
+    for _ in range(1, n_steps):
+        kept, lost = log_gamma(alpha * rho), log_gamma(alpha * (1.0 - rho))
+        new = log_gamma(alpha * (1.0 - rho)) - np.log(beta)
+        retained, lost = u - np.logaddexp(0.0, lost - kept), u - np.logaddexp(0.0, kept - lost)
+        u = np.maximum(np.logaddexp(retained, new), np.log(1e-30))
+        H.append(np.exp(u))
+        Z.append(retained - np.minimum(lost, new))
+    return np.ascontiguousarray(np.transpose(H)), np.ascontiguousarray(np.transpose(Z))
+
+
+def prior_coordinates(law, n, rng):
+    """Where learned hyper-parameters are according to their priors."""
+    return {
+        name: rng.logistic(size=n) if prior.spread is None else rng.normal(*prior, size=n)
+        for name, prior in law.priors.items()
+    }
+
+
+class Simulation:
+    """Everything from the joint law, and a run that goes on from there with data after data.
+
+    Parameters
+    ----------
+    law : Learned
+    smoothing : Smoothing
+    seen : array, (N, 1) or (N, F)
+    seed : int
+    n_features : int
+    """
+
+    def __init__(self, law, smoothing, seen, seed, n_features=F):
+        n_steps, n_components = len(seen), law._n
+        self.rng = np.random.default_rng(seed)
+        self.seen = np.broadcast_to(seen, (n_steps, n_features))
+        self.active = self.seen.any(axis=0) if seen.shape[1] > 1 else np.ones(n_features, bool)
+        self.exposure = np.resize(EXPOSURE, n_steps)
+        self.run = Gibbs(
+            Series(np.ones((n_steps, n_features)), seen, self.exposure),
+            law,
+            np.full((n_features, n_components), 1.0 / n_features),
+            np.ones((n_components, n_steps)),
+            smoothing,
+            FIRST_LAW,
+            np.random.SeedSequence(seed),
+            Workers(1),
+        )
+        rows = np.arange(n_features + 1) * n_steps, np.tile(np.arange(n_steps), n_features)
+        self._structure = [part.astype(np.int32) for part in rows]
+
+    def draw_prior(self):
+        """Hyper-parameters, smoothing, components and activations."""
+        run, rng = self.run, self.rng
+        n_components, n_steps = run.H.shape
+        run.law.move(prior_coordinates(run.law, n_components, rng))
+        if run.smoothing.learned:
+            at = rng.normal(np.log(learning.SMOOTHING), learning._WIDE)
+            run.smoothing.value = float(np.exp(at))
+        weights = np.full(self.active.sum(), run.smoothing.value)
+        run.W = np.zeros_like(run.W)
+        run.W[self.active] = rng.dirichlet(weights, size=n_components).T
+        run.H, run.Z = paths(run.law.chain, n_components, n_steps, rng, FIRST_LAW)
+
+    def draw_data(self):
+        """Counts given the rest, for the run to go on with."""
+        rates = self.exposure * (self.run.W @ self.run.H)
+        self.X = self.rng.poisson(rates).T * self.seen
+        self.run._counts = (*self._structure, self.X.T.ravel().astype(float))
+
+    def functionals(self):
+        """Thirteen numbers and two per learned one, the same if components are swapped."""
+        W, H, X = self.run.W, self.run.H, self.X
+        u, v = np.log(np.maximum(H, 1e-8)), np.log(np.maximum(W, 1e-8))
+        found = [
+            u.mean(), u[:, 0].mean(), u[:, -1].mean(), u.std(), np.tanh(u[:, 0] @ u[:, 1]),
+            v.mean(), v[0].mean(), W.max(), np.sum(W**2), np.tanh((v[0] * u[:, 0]).mean()),
+            np.log1p(X.sum()), np.log1p(X[0, 0]), np.log1p(W[:, 0] @ W[:, -1]),
+        ]  # fmt: skip
+        for x in self.run.law.coordinates.values():
+            found += [x.mean(), np.tanh((x * (u[:, -1] - u[:, 0])).mean())]
+        if self.run.smoothing.learned:
+            log_s = np.log(self.run.smoothing.value)
+            found += [log_s, np.tanh(log_s * v.mean())]
+        return np.array(found)
+
+
+def fixed(name, mask, seed):
+    """A simulation with hyper-parameters that are known."""
+    law = Learned(SETTINGS[name], 1.0, K)
+    return Simulation(law, Smoothing(SMOOTHING, False), MASKS[mask], seed)
+
+
+@contextmanager
+def sharing_seldom(part):
+    """Components share in a part of the sweeps, at random: as right, and faster on tiny data."""
+    right = sampler.share
+
+    def share(*args):
+        if args[-1].random() < part:
+            right(*args)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sampler, "share", share)
+        yield
+
+
+def geweke(simulation, n_chains, rounds):
+    """z of each functional: draws from the joint law, and what sweeps have made of them.
+
+    Each of many short chains begins with a draw from the joint law (marginal-conditional) and
+    alternates sweeps with new data (successive-conditional), which must not change the law. The
+    difference between end and beginning is taken chain by chain, so its spread is known.
+    """
+    differences = []
+    with sharing_seldom(0.1):
+        for _ in range(n_chains):
+            simulation.draw_prior()
+            simulation.draw_data()
+            before = simulation.functionals()
+            for _round in range(rounds):
+                simulation.run.sweep()
+                simulation.draw_data()
+            differences.append(simulation.functionals() - before)
+    return np.mean(differences, axis=0) / (np.std(differences, axis=0) / np.sqrt(n_chains))

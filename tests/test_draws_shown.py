@@ -1,0 +1,696 @@
+"""Posterior draws as they are shown: ArviZ, pictures, the report, the command line."""
+
+import copy
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from arviz_stats.base import array_stats
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from scipy.stats import rankdata
+from typer.testing import CliRunner
+
+from browser import launched, visited
+from temporalnmf import TemporalNMF, load, plotting
+from temporalnmf.chains import Rate
+from temporalnmf.cli import app
+from temporalnmf.report import report_content, write_report
+from temporalnmf.sampling.diagnostics import Diagnosis, Quantity, rhat
+from temporalnmf.sampling.traces import one_step_on, ranks, traces
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+NAMES = list("abcdef")
+
+
+def months():
+    """30 months with two gaps; nobody has seen the last two yet."""
+    rng = np.random.default_rng(0)
+    level = 80.0 * np.exp(np.cumsum(rng.normal(0.0, 0.15, size=(30, 2)), axis=0))
+    W = np.array([[0.5, 0.4, 0.1, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.2, 0.3, 0.5]])
+    X = rng.poisson(level @ W).astype(float)
+    X[[3, 4, 20, 28, 29]] = np.nan
+    return pd.DataFrame(X, index=pd.date_range("2001-01", periods=30, freq="MS"), columns=NAMES)
+
+
+def drawn(n_components, **parameters):
+    given = {"n_draws": 60, "n_tune": 30, "n_chains": 3, "random_state": 0, **parameters}
+    return TemporalNMF(n_components, solver="gibbs", **given).fit(months())
+
+
+@pytest.fixture(scope="module")
+def learned():
+    return drawn(2, chain=Rate("learn", "learn"), smoothing="learn")
+
+
+@pytest.fixture(scope="module")
+def settled():
+    """One component is known at once."""
+    model = drawn(1, n_draws=400, n_tune=100, n_chains=4)
+    assert model.posterior_.diagnosis.ok
+    return model
+
+
+@pytest.fixture(scope="module")
+def mode():
+    return TemporalNMF(2, random_state=0).fit(months())
+
+
+def diagnosed(model, **rhats):
+    """The same draws with a diagnosis of our own: R-hat by name, 1 if not given."""
+    names = [q.name for q in model.posterior_.diagnosis.quantities]
+    quantities = tuple(
+        Quantity(name, rhats.get(name.replace(" ", "_"), 1.0), 900.0, 800.0) for name in names
+    )
+    n_runs = rhats.get("n_runs", 3)
+    apart = (rhats.get("activations", 1.0), 1.0)
+    draws = replace(model.posterior_)
+    draws.__dict__["diagnosis"] = Diagnosis(quantities, n_runs, 60, apart, (0.5, 1.0))
+    other = copy.copy(model)
+    other.posterior_ = draws
+    return other
+
+
+# ArviZ
+
+
+def test_arviz_has_names_times_and_numbers_of_components(learned):
+    tree = learned.to_arviz()
+    posterior, draws = tree["posterior"], learned.posterior_
+    sizes = {"chain": 3, "draw": 60}
+    assert posterior["components"].sizes == {**sizes, "component": 2, "feature": 6}
+    assert posterior["activations"].sizes == {**sizes, "time": 28, "component": 2}
+    for name, values in draws.parameters.items():
+        assert posterior[name].dims == ("chain", "draw", "component")
+        np.testing.assert_array_equal(posterior[name], values)
+    np.testing.assert_array_equal(posterior["smoothing"], draws.smoothing)
+    np.testing.assert_array_equal(tree["sample_stats"]["lp"], draws.log_posterior)
+    assert posterior["feature"].values.tolist() == NAMES
+    assert posterior["component"].values.tolist() == [1, 2]
+    # Up to the last month that was observed.
+    expected = np.arange("2001-01", "2003-05", dtype="datetime64[M]")
+    np.testing.assert_array_equal(posterior["time"].values.astype("datetime64[M]"), expected)
+    at = posterior["activations"].sel(chain=1, draw=7, time="2001-03-01", component=2)
+    assert float(at) == draws.activations[1, 7, 2, 1]
+    data = tree["observed_data"]["X"]
+    assert data.sizes == {"time": 30, "feature": 6}
+    np.testing.assert_array_equal(data, months().to_numpy())
+    assert tree["constant_data"]["exposure"].values.tolist() == [1.0] * 30
+
+
+def test_rhat_of_the_tree_is_ours(learned):
+    posterior, draws = learned.to_arviz()["posterior"], learned.posterior_
+    for name, ours in {
+        "alpha": draws.parameters["alpha"],
+        "smoothing": draws.smoothing,
+        "activations": draws.activations,
+        "components": draws.components,
+    }.items():
+        values = posterior[name].values.astype(float)  # in single precision theirs is less exact
+        theirs = array_stats.rhat(values, chain_axis=0, draw_axis=1)
+        np.testing.assert_allclose(rhat(ours), theirs, rtol=1e-6)
+
+
+@pytest.mark.parametrize("index", [None, "texts", "years"])
+def test_arviz_of_what_was_not_learned_and_other_times(index):
+    X = months()
+    labels = {"texts": [f"no. {n}x" for n in range(30)], "years": range(1901, 1931)}.get(index)
+    X = X.to_numpy() if index is None else X.set_axis(list(labels), axis=0)
+    model = TemporalNMF(
+        1, solver="gibbs", chain="gap", n_draws=8, n_tune=0, n_chains=2, random_state=0
+    ).fit(X)
+    tree = model.to_arviz()
+    assert set(tree["posterior"].data_vars) == {"components", "activations"}
+    times = np.arange(30) if index is None else np.array(list(labels))
+    seen = ~months().isna().all(axis=1).to_numpy()  # steps that are independent: observed ones
+    assert tree["posterior"]["time"].values.tolist() == times[seen].tolist()
+
+
+def test_arviz_of_a_file_without_data(learned, tmp_path):
+    tree = load(learned.save(tmp_path / "m.npz", data=False)).to_arviz()
+    assert "observed_data" not in tree.children
+    np.testing.assert_array_equal(
+        tree["posterior"]["alpha"], learned.posterior_.parameters["alpha"]
+    )
+
+
+def test_a_mode_has_no_draws_to_show(mode):
+    for what in (
+        mode.to_arviz,
+        lambda: plotting.plot_trace(mode),
+        lambda: plotting.plot_ranks(mode),
+    ):
+        with pytest.raises(ValueError, match=r"solver='accelerated'\): fit it with solver='gibbs'"):
+            what()
+
+
+def test_arviz_that_is_not_installed(learned, monkeypatch):
+    monkeypatch.setitem(sys.modules, "arviz_base", None)
+    with pytest.raises(ImportError, match=r'pip install "temporalnmf\[bayes\]"'):
+        learned.to_arviz()
+
+
+# Pictures
+
+
+def test_traces_take_the_component_that_is_settled_least(learned):
+    draws = learned.posterior_
+    found = {trace.name.split(" of component")[0]: trace for trace in traces(draws)}
+    assert list(found) == [
+        "log posterior", "all activations", "activation", "alpha", "beta", "smoothing",
+    ]  # fmt: skip
+    worst = int(np.argmax(rhat(draws.parameters["alpha"])))
+    assert found["alpha"].name == f"alpha of component {worst + 1}"
+    np.testing.assert_array_equal(found["alpha"].values, draws.parameters["alpha"][:, :, worst])
+    np.testing.assert_allclose(found["all activations"].values, draws.activations.sum((2, 3)))
+    assert [trace.name for trace in traces(draws, [1, 0])][2:4] == [
+        "activation of component 2", "activation of component 1",
+    ]  # fmt: skip
+
+
+def test_trace_has_a_line_per_run_over_its_sweeps(learned):
+    axes = plotting.plot_trace(learned, 1, ax=Figure().subplots(6))
+    assert [ax.get_title(loc="left") for ax in axes] == [
+        "log posterior", "all activations", "activation of component 2", "alpha of component 2",
+        "beta of component 2", "smoothing",
+    ]  # fmt: skip
+    values = learned.posterior_.parameters["alpha"][:, :, 1]
+    lines = axes[3].lines
+    assert len(lines) == 3
+    for run, line in enumerate(lines):
+        np.testing.assert_array_equal(line.get_xydata().T, [np.arange(31, 91), values[run]])
+        assert line.get_color() == plotting.PALETTE[run]
+    assert [ax.get_yscale() for ax in axes] == ["linear"] * 3 + ["log"] * 3
+    assert axes[3].get_title(loc="right") == f"R-hat {rhat(values):.2f}"
+    legend = [text.get_text() for text in axes[0].get_legend().get_texts()]
+    assert legend == ["run 1", "run 2", "run 3"]
+
+
+def test_sweeps_count_those_that_were_not_kept():
+    model = drawn(1, n_draws=60, thin=5, n_chains=2)
+    axes = plotting.plot_trace(model, ax=Figure().subplots(2))
+    np.testing.assert_array_equal(axes[0].lines[0].get_xdata(), 30 + 5 * np.arange(1, 13))
+
+
+def test_disagreement_is_in_orange(settled, learned):
+    from temporalnmf.sampling.diagnostics import RHAT
+
+    for model, n in ((settled, 2), (learned, 6)):
+        axes = plotting.plot_ranks(model, ax=Figure().subplots(n))
+        for ax, trace in zip(axes, traces(model.posterior_), strict=True):
+            wanted = plotting.ORANGE if trace.rhat > RHAT else "#000000"
+            assert to_hex(ax._right_title.get_color()) == wanted
+    assert all(trace.rhat <= RHAT for trace in traces(settled.posterior_))
+    assert any(trace.rhat > RHAT for trace in traces(learned.posterior_))
+
+
+def test_ranks_are_shares_of_each_run_below(learned):
+    values = learned.posterior_.log_posterior
+    at, excess, reach = ranks(values)
+    share = rankdata(values).reshape(values.shape) / values.size
+    below = [[(run <= place + 1e-12).mean() for place in at] for run in share]
+    np.testing.assert_allclose(excess, np.array(below) - at, atol=1e-12)
+    ax = plotting.plot_ranks(learned, ax=Figure().subplots(6))[0]
+    lines = [line for line in ax.lines if line.get_label().startswith("run")]
+    for line, expected in zip(lines, excess, strict=True):
+        np.testing.assert_array_equal(line.get_ydata(), expected)
+    (band,) = ax.patches
+    assert [band.get_y(), band.get_height()] == pytest.approx([-reach, 2 * reach])
+
+
+@pytest.mark.parametrize("memory", [0.0, 0.8], ids=["independent", "slow"])
+def test_runs_of_one_law_stay_in_their_band(memory):
+    """In 95 of 100 cases; those that move slowly, too, since effective draws are counted."""
+    rng, inside = np.random.default_rng(0), 0
+    for _ in range(200):
+        x = rng.normal(size=(4, 400))
+        for n in range(1, 400):
+            x[:, n] = memory * x[:, n - 1] + np.sqrt(1.0 - memory**2) * x[:, n]
+        found = ranks(x)
+        inside += bool(np.abs(found.excess).max() <= found.reach)
+    assert 180 <= inside <= 200
+
+
+def test_a_run_elsewhere_leaves_the_band():
+    x = np.random.default_rng(0).normal(size=(4, 400))
+    x[2] += 0.7
+    found = ranks(x)
+    outside = np.abs(found.excess).max(axis=1) > found.reach
+    assert outside[2]
+    assert found.excess[2].min() < -found.reach  # it has too few small values
+
+
+def test_pictures_of_draws_refuse_what_they_cannot_show(learned):
+    with pytest.raises(ValueError, match=r"components=2: 2 is not one of 0 to 1"):
+        plotting.plot_trace(learned, 2)
+    with pytest.raises(ValueError, match="ax holds 2 Axes: expected 6"):
+        plotting.plot_trace(learned, ax=Figure().subplots(2))
+    with pytest.raises(ValueError, match="there is one only: fit with n_chains=4"):
+        plotting.plot_ranks(drawn(1, n_draws=8, n_chains=1))
+
+
+def test_new_pictures_are_pyplots_and_nothing_is_cut(learned):
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot
+
+    for draw in (plotting.plot_trace, plotting.plot_ranks):
+        axes = draw(learned)
+        figure = pyplot.gcf()
+        assert axes[0].figure is figure
+        figure.canvas.draw()
+        for ax in axes:
+            box = ax.get_tightbbox()
+            assert figure.bbox.x0 <= box.x0
+            assert box.x1 <= figure.bbox.x1
+    pyplot.close("all")
+
+
+def test_few_draws_are_drawn_without_a_verdict():
+    model = drawn(1, n_draws=3, n_tune=0)
+    for draw in (plotting.plot_trace, plotting.plot_ranks):
+        ax = draw(model, ax=Figure().subplots(2))[0]
+        assert ax.get_title(loc="right") == ""
+
+
+def test_all_other_pictures_work_with_draws(learned):
+    ax = Figure().subplots()
+    assert plotting.plot_activations(learned, ax=ax).collections
+    for draw in (plotting.plot_forecast, plotting.plot_residuals, plotting.plot_objective):
+        draw(learned, ax=Figure().subplots())
+    plotting.plot_components(learned, ax=Figure().subplots(1, 2))
+
+
+def test_a_step_on_is_that_of_each_draws_own_chain(learned):
+    """Under Rate the mean of h_{n+1}/h_n is α/β of the draw and of the component."""
+    draws, rng = learned.posterior_, np.random.default_rng(0)
+    which = np.array([3, 170])
+    first = rng.uniform(1.0, 9.0, size=(2, 40_000, 2))
+    growth = (one_step_on(draws, which, first, rng) / first).mean(axis=1)
+    alpha, beta = (draws.parameters[name].reshape(-1, 2)[which] for name in ("alpha", "beta"))
+    spread = np.sqrt(alpha) / beta / np.sqrt(40_000)
+    assert np.all(np.abs(growth - alpha / beta) < 5.0 * spread)
+
+
+# The report
+
+
+def visible(text):
+    import re
+
+    return re.sub(r"<details.*?</details>", "", text.split("<script")[0], flags=re.S)
+
+
+@pytest.mark.parametrize(
+    ("rhats", "verdict", "answer"),
+    [
+        ({}, "The runs agree.", None),
+        ({"activations": 1.3}, "The runs agree on predictions, not on", "agree on totals"),
+        ({"totals": 1.2}, "The runs do not agree yet.", "do not agree yet: take the numbers"),
+        ({"n_runs": 1}, "Not checked.", "drawn in one run"),
+    ],
+)
+def test_the_report_says_how_far_runs_agree(learned, rhats, verdict, answer):
+    model = diagnosed(learned, **rhats)
+    content = report_content(model, steps=2)
+    told = content["convergence"]
+    assert told["verdict"].startswith(verdict)
+    assert told["converged"] == (answer is None)
+    said = " ".join(content["answer"])
+    if answer is None:
+        assert "runs" not in said.replace("other runs", "")
+        assert "worth at least 800 independent draws" in told["words"]
+    else:
+        assert answer in said
+    if "activations" in rhats:
+        assert f"“{content['components'][0]['name']}”" in told["words"]
+        assert f"“{content['components'][1]['name']}”" not in told["words"]
+    words = f"{said} {told['words']} {content['notes']} {content['forecast']['notes']}"
+    for advice in ("n_draws", "n_tune", "n_chains", "converged", "start."):
+        assert advice not in words
+
+
+def test_the_report_has_the_numbers_of_the_diagnosis(learned):
+    runs = report_content(learned, steps=2)["runs"]
+    for row, q in zip(runs["rows"], learned.posterior_.diagnosis.quantities, strict=True):
+        assert row["rhat"] == f"{q.rhat:.2f}"
+        assert row["bulk"] == f"{q.ess_bulk:,.0f}"
+        assert row["tail"] == f"{q.ess_tail:,.0f}"
+        assert row["settled"] == q.settled(3)
+    assert runs["rows"][1]["name"] == "The total of a month"
+    assert runs["wanted"] == {"rhat": "1.05", "ess": "150"}
+    alpha = learned.posterior_.parameters["alpha"][:, :, 1].ravel()
+    low, middle, high = np.quantile(alpha, [0.05, 0.5, 0.95])
+    cell = runs["learned"]["rows"][1]["cells"][0]
+    found = [float(part.strip("()").replace(",", "")) for part in cell.split() if part != "to"]
+    assert found == pytest.approx([middle, low, high], rel=0.01)
+    assert runs["learned"]["headings"] == ["α", "β"]
+    assert runs["learned"]["smoothing"] is not None
+
+
+def test_the_report_draws_the_runs(learned):
+    content = report_content(learned, steps=2)
+    charts = content["charts"]
+    assert charts["trace"] is None
+    assert charts["runs"]["sweeps"] == list(range(31, 91))
+    for panel, trace in zip(charts["runs"]["panels"], traces(learned.posterior_), strict=True):
+        shown = np.log10(trace.values) if trace.wide else trace.values
+        np.testing.assert_allclose(panel["lines"], shown, rtol=1e-4, atol=1e-4)
+        found = ranks(trace.values)
+        np.testing.assert_allclose(panel["ranks"]["lines"], found.excess, atol=1e-3)
+        assert panel["ranks"]["reach"] == pytest.approx(found.reach, rel=1e-2)
+    assert json.loads(json.dumps(content, allow_nan=False)) == content
+    low, high = learned.smooth(coverage=0.9).interval(0.9, of="components")
+    wide = charts["components"][0]["bands"][0]
+    np.testing.assert_allclose(wide["low"][:30], low[:, 0], rtol=6e-4)
+    np.testing.assert_allclose(wide["high"][:30], high[:, 0], rtol=6e-4)
+
+
+def test_words_of_a_mode_and_of_draws_do_not_mix(learned, mode, tmp_path):
+    draws, of_mode = (
+        visible(write_report(m, tmp_path / f"{n}.html", steps=2).read_text(encoding="utf-8"))
+        for n, m in enumerate((learned, mode))
+    )
+    for words in ("How sure are these results?", "separate runs of draws", "Tail ESS"):
+        assert words in draws
+        assert words not in of_mode
+    for words in ("Can the fit be trusted?", "several starts of the fit", "Converged."):
+        assert words in of_mode
+        assert words not in draws
+    assert "nverged" not in draws
+    assert report_content(mode)["runs"] is None
+
+
+def test_stability_is_between_runs(learned):
+    other = copy.copy(learned)
+    other.stability_ = np.array([0.5, 0.95])
+    content = report_content(other, steps=0)
+    words = [card["stability_words"] for card in content["components"]]
+    assert words == ["an accident of the run (0.50)", "found again in most runs (0.95)"]
+    assert "came out differently in other runs" in " ".join(content["answer"])
+    other.stability_ = None
+    card = report_content(other, steps=0)["components"][0]
+    assert card["stability_words"] == "not assessed: there was one run"
+
+
+def test_movement_is_expected_by_each_draws_chain(settled):
+    """At the mean of α a chain with an uncertain α would look too stiff."""
+    draws = replace(
+        settled.posterior_,
+        parameters={name: np.full((4, 400, 1), 100.0) for name in ("alpha", "beta")},
+    )
+    draws.parameters["alpha"][::2] = draws.parameters["beta"][::2] = 4.0
+    other = copy.copy(settled)
+    other.posterior_ = draws
+    (row,) = report_content(other, steps=0)["movement"]
+    # Half of the steps have a log variance of about 1/4, half of 1/100.
+    sd = np.sqrt((0.2838 + 0.01) / 2.0)
+    found = float(row["expected"].split("\N{NO-BREAK SPACE}")[0])
+    assert found == pytest.approx(100.0 * np.expm1(sd), rel=0.1)
+
+
+@pytest.mark.parametrize("n_runs", [1, 3])
+def test_the_report_of_draws_works_in_a_browser(learned, tmp_path, n_runs):
+    model = learned if n_runs > 1 else drawn(2, n_chains=1)
+    path = write_report(model, tmp_path / "draws.html", steps=3)
+    with launched() as browser:
+        for width in (1280, 390):
+            with visited(browser, path, viewport={"width": width, "height": 844}) as page:
+                n_panels = 6 if n_runs > 1 else 3
+                assert page.locator("#run-traces svg .line").count() == n_panels * n_runs
+                several = n_panels if n_runs > 1 else 0
+                assert page.locator("#run-ranks svg .line").count() == several * (n_runs + 1)
+                assert page.locator("#run-ranks svg .band").count() == several
+                assert page.locator("#by-component svg .line").count() == 2
+                assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
+
+
+# The command line
+
+
+def invoke(*words):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def done(*words):
+    result = invoke(*words)
+    assert result.exit_code == 0, f"{result.output}{result.exception!r}"
+    return result
+
+
+def refused(*words):
+    result = invoke(*words)
+    assert result.exit_code == 2, f"{result.output}{result.exception!r}"
+    assert "Traceback" not in result.output
+    return " ".join(result.stderr.split())
+
+
+DRAWS = (
+    "--components", 2, "--solver", "gibbs", "--draws", 40, "--tune", 20, "--runs", 2, "--learn",
+    "alpha,smoothing",
+)  # fmt: skip
+
+
+def written(X, path):
+    X.rename_axis("month").reset_index().to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    X = months()[:28].dropna()
+    X.index = X.index.strftime("%Y-%m")
+    return written(X, tmp_path_factory.mktemp("table") / "months.csv")
+
+
+@pytest.fixture(scope="module")
+def model(table):
+    path = table.parent / "model.npz"
+    return path, done("fit", table, *DRAWS, "--out", path, "--jobs", 1).output
+
+
+def test_fit_by_draws_is_what_the_library_does(table, model):
+    path, output = model
+    found = load(path)
+    expected = TemporalNMF(
+        2, chain=Rate(alpha="learn"), smoothing="learn", solver="gibbs", n_draws=40, n_tune=20,
+        n_chains=2, random_state=0,
+    ).fit(str(table))  # fmt: skip
+    np.testing.assert_array_equal(found.components_, expected.components_)
+    np.testing.assert_array_equal(found.posterior_.smoothing, expected.posterior_.smoothing)
+    said = " ".join(output.split())
+    assert "2 runs of 40 draws" in said
+    for quantity in found.posterior_.diagnosis.quantities:
+        assert f"{quantity.name} {quantity.rhat:.3f} {quantity.ess_bulk:,.0f}" in said
+    assert "--tune and --draws three times" in said or "rely on predictions" in said
+    assert "n_draws" not in said
+    assert "onverged" not in said
+
+
+def test_info_shows_draws_and_verdict(model):
+    path, _ = model
+    output = done("info", path).output
+    found = load(path).posterior_.diagnosis
+    assert "2 runs of 40 draws, NOT SETTLED: see below" in output
+    assert "means of draws: alpha, beta" in output
+    assert "bulk ESS" in output
+    told = json.loads(done("info", path, "--json").stdout)
+    assert told["solver"] == "gibbs"
+    draws = told["draws"]
+    assert [draws["runs"], draws["draws"], draws["thin"]] == [2, 40, 1]
+    assert draws["settled"] is False
+    assert draws["verdict"] == found.verdict
+    assert [q["name"] for q in draws["quantities"]] == [q.name for q in found.quantities]
+    assert draws["quantities"][0]["rhat"] == found.quantities[0].rhat
+
+
+def test_what_is_settled_is_said(settled, mode, tmp_path):
+    path = settled.save(tmp_path / "m.npz")
+    assert "4 runs of 400 draws, settled: see below" in done("info", path).output
+    assert json.loads(done("info", path, "--json").stdout)["draws"]["settled"] is True
+    path = mode.save(tmp_path / "mode.npz")
+    assert json.loads(done("info", path, "--json").stdout)["draws"] is None
+
+
+def test_commands_go_on_with_draws(model, tmp_path):
+    path, _ = model
+    fitted = load(path)
+    out = tmp_path / "next.csv"
+    output = done("forecast", path, "--steps", 2, "--out", out).output
+    assert "n_draws" not in output
+    frame = pd.read_csv(out)
+    np.testing.assert_allclose(frame["mean"], fitted.forecast(2).to_frame()["mean"])
+    more = months()[:28].dropna()[-3:]
+    more.index = ["2003-05", "2003-06", "2003-08"]
+    written(more, tmp_path / "more.csv")
+    new = tmp_path / "new.npz"
+    output = done("append", path, tmp_path / "more.csv", "--out", new).output
+    assert "Added 4 steps" in output
+    assert load(new).posterior_.activations.shape == (2, 40, 32, 2)
+    words = ("append", path, tmp_path / "more.csv", "--update-components", "--out", new, "--force")
+    output = done(*words).output
+    assert "All was drawn again from where it was: 2 runs of 40 draws." in output
+    assert "bulk ESS" in output
+    page = tmp_path / "r.html"
+    done("report", new, "--out", page)
+    assert "How sure are these results?" in page.read_text(encoding="utf-8")
+
+
+def test_imputed_is_the_mean_over_all_draws(model, tmp_path):
+    path, _ = model
+    fitted = load(path)
+    done("impute", path, "--out", tmp_path / "filled.csv", "--bands", tmp_path / "bands.csv")
+    filled = pd.read_csv(tmp_path / "filled.csv")[NAMES].to_numpy()
+    gaps = np.flatnonzero(~fitted.observed_)
+    assert gaps.tolist() == [3, 4, 20]
+    H, W = (fitted.posterior_.flat(name) for name in ("activations", "components"))
+    expected = np.einsum("snk,skf->nf", H[:, gaps], W.astype(float)) / len(H)
+    np.testing.assert_allclose(filled[gaps], expected, rtol=1e-5)
+    seen = fitted.observed_
+    np.testing.assert_array_equal(filled[seen], months()[:28].to_numpy()[seen])
+    bands = pd.read_csv(tmp_path / "bands.csv")
+    assert (bands["lower_90"] <= bands["upper_90"]).all()
+    assert len(bands) == 18
+    one, many = fitted.smooth(n_samples=1), fitted.smooth(n_samples=80)
+    np.testing.assert_array_equal(one.values, many.values)
+
+
+def test_learn_all_and_what_a_mode_can_learn(table, tmp_path):
+    out = tmp_path / "m.npz"
+    few = ("--draws", 4, "--tune", 0, "--runs", 1)
+    done("fit", table, "--solver", "gibbs", "--learn", "all", "--chain", "bgar", *few, "--out", out)
+    draws = load(out).posterior_
+    assert {"alpha", "rho"} <= set(draws.parameters)
+    assert np.ptp(draws.smoothing) > 0.0
+    done("fit", table, "--learn", "beta", "--starts", 1, "--out", out, "--force")
+    assert load(out).chain_.beta.shape == (5,)
+    assert load(out).posterior_ is None
+
+
+G = ("--solver", "gibbs")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--draws", 5), "--draws 5 does nothing with --solver accelerated: use --solver gibbs"),
+        (("--checkpoint", "c"), "--checkpoint c does nothing with --solver accelerated"),
+        ((*G, "--starts", 3), "--starts 3 does nothing with --solver gibbs: see --draws and"),
+        ((*G, "--max-iter", 9), "--max-iter 9 does nothing with --solver gibbs"),
+        ((*G, "--likelihood", "exponential"),
+         "--likelihood exponential: --solver gibbs draws for counts only, --likelihood poisson."),
+        ((*G, "--chain", "none"), "--chain none is no prior"),
+        ((*G, "--thin", 9, "--draws", 5), "--thin 9 is larger than --draws 5"),
+        ((*G, "--learn", "gamma"),
+         "--learn gamma: with --chain rate and --solver gibbs it can be alpha, beta, smoothing."),
+        (("--learn", "alpha"), "it can be beta; --solver gibbs learns alpha, beta, smoothing."),
+        (("--learn", "smoothing"), "it can be beta; --solver gibbs learns"),
+        ((*G, "--learn", ""), "--learn : with --chain rate"),
+        (("--solver", "nuts"), "nuts"),
+        ((*G, "--checkpoint", "m.npz"), "--checkpoint m.npz is the file of --out"),
+        ((*G, "--checkpoint", "."), "--checkpoint . is a folder"),
+        ((*G, "--checkpoint", "{table}"), "is the file that is read"),
+    ],
+)  # fmt: skip
+def test_options_that_make_no_sense_are_refused(words, said, table, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    given = [str(word).format(table=table) for word in words]
+    assert said in refused("fit", table, *given, "--out", "m.npz")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_foreign_checkpoint_is_refused(table, tmp_path):
+    other = tmp_path / "c"
+    other.write_text("something else")
+    said = refused("fit", table, *DRAWS, "--out", tmp_path / "m.npz", "--checkpoint", other)
+    assert f"--checkpoint {other} is no checkpoint of a fit" in said
+    assert other.read_text() == "something else"
+
+
+# A checkpoint is written after every sweep.
+PROGRAM = (
+    "import temporalnmf.sampling.checkpoint as checkpoint; checkpoint.INTERVAL = 0.0\n"
+    "from temporalnmf.__main__ import main; main()"
+)
+
+
+def started(*words, **options):
+    program = [sys.executable, "-c", PROGRAM, *map(str, words)]
+    return subprocess.Popen(program, stdout=subprocess.PIPE, text=True, **options)
+
+
+def goes_on(words, out, checkpoint, whole):
+    """The same command again: it ends with the draws of a run that nobody stopped."""
+    assert not out.exists()
+    assert checkpoint.exists()
+    output = done(*words).output
+    assert f"Going on from {checkpoint}." in output
+    assert not checkpoint.exists()
+    for name in ("components", "activations", "log_posterior", "smoothing"):
+        got, wanted = (getattr(load(path).posterior_, name) for path in (out, whole))
+        np.testing.assert_array_equal(got, wanted)
+
+
+def test_after_a_kill_the_same_command_goes_on(table, model, tmp_path):
+    out, checkpoint = tmp_path / "m.npz", tmp_path / "draws.ckpt"
+    words = ("fit", table, *DRAWS, "--jobs", 1, "--out", out, "--checkpoint", checkpoint)
+    process = started(*words)
+    while not checkpoint.exists() and process.poll() is None:
+        time.sleep(0.002)
+    process.kill()
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    goes_on(words, out, checkpoint, model[0])
+
+
+def test_ctrl_c_says_that_the_same_command_goes_on(table, model, tmp_path, monkeypatch):
+    from contextlib import contextmanager
+
+    def interrupted(progress):
+        if progress.iteration > 70:  # in the second of two runs
+            raise KeyboardInterrupt
+
+    @contextmanager
+    def watched(*numbers):
+        yield interrupted
+
+    out, checkpoint = tmp_path / "m.npz", tmp_path / "draws.ckpt"
+    words = ("fit", table, *DRAWS, "--jobs", 1, "--out", out, "--checkpoint", checkpoint)
+    with monkeypatch.context() as patch:
+        patch.setattr("temporalnmf.cli.fit.draws_progress", watched)
+        result = invoke(*words)  # half a minute has not passed: nothing was kept
+        assert result.stderr == "Interrupted: nothing was written.\n"
+        patch.setattr("temporalnmf.sampling.checkpoint.INTERVAL", 0.0)
+        result = invoke(*words)
+    assert result.exit_code == 130
+    assert result.stderr == f"Interrupted: the same command goes on from {checkpoint}.\n"
+    goes_on(words, out, checkpoint, model[0])
+
+
+def test_a_terminal_gets_a_bar_over_all_sweeps(table, tmp_path):
+    ours, theirs = os.openpty()
+    process = started(
+        "fit", table, *DRAWS, "--out", tmp_path / "m.npz", stderr=theirs,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "150"},
+    )  # fmt: skip
+    os.close(theirs)
+    shown = b""
+    try:
+        while part := os.read(ours, 4096):
+            shown += part
+    except OSError:  # Linux ends a terminal without a listener so
+        pass
+    os.close(ours)
+    output = process.communicate()[0]
+    assert process.returncode == 0
+    assert b"run 2 of 2 draws" in shown
+    assert b"120/120" in shown
+    assert "\x1b" not in output
