@@ -371,7 +371,7 @@ def _draw_hier_shape(
 
 _DIGITS = 2.0**-52
 # A law with α = 0.02 spends half of its time below the floor of the solvers: go on beyond it.
-_LOWEST, _SMALLEST = 1e-200, 1e-300
+LOWEST, _SMALLEST = 1e-200, 1e-300
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -474,7 +474,7 @@ def _value_of_log(u: float, p: _Block) -> float:
     """Log density of u, x → x e^u."""
     shift = p.x * math.expm1(u)
     x = p.x + shift
-    if u < 0.0 and min(x, x * p.ratio) < _LOWEST:
+    if u < 0.0 and min(x, x * p.ratio) < LOWEST:
         return -math.inf
     return u + _value(x, p.gap_before + shift, p.gap_after - shift * p.ratio, p)
 
@@ -544,7 +544,7 @@ def _leapt(rng: Any, p: _Block) -> tuple[float, float, float]:
         gap_after = p.after * _near(rng, reach, p.rest_after, p.gamma)
         x = (p.after - gap_after) / p.ratio
         gap_before = p.gap_before - (gap_after - p.gap_after) / p.ratio
-    if not min(x, x * p.ratio) > _LOWEST:
+    if not min(x, x * p.ratio) > LOWEST:
         return stay
     gained = _value(x, gap_before, gap_after, p) - _value(p.x, p.gap_before, p.gap_after, p)
     gained += _proposed(p.x, p.gap_before, p.gap_after, reach, shape, rate, p)
@@ -561,7 +561,7 @@ def _put(h: Array, gaps: Array, n: int, m: int, to: tuple[float, float, float]) 
     h[n] = to[0]
     gaps[n], gaps[m + 1] = to[1], to[2]
     for j in range(n + 1, m + 1):
-        h[j] = max(h[j] * factor, _LOWEST)
+        h[j] = max(h[j] * factor, LOWEST)
         gaps[j] *= factor
 
 

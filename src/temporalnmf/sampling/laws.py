@@ -17,7 +17,7 @@ from ..kernels.floor import FLOOR
 from ..kernels.rows import seven, three
 from ..kernels.special import _log_bessel_scaled
 from ..likelihoods.base import Array
-from .conditionals import First
+from .conditionals import LOWEST, First
 
 
 class Paths:
@@ -62,10 +62,10 @@ def log_law(chain: Chain, H: Array, Z: Array) -> Array:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _log_gamma(h: float, shape: float, rate: float) -> float:
+def _log_gamma(h: float, shape: float, rate: float, floor: float) -> float:
     """Log density of Gamma(shape, rate); at the floor, which holds all below it, a probability."""
-    if h <= FLOOR:
-        return shape * math.log(rate * FLOOR) - math.lgamma(1.0 + shape)
+    if h <= floor:
+        return shape * math.log(rate * floor) - math.lgamma(1.0 + shape)
     return shape * math.log(rate) - math.lgamma(shape) + (shape - 1.0) * math.log(h) - rate * h
 
 
@@ -75,7 +75,7 @@ def _gap(H: Array, Z: Array, rows: Array, found: Array) -> None:
         alpha, beta, _ = three(rows[k])
         found[k] = 0.0
         for n in range(H.shape[1]):
-            found[k] += _log_gamma(H[k, n], alpha, beta)
+            found[k] += _log_gamma(H[k, n], alpha, beta, FLOOR)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -84,7 +84,7 @@ def _rate(H: Array, Z: Array, rows: Array, found: Array) -> None:
         alpha, beta, _ = three(rows[k])
         found[k] = 0.0
         for n in range(1, H.shape[1]):
-            found[k] += _log_gamma(H[k, n], alpha, beta / H[k, n - 1])
+            found[k] += _log_gamma(H[k, n], alpha, beta / H[k, n - 1], FLOOR)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -111,7 +111,7 @@ def _shape(H: Array, Z: Array, rows: Array, found: Array) -> None:
         alpha, beta, _ = three(rows[k])
         found[k] = 0.0
         for n in range(1, H.shape[1]):
-            found[k] += _log_gamma(H[k, n], alpha * H[k, n - 1], beta)
+            found[k] += _log_gamma(H[k, n], alpha * H[k, n - 1], beta, FLOOR)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -130,6 +130,22 @@ def _hier_shape(H: Array, Z: Array, rows: Array, found: Array) -> None:
             )
 
 
+# Relative distance of neighbouring doubles: what is nearer to each other is equal.
+_DIGITS = 2.0**-52
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _log_far(gap: float, rest: float, gamma: float) -> float:
+    """log (gap + rest)^(γ−1); of steps equal in all digits its mean over gaps below these."""
+    if gap > _DIGITS:
+        return (gamma - 1.0) * math.log(gap + rest)
+    if rest > _DIGITS:
+        rise = rest**gamma * math.expm1(gamma * math.log1p(_DIGITS / rest))
+    else:
+        rise = (_DIGITS + rest) ** gamma - rest**gamma
+    return math.log(rise / (gamma * _DIGITS))
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def _bgar(H: Array, Z: Array, rows: Array, found: Array) -> None:
     """h_1 ~ Gamma(α, β); a/h ~ Beta(η, γ) is retained, h′ − a ~ Gamma(γ, β) is new."""
@@ -137,19 +153,23 @@ def _bgar(H: Array, Z: Array, rows: Array, found: Array) -> None:
         beta, eta, gamma, _, _, _, _ = seven(rows[k])
         alpha = eta + gamma
         constant = math.lgamma(alpha) - math.lgamma(eta) - math.lgamma(gamma)
-        found[k] = _log_gamma(H[k, 0], alpha, beta)
+        found[k] = _log_gamma(H[k, 0], alpha, beta, LOWEST)
         for n in range(1, H.shape[1]):
             before, after, z = H[k, n - 1], H[k, n], Z[k, n - 1]
             smaller = min(before, after)
             # As in `conditionals.py`: the distances of a to both ends without cancellation.
-            a, rest = smaller / (1.0 + math.exp(-z)), smaller / (1.0 + math.exp(z))
-            lost = max(before - smaller + rest, FLOOR)
+            log_rest = -math.log1p(math.exp(-abs(z))) - max(z, 0.0)
+            rest = math.exp(log_rest)
             found[k] += (
                 constant
-                + (eta - 1.0) * math.log(max(a, FLOOR))
-                + (gamma - 1.0) * math.log(lost)
+                + (eta - 1.0) * (math.log(smaller) + log_rest + z)
+                + (gamma - 1.0) * (math.log(smaller) + log_rest)
+                + _log_far(abs(after - before) / smaller, rest, gamma)
+                + (gamma - 1.0) * math.log(smaller)
                 - (alpha - 1.0) * math.log(before)
-                + _log_gamma(after - smaller + rest, gamma, beta)
+                + gamma * math.log(beta)
+                - math.lgamma(gamma)
+                - beta * (max(after - before, 0.0) + smaller * rest)
             )
 
 
