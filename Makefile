@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: run test test-long browser calibrate results evidence coverage bench docs lint types lock clean
+.PHONY: run test test-long browser calibrate results results-draws evidence coverage bench docs lint types lock clean
 
 # Fit, forecast and report on the embedded data; ends with the path of the report.
 run: $(INSTALLED)
@@ -35,6 +35,19 @@ results: $(INSTALLED)
 	done
 	$(BIN)/python tools/sync_results.py $(RESULTS)
 
+# The same by posterior draws, an hour or more on two cores; wants TEMPORALNMF_DATA.
+BAYES := --way ours --inits 1 --jobs 2
+results-draws: $(INSTALLED)
+	for data in nips lastfm icews; do \
+	  $(BIN)/temporalnmf reproduce $$data $(BAYES) --inference gibbs --choose-smoothing learn,3 \
+	    --out $(RESULTS)/$${data}_gibbs || exit 1; \
+	done
+	$(BIN)/temporalnmf reproduce nips $(BAYES) --chains gap,rate --choose-components 3,6,10 \
+	  --choose-smoothing 0.1,1,3 --out $(RESULTS)/nips_map_k
+	$(BIN)/temporalnmf reproduce nips $(BAYES) --chains gap,rate --choose-components 3,6,10 \
+	  --inference gibbs --choose-smoothing learn,3 --out $(RESULTS)/nips_gibbs_k
+	$(BIN)/python tools/sync_results.py $(RESULTS)
+
 # Held-out error behind the default hyper-parameters (docs/defaults.md).
 evidence: $(INSTALLED)
 	$(BIN)/python benchmarks/defaults.py --out docs/defaults.csv
@@ -42,6 +55,7 @@ evidence: $(INSTALLED)
 # How often 90 % intervals hold, by rolling origin (docs/calibration.md); wants TEMPORALNMF_DATA.
 coverage: $(INSTALLED)
 	$(BIN)/python benchmarks/rolling_origin.py --out docs/calibration.csv
+	$(BIN)/python benchmarks/rolling_origin.py --out docs/calibration.csv --solver gibbs --chains rate
 
 # Speed and memory (docs/benchmarks); wants TEMPORALNMF_DATA and half an hour of a quiet machine, and
 # TEMPORALNMF_TORCH_PYTHON, an interpreter that has torchnmf, if that is to be measured too.

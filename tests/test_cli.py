@@ -176,6 +176,28 @@ def test_compare_a_newcomers_file(newcomer, tmp_path):
     assert "another experiment: n_components was 2, now it is 3" in other.stderr
 
 
+def test_compare_with_draws(newcomer, tmp_path):
+    words = (
+        "compare", newcomer, "--components", 1, "--splits", 1, "--inits", 1, "--chains", "gap",
+        "--inference", "map,gibbs", "--choose-components", "1,2", "--choose-smoothing", "learn,1",
+        "--out", tmp_path,
+    )  # fmt: skip
+    result = _invoke(*words)
+    assert result.exit_code == 0, result.output
+    records = list(csv.DictReader((tmp_path / "records.csv").read_text().splitlines()))
+    assert [record["model"] for record in records] == ["gap", "gap:gibbs"]
+    assert "n_components=" in records[1]["params"]
+    assert float(records[1]["kle_f_seen"]) > 0.0
+    for option, value, words_of_error in (
+        ("--inference", "mcmc", "--inference='mcmc'"),
+        ("--choose-components", "3,x", "--choose-components 3,x: expected positive numbers"),
+        ("--choose-smoothing", "-1", "--choose-smoothing -1: expected positive numbers"),
+    ):
+        wrong = _invoke("compare", newcomer, option, value, "--out", tmp_path / "other")
+        assert wrong.exit_code == 2
+        assert words_of_error in wrong.stderr
+
+
 def _chosen(errors):
     """Chosen fits from errors of inner steps, per model and split; forecasts are all alike."""
     return [

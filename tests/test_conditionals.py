@@ -6,7 +6,7 @@ import pytest
 import cases
 from temporalnmf import registry
 from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
-from temporalnmf.sampling.conditionals import _DRAWS, First, draw_activations, start_auxiliary
+from temporalnmf.sampling.conditionals import LAWS, First, draw_activations, start_auxiliary
 
 N = 5
 Q = np.array([1.5, 0.0, 0.7, 2.0, 0.0])  # two steps were not observed
@@ -18,7 +18,7 @@ CHAINS = [
 
 
 def test_every_chain_with_a_law_has_its_conditionals():
-    assert set(_DRAWS) == set(registry.CHAINS) - {"none"} == {chain.name for chain in CHAINS}
+    assert set(LAWS) == set(registry.CHAINS) - {"none"} == {chain.name for chain in CHAINS}
 
 
 def first_values(chain, n_paths, rng):

@@ -4,12 +4,15 @@ import csv
 import json
 import multiprocessing
 import random
+import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import sparse
 
+from temporalnmf import TemporalNMF
+from temporalnmf.chains import Rate
 from temporalnmf.datasets import load_sotu
 from temporalnmf.experiments import Protocol, chosen, our_protocol, paper_protocol, run, summary
 from temporalnmf.experiments.protocol import MODELS, PAPER_GRIDS, Task
@@ -27,6 +30,7 @@ from temporalnmf.experiments.tables import (
 )
 from temporalnmf.metrics import kl_error
 from temporalnmf.registry import CHAINS
+from temporalnmf.selection.grids import LAST_VALUE
 
 
 def counts(n_steps=20, n_features=6, seed=0):
@@ -423,3 +427,71 @@ def test_picture_of_differences():
     near = [fake("shape", r["split"], r["init"], 0, 1.0, 11.0, 50.0) for r in RECORDS]
     inside, _ = plot_differences(chosen([*RECORDS, *near])).axes
     assert [t.get_text() for t in inside.texts] == ["← -90 %"]
+
+
+def test_draws_stand_beside_modes_and_share_their_splits():
+    """Models with draws come last; a folder of the same data and seed hides the same steps."""
+    protocol = our_protocol(2).with_draws()
+    assert list(protocol.grids) == [
+        *our_protocol(2).grids,
+        *(f"{model}:gibbs" for model in our_protocol(2).grids if model not in ("none", LAST_VALUE)),
+    ]
+    assert list(our_protocol(2).with_draws(modes=False).only(["rate"]).grids) == ["rate:gibbs"]
+    assert list(protocol.only(["rate"]).grids) == ["rate", "rate:gibbs"]
+    assert list(protocol.only(["rate:gibbs"]).grids) == ["rate:gibbs"]
+    few, many = (our_protocol(2, n_inits=n).draw(counts()).splits for n in (1, 5))
+    assert [s.test.tolist() for s in few] == [s.test.tolist() for s in many]
+
+
+def test_components_and_smoothing_are_chosen_like_hyper_parameters():
+    protocol = our_protocol(2).with_draws().only(["last_value", "rate"])
+    protocol = protocol.choosing((2, 3), ("learn", 1.0))
+    assert protocol.grids["last_value"] == [{}]
+    assert [p["smoothing"] for p in protocol.grids["rate"]] == [1.0] * 6  # a mode learns none
+    assert {p["smoothing"] for p in protocol.grids["rate:gibbs"]} == {"learn", 1.0}
+    task = Task(0, 0, "rate:gibbs", 2)
+    settings = protocol.settings(task, 5.0)
+    assert settings["n_components"] == protocol.components_of(task) == 3
+    assert settings["solver"] == "gibbs"
+    assert settings["smoothing"] == "learn"
+    assert "n_components" not in settings["chain"].get_params()
+    mode = protocol.settings(Task(0, 0, "rate", 1), 5.0)
+    assert (mode["solver"], mode["n_components"], mode["smoothing"]) == ("accelerated", 3, 1.0)
+
+
+def test_an_experiment_with_draws(tmp_path):
+    """Errors are those of the mean over draws; of known features only they are smaller."""
+    data = np.random.default_rng(0).poisson(5.0, size=(20, 6)).astype(float)
+    protocol = our_protocol(1, n_splits=2, n_inits=1, n_tune=5, n_draws=10).with_draws(modes=False)
+    protocol = protocol.only(["rate"]).choosing((1, 2), (0.5,))
+    records = run(protocol, data, tmp_path)
+    assert len(records) == 2 * 3 * 2
+    again = run(protocol, data, tmp_path)
+    assert again == records
+    split, K, alpha = protocol.draw(data).splits[0], 2, 10_000.0
+    record = next(r for r in records if r["params"]["n_components"] == K
+                  and r["params"]["alpha"] == alpha and r["split"] == 0)  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = TemporalNMF(
+            K, chain=Rate(alpha), solver="gibbs", n_chains=1, n_tune=5, n_draws=10, smoothing=0.5,
+            random_state=0,
+        ).fit(data, mask=split.train)  # fmt: skip
+    last = np.flatnonzero(split.test)[-1]
+    expected = kl_error(data[last], model.smooth().values[last])
+    assert record["kle_f"] == pytest.approx(expected, rel=1e-12)
+    assert record["kle_f_seen"] == record["kle_f"]  # every feature was seen
+    table, _ = write_tables(records, tmp_path)
+    assert table[0]["model"] == "rate:gibbs"
+    assert table[0]["kle_f_seen_mean"] == table[0]["kle_f_mean"]
+
+
+def test_errors_over_known_features_leave_out_the_others():
+    data = np.random.default_rng(0).poisson(5.0, size=(20, 6)).astype(float)
+    data[:-1, 5] = 0.0  # appears in the last step, which is always hidden
+    protocol = our_protocol(1, n_splits=1, n_inits=1).only(["none"])
+    draws = protocol.draw(data)
+    record = fit_task(
+        data, protocol, Task(0, 0, "none", 0), draws.W[:, :, 0], draws.H[:, :, 0], draws.splits[0]
+    )
+    assert record["kle_f_seen"] < record["kle_f"] - 5.0

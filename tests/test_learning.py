@@ -7,8 +7,7 @@ from scipy import stats
 import geweke as joint
 from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
 from temporalnmf.sampling import learning
-from temporalnmf.sampling.conditionals import draw_activations
-from temporalnmf.sampling.laws import _LAWS, log_law
+from temporalnmf.sampling.conditionals import LAWS, draw_activations, log_law
 from temporalnmf.sampling.learning import Learned, Prior, Smoothing, slice_steps
 
 # All that can be learned at once, and where narrower priors put it: with the wide ones that users
@@ -54,7 +53,7 @@ def narrowed(chain, priors, n_components, level=3.0):
 
 
 def test_every_chain_is_learned_here():
-    assert set(LEARNED) == set(joint.NAMES) == set(_LAWS)
+    assert set(LEARNED) == set(joint.NAMES) == set(LAWS)
 
 
 @pytest.mark.parametrize("name", joint.NAMES)

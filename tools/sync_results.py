@@ -11,7 +11,7 @@ from temporalnmf.experiments.tables import beside_published, markdown
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "results" / "README.md"
-BLOCK = re.compile(r"(<!-- (table|published): (\w+) -->\n).*?(<!-- end -->\n)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- (table|published|bars): (\w+) -->\n).*?(<!-- end -->\n)", re.DOTALL)
 
 
 def read(name: str) -> list[dict]:
@@ -37,12 +37,48 @@ def published(name: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+# Modes and draws side by side: rows of which tables, under what name. Of some every model is shown,
+# of the others the lowest of each column.
+BARS = {
+    "the paper's way, K = 3, lowest": "paper",
+    "mode, smoothing 0.1, K = 3, lowest": "ours",
+    "mode, K and smoothing chosen": "map_k",
+    "draws, smoothing chosen, K = 3": "gibbs",
+    "draws, K and smoothing chosen": "gibbs_k",
+}
+LOWEST = ("paper", "ours")
+COLUMNS = ("kle_s_mean", "kle_f_mean", "kle_s_seen_mean", "kle_f_seen_mean")
+
+
+def bars(data: str) -> str:
+    """Errors of all ways, and in percent of the lowest of the paper's."""
+    lines = [
+        "| | KLE-S | KLE-F | KLE-S, words seen | KLE-F, words seen |",
+        "|---|---|---|---|---|",
+    ]
+    base: dict[str, float] = {}
+    for words, way in BARS.items():
+        rows = [row for row in read(f"{data}_{way}") if row["model"] != "last_value"]
+        if way in LOWEST:
+            lowest = {column: min(row[column] for row in rows) for column in COLUMNS}
+            base = base or lowest
+            rows = [{"model": "", **lowest}]
+        for row in rows:
+            name = row["model"].removesuffix(":gibbs")
+            cells = [f"{words}, {name}" if name else words]
+            for column in COLUMNS:
+                change = 100.0 * (row[column] / base[column] - 1.0)
+                cells.append(f"{row[column]:,.0f}" + (f" ({change:+.1f} %)" if change else ""))
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
 def rendered(text: str) -> str:
     """The page with its tables as they are now."""
+    kinds = {"table": lambda name: markdown(read(name)), "published": published, "bars": bars}
 
     def current(match: re.Match[str]) -> str:
-        table = markdown(read(match[3])) if match[2] == "table" else published(match[3])
-        return match[1] + table + match[4]
+        return match[1] + kinds[match[2]](match[3]) + match[4]
 
     return BLOCK.sub(current, text)
 

@@ -5,7 +5,7 @@ Counts are split over the components, v_fn = Σ_k v_fkn; given the parts,
     column k of W ~ Dirichlet(s + Σ_n v_fkn),     Σ_f v_fkn ~ Poisson(e_n h_kn),
 
 since columns of W sum to one, so the activations of each component are drawn on their own
-(`conditionals.py`). Hyper-parameters to learn are drawn in between (`learning.py`).
+(`conditionals/`). Hyper-parameters to learn are drawn in between (`learning.py`).
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from ..likelihoods.base import Array
 from ..observations.base import Observations, cut
 from ..parallel import MOST_SHARDS, Workers
 from ..validation import Series
-from .conditionals import First, draw_activations, start_auxiliary
-from .laws import Paths
+from .conditionals import First, Paths, draw_activations, start_auxiliary
 from .learning import Learned, Smoothing
 from .sharing import share
 

@@ -26,7 +26,7 @@ from scipy.special import expit, gammaln, logit
 
 from ..chains.base import Chain
 from ..likelihoods.base import Array
-from .laws import log_law
+from .conditionals import log_law
 
 _WIDE, _GROWTH = 2.0, 0.5
 # Spread of the logarithm, where it is not the wide one.

@@ -22,8 +22,7 @@ import numpy as np
 
 from ..chains.base import Chain
 from ..likelihoods.base import Array
-from .conditionals import First
-from .laws import Paths
+from .conditionals import First, Paths
 from .learning import slice_steps
 
 # Features from which on, and ways up to which, nothing is gained.

@@ -1,0 +1,105 @@
+"""What several chains need: Gamma laws with a floor, blocks of steps, a stand-in for their law."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from ...kernels.floor import FLOOR
+from ...likelihoods.base import Array
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def gamma_draw(rng: Any, shape: float, rate: float) -> float:
+    """From Gamma(shape, rate); the floor stands for all below it."""
+    return max(rng.standard_gamma(shape) / rate, FLOOR)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def log_gamma_density(h: float, shape: float, rate: float, floor: float) -> float:
+    """Log density of Gamma(shape, rate); at the floor, which holds all below it, a probability.
+
+    P(h ≤ ε) = (rate ε)^shape / Γ(1 + shape) as far as e^{−rate ε} is one.
+    """
+    if h <= floor:
+        return shape * math.log(rate * floor) - math.lgamma(1.0 + shape)
+    return shape * math.log(rate) - math.lgamma(shape) + (shape - 1.0) * math.log(h) - rate * h
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def blocks(rng: Any, n_steps: int, held: int, shortest: int) -> Array:
+    """First and last steps (…, 2) of blocks of 2^shortest, … 2^m ≥ N steps, at random offsets.
+
+    Each length covers all steps that may move; what sticks out at the ends is cut off.
+    """
+    longest = _levels(n_steps)
+    # A length takes fewer than N/length + 2 blocks.
+    found = np.empty((2 * n_steps + 2 * longest + 2, 2), dtype=np.int64)
+    count = 0
+    for power in range(shortest, longest + 1):
+        size = 1 << power
+        start = held - int(rng.random() * size)
+        while start < n_steps:
+            found[count, 0] = max(start, held)
+            found[count, 1] = min(start + size, n_steps) - 1
+            start += size
+            count += 1
+    return found[:count]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _levels(n_steps: int) -> int:
+    """Least m with 2^m ≥ N: blocks of that many steps are whole paths, or their two parts."""
+    m = 0
+    while 1 << m < n_steps:
+        m += 1
+    return m
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def counted(h: Array, y: Array, q: Array, n: int, m: int) -> tuple[float, float]:
+    """Σ y and Σ q h of a block: c^Σy e^{−c Σqh} is what its scale c gets from the counts."""
+    total, rate = 0.0, 0.0
+    for j in range(n, m + 1):
+        total += y[j]
+        rate += q[j] * h[j]
+    return total, rate
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def scale(h: Array, n: int, m: int, factor: float) -> None:
+    """Multiply a block."""
+    for j in range(n, m + 1):
+        h[j] = max(h[j] * factor, FLOOR)
+
+
+# Blocks of Shape and HierShape: c has a density with log Γ or Bessel functions of every step. With
+# their expansions for large arguments instead, the density depends on four numbers only,
+#
+#   power u − rate c + root √c − twist c u,   u = log c:
+#
+# a slice step of that, accepted or not by what the expansions leave out (J. S. Liu 2001, Monte
+# Carlo Strategies in Scientific Computing, 9.4.3: surrogate transitions). Steps at the floor have
+# lost their size, so a block has none, and next to its end there is none.
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def surrogate(u: float, p: tuple[float, float, float, float, float]) -> float:
+    """The density above; the last number is the least step, which has to stay above the floor."""
+    power, rate, root, twist, least = p
+    c = math.exp(u)
+    if not least * c > FLOOR:
+        return -math.inf
+    return power * u - rate * c + root * math.sqrt(c) - twist * c * u
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def lowest(h: Array, n: int, m: int) -> float:
+    """The least of a block and of the step behind it."""
+    least = h[n]
+    for j in range(n + 1, min(m + 2, h.size)):
+        least = min(least, h[j])
+    return least
