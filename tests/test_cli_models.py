@@ -496,6 +496,7 @@ def test_a_place_that_cannot_be_written_to_is_told_at_once(plays, tmp_path):
         (["fit", "{plays}", *LONG, "--chain", "none", "--calibrate", "5"], "--calibrate 5: Plain"),
         (["fit", "{plays}", *LONG, "--likelihood", "exponential", "--calibrate", "5"],
          "--calibrate 5 is for counts"),
+        (["demo", "--out", "{tmp}/new", "--calibrate", "4"], "--calibrate 4: from fewer than 5"),
         (["fit", "{plays}", *LONG, "--components", "0"], "'--components'"),
         (["fit", "{plays}", "--tiem", "date"], "--tiem"),
         (["forecast", "{plays}"], "plays.csv is not a model"),

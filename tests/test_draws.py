@@ -211,15 +211,48 @@ def test_a_checkpoint_of_another_fit_is_refused(tmp_path, monkeypatch):
     for changes, words in (
         ({"n_tune": 21}, "n_tune=20, and this one has 21"),
         ({"chain": "gap"}, "chain=rate"),
-        ({"data": GAPPY}, "data="),
+        ({"data": GAPPY}, "to other data"),
         ({"random_state": 1}, "random_state="),
     ):
         with pytest.raises(ValueError, match=words):
             fitted(**{**changes, "checkpoint": path})
     assert path.read_bytes() == before
+    for changes in ({"exposure": np.full(len(X), 2.0)}, {"mask": np.arange(len(X)) != 5}):
+        model = TemporalNMF(2, solver="gibbs", n_draws=40, n_tune=20, n_chains=2, random_state=0)
+        with pytest.raises(ValueError, match=r"other data .or another mask or exposure."):
+            model.set_params(checkpoint=path).fit(X, **changes)
     path.write_bytes(before[:1000])
     with pytest.raises(ValueError, match="no checkpoint of a fit"):
         fitted(checkpoint=path)
+
+
+def test_a_place_for_checkpoints_is_tried_at_the_start(tmp_path):
+    (tmp_path / "file").write_text("")
+    for path, words in (
+        (tmp_path / "absent" / "state.npz", "folder that does not exist"),
+        (tmp_path / "file" / "state.npz", "folder that does not exist"),
+        (tmp_path, "is no file"),
+        (3, "checkpoint=3"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            fitted(checkpoint=path)
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_checkpoint_stays_until_there_is_a_result(tmp_path, monkeypatch):
+    """The end of a run is written down, and what fails afterwards does not lose it."""
+
+    def fails(*arguments):
+        raise MemoryError
+
+    path = tmp_path / "state.npz"
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "_side_by_side", fails)
+        with pytest.raises(MemoryError):
+            fitted(checkpoint=path)
+    told = []
+    same(fitted(checkpoint=path, callback=lambda p: told.append(p)), fitted())
+    assert not told  # nothing was left to draw
 
 
 def test_a_callback_may_end_the_draws():
@@ -256,6 +289,23 @@ def test_runs_are_matched_component_by_component():
     totals = model.activations_.sum(axis=0)
     assert totals[0] >= totals[1]
     assert model.stability_.min() > 0.9
+
+
+def test_components_with_hyper_parameters_of_their_own_keep_their_places():
+    """Runs are not matched then: the first component is the one that moves, in every run."""
+    rng = np.random.default_rng(1)
+    t = np.arange(60)
+    levels = np.column_stack([50 + 20 * np.sin(t / 6), 50 + 20 * np.cos(t / 6)])
+    data = rng.poisson(levels @ [[0.5, 0.4, 0.1, 0.0], [0.0, 0.1, 0.4, 0.5]]).astype(float)
+    model = fitted(data, Rate(alpha=[20.0, 2000.0]), n_chains=4, n_draws=100, n_tune=100)
+    movement = np.abs(np.diff(np.log(model.posterior_.activations), axis=2)).mean(axis=(1, 2))
+    assert np.all(movement[:, 0] > 3.0 * movement[:, 1]), movement
+
+
+def test_runs_with_given_starts_begin_apart():
+    model = fitted(init=(np.full((2, 5), 0.2), np.full((len(X), 2), 50.0)), n_tune=0, n_draws=1)
+    one, other = model.posterior_.activations[:, 0]
+    assert abs(one / other - 1.0).max() > 0.05
 
 
 def test_new_steps_are_appended_draw_by_draw():
@@ -300,6 +350,83 @@ def test_a_continued_chain_goes_on_from_the_last_step():
     assert abs(alone / model.activations_[-1] - 1.0).max() > 0.2
 
 
+def test_the_data_of_the_fit_have_the_activations_of_the_fit():
+    model = fitted(GAPPY)
+    np.testing.assert_allclose(model.transform(GAPPY), model.activations_, rtol=1e-12)
+    np.testing.assert_array_equal(model.smooth(GAPPY).draws, model.smooth(n_samples=80).draws)
+
+
+@pytest.mark.parametrize("chain", [Rate(1e4), BGAR(3.0, "auto", 0.9)], ids=["rate", "bgar"])
+def test_activations_of_other_data_are_as_well_known_as_those_of_the_fit(chain):
+    """The same counts but for one, so that they are drawn anew: totals spread as much."""
+    data = counts(40)
+    model = fitted(data, chain, n_draws=300, n_tune=100)
+    other = data.copy()
+    other[0, 0] += 1.0
+    spread = [found.draws.sum(axis=2).std(axis=0).mean() for found in
+              (model.smooth(other), model.smooth())]  # fmt: skip
+    assert 0.8 < spread[0] / spread[1] < 1.25, spread
+
+
+def test_a_law_without_a_mean_has_a_median():
+    """HierRate with α_z ≤ 1: trailing steps, forecasts and files stay finite."""
+    data = X.copy()
+    data[-2:] = np.nan
+    model = fitted(data, HierRate(0.8, "auto", 0.8))
+    assert np.isfinite(model.activations_).all()
+    assert np.isfinite(model.smooth().values).all()
+    ahead = model.forecast(2)
+    assert ahead.point.startswith("median")
+    low, high = ahead.interval(0.5, of="components")
+    assert np.all((low <= ahead.activations) & (ahead.activations <= high))
+
+
+def test_without_any_data_there_is_nothing_to_infer():
+    model, nothing = fitted(), np.full((2, 5), np.nan)
+    for method in (model.transform, model.impute, model.smooth):
+        with pytest.raises(ValueError, match="no observed entry"):
+            method(nothing)
+
+
+def test_a_feature_that_was_never_observed_tells_nothing_later():
+    data, later = X.copy(), X[:4].copy()
+    data[:, 1] = np.nan
+    model = fitted(data)
+    later[:, 1] = 1000.0
+    assert model.components_[:, 1].max() == 0.0
+    totals = [model.transform(x).sum() for x in (later, X[:4])]
+    assert totals[0] == pytest.approx(totals[1], rel=1e-9)
+
+
+def test_scores_are_of_the_mean_over_draws():
+    from scipy.stats import poisson
+
+    model = fitted(X)
+    expected = poisson.logpmf(X, model.smooth(n_samples=80).values).mean()
+    assert model.score(X) == pytest.approx(expected, rel=1e-6)
+
+
+def test_select_has_plain_nmf_as_a_rival_of_draws():
+    from temporalnmf.selection import HiddenSteps, select
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = select(
+            X, chains=["gap"], n_components=[1, 2], splitter=HiddenSteps(2, random_state=0),
+            random_state=0, solver="gibbs", n_draws=10, n_tune=5, n_chains=1, smoothing="learn",
+        )  # fmt: skip
+    assert {candidate.chain for candidate in found.candidates} == {"last_value", "none", "gap"}
+
+
+def test_what_was_used_is_in_the_file_not_what_was_set_later(tmp_path):
+    model = fitted(smoothing="learn")
+    used = model.smoothing_
+    again = load(model.set_params(smoothing=0.1).save(tmp_path / "model.npz"))
+    assert again.smoothing_ == used
+    mode = TemporalNMF(2, random_state=0).fit(X).set_params(solver="gibbs", smoothing="learn")
+    assert load(mode.save(tmp_path / "mode.npz")).smoothing_ == 0.1
+
+
 def test_a_model_of_draws_comes_back_from_a_file(tmp_path):
     model = fitted(GAPPY, BGAR("learn", "learn", "learn"), smoothing="learn")
     again = load(model.save(tmp_path / "model.npz"))
@@ -330,7 +457,7 @@ def test_results_are_those_of_a_clone_and_leave_the_parameters():
         ({"likelihood": "exponential"}, "likelihood='exponential'.*counts only.*accelerated"),
         ({"chain": "none"}, "chain='none' is no prior.*'gap'"),
         ({"smoothing": 0.0}, "smoothing=0.0.*positive number, or 'learn'"),
-        ({"smoothing": "guess"}, "smoothing='guess'"),
+        ({"smoothing": "guess"}, "smoothing='guess'.*or 'learn'"),
         ({"point": "mode"}, "point='mode'"),
         ({"n_draws": 0}, "n_draws=0"),
         ({"n_tune": -1}, "n_tune=-1"),
@@ -343,6 +470,14 @@ def test_results_are_those_of_a_clone_and_leave_the_parameters():
 def test_what_has_no_posterior_is_refused(settings, words):
     with pytest.raises(ValueError, match=words):
         fitted(**settings)
+
+
+def test_a_chain_without_conditional_laws_is_refused():
+    class Mine(Rate):
+        name = "mine"
+
+    with pytest.raises(ValueError, match=r"Mine\(\).*knows no draws.*rate"):
+        fitted(chain=Mine())
 
 
 @pytest.mark.parametrize(

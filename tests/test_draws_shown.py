@@ -3,11 +3,13 @@
 import copy
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -87,6 +89,7 @@ def test_arviz_has_names_times_and_numbers_of_components(learned):
     sizes = {"chain": 3, "draw": 60}
     assert posterior["components"].sizes == {**sizes, "component": 2, "feature": 6}
     assert posterior["activations"].sizes == {**sizes, "time": 28, "component": 2}
+    assert draws.learned == ("alpha", "beta")
     for name, values in draws.parameters.items():
         assert posterior[name].dims == ("chain", "draw", "component")
         np.testing.assert_array_equal(posterior[name], values)
@@ -191,6 +194,76 @@ def test_trace_has_a_line_per_run_over_its_sweeps(learned):
     assert axes[3].get_title(loc="right") == f"R-hat {rhat(values):.2f}"
     legend = [text.get_text() for text in axes[0].get_legend().get_texts()]
     assert legend == ["run 1", "run 2", "run 3"]
+
+
+@pytest.fixture(scope="module")
+def follows():
+    """α is learned; β goes along with it."""
+    model = drawn(2, chain=Rate("learn"), n_draws=20, n_chains=2)
+    assert set(model.posterior_.parameters) == {"alpha", "beta"}
+    return model
+
+
+def test_only_what_was_learned_is_shown(follows, tmp_path):
+    kinds = ["log posterior", "all activations", "activation", "alpha"]
+    found = [trace.name.split(" of component")[0] for trace in traces(follows.posterior_)]
+    assert found == kinds
+    for draw in (plotting.plot_trace, plotting.plot_ranks):
+        titles = [ax.get_title(loc="left") for ax in draw(follows, 0, ax=Figure().subplots(4))]
+        assert titles[2:] == ["activation of component 1", "alpha of component 1"]
+    content = report_content(follows, steps=0)
+    assert content["runs"]["learned"]["headings"] == ["α"]
+    assert {len(row["cells"]) for row in content["runs"]["learned"]["rows"]} == {1}
+    assert len(content["runs"]["panels"]) == len(content["charts"]["runs"]["panels"]) == 4
+    assert [row["name"] for row in content["runs"]["rows"]][-1] == "α of the chain"
+    lines = done("info", follows.save(tmp_path / "m.npz")).output.splitlines()
+    assert "means of draws: alpha" in [line.strip() for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(240.0, 720.0), (310.0, 330.0), (1.2e-5, 9e-5), (0.4, 9.0), (8.0, 1100.0)]
+)
+def test_numbers_of_a_short_log_axis_are_few_and_plain(settled, low, high):
+    """Powers like 2×10², 3×10², 4×10² lay upon each other."""
+    values = np.geomspace(low, high, 1600).reshape(4, 400, 1)
+    other = copy.copy(settled)
+    other.posterior_ = replace(settled.posterior_, parameters={"alpha": values}, learned=("alpha",))
+    figure = Figure(figsize=(3.9, 5.7), layout="constrained")
+    ax = plotting.plot_trace(other, ax=figure.subplots(3))[2]
+    assert ax.get_yscale() == "log"
+    figure.canvas.draw()
+    inside = ax.get_window_extent()
+    boxes = [
+        text.get_window_extent()
+        for text in ax.get_yticklabels(which="both")
+        if text.get_text() and inside.y0 <= text.get_window_extent().y0 + 4.0 <= inside.y1
+    ]
+    assert 2 <= len(boxes) <= 6
+    boxes.sort(key=lambda box: box.y0)
+    assert all(a.y1 <= b.y0 for a, b in pairwise(boxes))
+    shown = [text.get_text().replace("−", "-") for text in ax.get_yticklabels(which="both")]
+    assert not any("$" in text for text in shown)
+    np.testing.assert_allclose([float(text) for text in shown if text], ax.get_yticks(), rtol=1e-5)
+
+
+def test_the_objective_of_draws_is_the_log_posterior_of_every_run(learned, settled):
+    for model, said, color in (
+        (learned, "3 runs of draws, not settled", plotting.ORANGE),
+        (settled, "4 runs of draws, settled", "#000000"),
+    ):
+        ax = plotting.plot_objective(model, ax=Figure().subplots())
+        assert ax.get_title(loc="left") == said
+        assert to_hex(ax._left_title.get_color()) == color
+        assert [ax.get_xlabel(), ax.get_ylabel()] == ["sweep", "log posterior"]
+        assert ax.get_yscale() == "linear"
+        values = model.posterior_.log_posterior
+        for line, run in zip(ax.lines, values, strict=True):
+            np.testing.assert_array_equal(line.get_xydata().T, [model.history_iterations_, run])
+    one = drawn(1, n_draws=20, thin=5, n_chains=1)
+    ax = plotting.plot_objective(one, ax=Figure().subplots())
+    np.testing.assert_array_equal(ax.lines[0].get_xdata(), [35, 40, 45, 50])
+    assert ax.lines[0].get_marker() == "."  # so few are no line
+    assert ax.get_title(loc="left").startswith("one run of draws, ")
 
 
 def test_sweeps_count_those_that_were_not_kept():
@@ -304,8 +377,6 @@ def test_a_step_on_is_that_of_each_draws_own_chain(learned):
 
 
 def visible(text):
-    import re
-
     return re.sub(r"<details.*?</details>", "", text.split("<script")[0], flags=re.S)
 
 
@@ -336,6 +407,57 @@ def test_the_report_says_how_far_runs_agree(learned, rhats, verdict, answer):
     words = f"{said} {told['words']} {content['notes']} {content['forecast']['notes']}"
     for advice in ("n_draws", "n_tune", "n_chains", "converged", "start."):
         assert advice not in words
+
+
+def test_the_report_says_what_is_the_matter(learned):
+    """Few draws that agree are not called runs that differ."""
+
+    def told(ess, **rhats):
+        other = diagnosed(learned, **rhats)
+        found = other.posterior_.diagnosis
+        quantities = tuple(replace(q, ess_tail=ess.get(q.name, 800.0)) for q in found.quantities)
+        other.posterior_.__dict__["diagnosis"] = replace(found, quantities=quantities)
+        content = report_content(other, steps=0)
+        column = [row["agrees"] for row in content["runs"]["rows"]]
+        return column[1:4], content["convergence"], " ".join(content["answer"])
+
+    few = {"totals": 90.0, "activations": 30.0}
+    column, verdict, answer = told(few, totals=1.03)
+    assert column == ["too few draws", "yes", "too few draws"]
+    assert verdict["verdict"] == "There are too few draws yet."
+    assert "worth 30 independent draws only" in verdict["words"]
+    assert "too few draws yet" in answer
+    column, verdict, _ = told(few, totals=1.2)
+    assert column == ["runs differ", "yes", "too few draws"]
+    assert verdict["verdict"] == "The runs do not agree yet."
+    column, verdict, answer = told({"activations": 30.0})
+    assert column == ["yes", "yes", "too few draws"]
+    assert verdict["verdict"].startswith("The runs agree, with few draws for")
+    assert "do not" not in verdict["words"] + answer
+    assert told({}, totals=1.2, n_runs=1)[0][0] == "halves of the run differ"
+
+
+@pytest.mark.parametrize(("n_runs", "n_draws"), [(1, 1), (2, 1), (2, 3)])
+def test_the_report_of_a_few_draws(n_runs, n_draws, tmp_path):
+    model = drawn(1, n_chains=n_runs, n_draws=n_draws, n_tune=0)
+    path = write_report(model, tmp_path / "few.html", steps=2)
+    text = visible(path.read_text(encoding="utf-8"))
+    assert not re.search(r"\b1 (?:models|runs|draws|steps)\b", text)
+    assert ("drew 1 model that is probable" in text) == (n_runs * n_draws == 1)
+    assert ("are those of this draw." in text) == (n_runs * n_draws == 1)
+    who = "The run" if n_runs == 1 else "Each run"
+    has = "1 draw" if n_draws == 1 else "3 draws"
+    assert f"{who} has {has}, too few to draw a line through." in text
+    assert 'id="run-traces"' not in text
+    assert 'id="run-ranks"' not in text
+    runs = report_content(model, steps=0)["runs"]
+    assert {row["agrees"] for row in runs["rows"]} == {"too few draws"}
+    assert {row[name] for row in runs["rows"] for name in ("rhat", "bulk", "tail")} == {"–"}
+    with launched() as browser, visited(browser, path) as page:
+        assert page.locator("#by-component svg .line").count() == 1
+    said = done("info", model.save(tmp_path / "m.npz")).output
+    assert f"{n_runs} {'run' if n_runs == 1 else 'runs'} of {has}," in said
+    assert "inf" not in said
 
 
 def test_the_report_has_the_numbers_of_the_diagnosis(learned):
@@ -490,7 +612,7 @@ def test_fit_by_draws_is_what_the_library_does(table, model):
     assert "2 runs of 40 draws" in said
     for quantity in found.posterior_.diagnosis.quantities:
         assert f"{quantity.name} {quantity.rhat:.3f} {quantity.ess_bulk:,.0f}" in said
-    assert "--tune and --draws three times" in said or "rely on predictions" in said
+    assert "--tune and --draws" in said or "rely on predictions" in said
     assert "n_draws" not in said
     assert "onverged" not in said
 
@@ -500,7 +622,7 @@ def test_info_shows_draws_and_verdict(model):
     output = done("info", path).output
     found = load(path).posterior_.diagnosis
     assert "2 runs of 40 draws, NOT SETTLED: see below" in output
-    assert "means of draws: alpha, beta" in output
+    assert "means of draws: alpha\n" in output
     assert "bulk ESS" in output
     told = json.loads(done("info", path, "--json").stdout)
     assert told["solver"] == "gibbs"
@@ -575,6 +697,21 @@ def test_learn_all_and_what_a_mode_can_learn(table, tmp_path):
     assert load(out).posterior_ is None
 
 
+@pytest.mark.parametrize("solver", ["gibbs", "accelerated"])
+def test_learn_all_is_all_that_can_be_learned_together(table, tmp_path, solver):
+    out = tmp_path / "m.npz"
+    few = ("--draws", 4, "--tune", 0, "--runs", 1) if solver == "gibbs" else ("--starts", 1)
+    words = ("--components", 2, "--chain", "hier_rate", "--learn", "all", *few, "--out", out)
+    done("fit", table, "--solver", solver, *words)
+    model = load(out)
+    if solver == "gibbs":
+        assert model.posterior_.learned == ("alpha_z", "beta_z", "alpha_h")
+        assert model.smoothing == "learn"
+    else:
+        assert model.chain_.beta_z.shape == (2,)
+        assert np.ndim(model.chain_.beta_h) == 0
+
+
 G = ("--solver", "gibbs")
 
 
@@ -594,6 +731,16 @@ G = ("--solver", "gibbs")
         (("--learn", "alpha"), "it can be beta; --solver gibbs learns alpha, beta, smoothing."),
         (("--learn", "smoothing"), "it can be beta; --solver gibbs learns"),
         ((*G, "--learn", ""), "--learn : with --chain rate"),
+        ((*G, "--learn", "alpha,"),
+         "--learn alpha,: one name is empty; with --chain rate and --solver gibbs it can be alpha"),
+        ((*G, "--learn", "alpha, gamma"), "gamma is not known; with --chain rate and"),
+        ((*G, "--chain", "hier_rate", "--learn", "beta_h,beta_z"),
+         "--learn beta_h,beta_z: of beta_z and beta_h only the ratio matters. Learn one of them."),
+        (("--calibrate", 4),
+         "--calibrate 4: from fewer than 5 forecasts of the past nothing is learned. Take 20"),
+        ((*G, "--checkpoint", "new/c"),
+         "--checkpoint new/c: there is no folder new. Make it, or name another."),
+        ((*G, "--checkpoint", os.devnull), "is no checkpoint of a fit"),
         (("--solver", "nuts"), "nuts"),
         ((*G, "--checkpoint", "m.npz"), "--checkpoint m.npz is the file of --out"),
         ((*G, "--checkpoint", "."), "--checkpoint . is a folder"),
@@ -602,6 +749,7 @@ G = ("--solver", "gibbs")
 )  # fmt: skip
 def test_options_that_make_no_sense_are_refused(words, said, table, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("temporalnmf.cli.data.read", None)  # a large file is not read before
     given = [str(word).format(table=table) for word in words]
     assert said in refused("fit", table, *given, "--out", "m.npz")
     assert not list(tmp_path.iterdir())
@@ -610,9 +758,42 @@ def test_options_that_make_no_sense_are_refused(words, said, table, tmp_path, mo
 def test_a_foreign_checkpoint_is_refused(table, tmp_path):
     other = tmp_path / "c"
     other.write_text("something else")
-    said = refused("fit", table, *DRAWS, "--out", tmp_path / "m.npz", "--checkpoint", other)
-    assert f"--checkpoint {other} is no checkpoint of a fit" in said
+    words = ("fit", table, *DRAWS, "--out", tmp_path / "m.npz", "--checkpoint", other)
+    result = invoke(*words)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"Error: --checkpoint {other} is no checkpoint of a fit")
+    assert result.stdout == ""  # nothing is said of going on, and nothing is read
     assert other.read_text() == "something else"
+    done("fit", table, "--components", 1, "--starts", 1, "--out", tmp_path / "model.npz")
+    assert "is no checkpoint" in refused(*words[:-1], tmp_path / "model.npz")
+
+
+def test_a_checkpoint_of_another_fit_is_refused(table, tmp_path):
+    path = tmp_path / "it's one.npz"
+    with path.open("wb") as file:
+        np.savez(file, identity=np.array(json.dumps({"n_components": 7})))
+    before = path.read_bytes()
+    words = ("fit", table, *DRAWS, "--out", tmp_path / "m.npz", "--checkpoint", path)
+    result = invoke(*words)
+    assert result.exit_code == 2
+    assert f"Found {path}: going on from it, if it is of this very fit." in result.stdout
+    assert result.stderr.startswith(f"Error: --checkpoint {path} is of a fit with n_components=7")
+    assert path.read_bytes() == before
+
+
+def test_a_checkpoint_that_cannot_be_written_is_refused_at_the_start(table, tmp_path, monkeypatch):
+    """Such as a name that is as long as names may be, so that there is none for its draft."""
+    monkeypatch.setattr("temporalnmf.sampling.run._Sampler._start", None)
+    path = tmp_path / ("c" * 255)
+    said = refused("fit", table, *DRAWS, "--out", tmp_path / "m.npz", "--checkpoint", path)
+    assert said.startswith(f"Error: --checkpoint {path} cannot be written: ")
+    assert not list(tmp_path.iterdir())
+
+
+def test_fractions_are_refused_in_words_of_the_command_line(tmp_path):
+    path = written((months()[:28] / 7.0).dropna(), tmp_path / "rates.csv")
+    said = refused("fit", path, *DRAWS, "--out", tmp_path / "m.npz")
+    assert "give the size behind rates as --exposure, or use --solver accelerated." in said
 
 
 # A checkpoint is written after every sweep.
@@ -632,7 +813,7 @@ def goes_on(words, out, checkpoint, whole):
     assert not out.exists()
     assert checkpoint.exists()
     output = done(*words).output
-    assert f"Going on from {checkpoint}." in output
+    assert f"Found {checkpoint}: going on from it" in output
     assert not checkpoint.exists()
     for name in ("components", "activations", "log_posterior", "smoothing"):
         got, wanted = (getattr(load(path).posterior_, name) for path in (out, whole))
@@ -654,8 +835,10 @@ def test_after_a_kill_the_same_command_goes_on(table, model, tmp_path):
 def test_ctrl_c_says_that_the_same_command_goes_on(table, model, tmp_path, monkeypatch):
     from contextlib import contextmanager
 
+    last = 30  # in the first of two runs
+
     def interrupted(progress):
-        if progress.iteration > 70:  # in the second of two runs
+        if progress.iteration > last:
             raise KeyboardInterrupt
 
     @contextmanager
@@ -669,6 +852,7 @@ def test_ctrl_c_says_that_the_same_command_goes_on(table, model, tmp_path, monke
         result = invoke(*words)  # half a minute has not passed: nothing was kept
         assert result.stderr == "Interrupted: nothing was written.\n"
         patch.setattr("temporalnmf.sampling.checkpoint.INTERVAL", 0.0)
+        last = 70
         result = invoke(*words)
     assert result.exit_code == 130
     assert result.stderr == f"Interrupted: the same command goes on from {checkpoint}.\n"

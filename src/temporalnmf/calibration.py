@@ -130,6 +130,11 @@ def calibration_of(found: list[Look], coverage: float) -> Calibration:
 
 def _origins(series: Series, n_origins: int) -> Array:
     """The last observed steps that have enough before them, and not only zeros."""
+    if n_origins < _FEWEST_ORIGINS:
+        raise ValueError(
+            f"n_origins={n_origins}: fewer than {_FEWEST_ORIGINS} forecasts teach nothing. Ask for "
+            f"more."
+        )
     seen = np.flatnonzero(series.observed)
     counted = (int(n) for n in seen if np.any(np.multiply(*series.row(int(n))) > 0.0))
     first = next(counted)

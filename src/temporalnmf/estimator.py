@@ -106,7 +106,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         The objective at the result. Not quite the end of `history_`, since the activations are
         solved once more at the final components, as `transform` does.
     reconstruction_err_ : float
-        Divergence (Kullback–Leibler or Itakura–Saito) of the observed entries from the fit.
+        Divergence (Kullback–Leibler or Itakura–Saito) of the observed entries from the fit, the
+        product of `activations_` and `components_`; of draws, from the product of means.
     stability_ : array, (n_components,), or None
         How alike each component is to its match in the other starts, 0 to 1 (cosine, averaged
         over starts). A low value: an accident of the start. None with n_init=1.
@@ -322,13 +323,12 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 "held_out leaves no observed entry to infer activations from. Hold out less, or "
                 "score a forecast with continue_chain=True."
             )
-        H = infer(self, known, continue_chain=continue_chain)
+        expected = expected_rows(self, known, continue_chain=continue_chain)
         total, weight_sum = 0.0, 0.0
         for n in map(int, np.flatnonzero(scored.observed)):
             x, weight = scored.row(n)
             seen = weight > 0.0
-            rate = scored.exposure[n] * (H[:, n] @ self.components_[:, seen])
-            total += float(weight[seen] @ likelihood.log_density(x[seen], rate))
+            total += float(weight[seen] @ likelihood.log_density(x[seen], expected(n)[seen]))
             weight_sum += float(weight.sum())
         return total / weight_sum
 

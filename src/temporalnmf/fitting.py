@@ -76,7 +76,8 @@ def check_parameters(model: Any) -> None:
         number = isinstance(value, kind) and not isinstance(value, bool)
         if not number or not least <= float(value) < np.inf:
             what = "whole number" if kind is Integral else "number"
-            raise ValueError(f"{name}={value!r}: expected a {what} of at least {least}.")
+            word = ", or 'learn' with solver='gibbs'" if name == "smoothing" else ""
+            raise ValueError(f"{name}={value!r}: expected a {what} of at least {least}{word}.")
     if drawing:
         _check_drawing(model)
     elif model.smoothing == "learn":
@@ -169,11 +170,7 @@ def _best_mode(model: Any, series: Series) -> Fitted:
 
 def infer(model: Any, series: Series, *, continue_chain: bool = False) -> Array:
     """Activations (K, N) of all steps at fixed components, missing ones filled."""
-    if not series.observed.any() and not continue_chain:
-        raise ValueError(
-            "X has no observed entry: there is nothing to infer from. If its rows follow "
-            "the fitted ones, continue_chain=True forecasts them."
-        )
+    check_observed(series, continue_chain)
     if model.posterior_ is not None:
         from .sampling.inference import infer_draws
 
@@ -196,6 +193,15 @@ def infer(model: Any, series: Series, *, continue_chain: bool = False) -> Array:
         problem = Problem(observations, chain, model.map_scale)
         H = _solve_activations(model, problem, W, H, held=held)
     return fill_gaps(H[:, held:], kept, series.n_steps, chain, model.point, model.map_scale)
+
+
+def check_observed(series: Series, continue_chain: bool) -> None:
+    """Refuse a series of its own without any data."""
+    if not series.observed.any() and not continue_chain:
+        raise ValueError(
+            "X has no observed entry: there is nothing to infer from. If its rows follow "
+            "the fitted ones, continue_chain=True forecasts them."
+        )
 
 
 @contextmanager

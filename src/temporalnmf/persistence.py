@@ -32,7 +32,7 @@ from .forecasting import Noise
 from .likelihoods.base import Array, Likelihood
 from .posterior import Posterior
 from .predicting import posterior_of
-from .sampling.draws import PosteriorDraws, used_smoothing
+from .sampling.draws import PosteriorDraws
 from .timeline import Timeline
 from .validation import Series
 
@@ -44,7 +44,9 @@ FORMAT = "temporalnmf model"
 SCHEMA = 2
 
 _ARRAYS = ("components_", "activations_", "history_", "history_iterations_", "observed_")
-_NUMBERS = ("n_iter_", "objective_", "reconstruction_err_", "converged_", "stop_reason_")
+_NUMBERS = (
+    "n_iter_", "objective_", "reconstruction_err_", "converged_", "stop_reason_", "smoothing_",
+)  # fmt: skip
 _DRAWS = ("components", "activations", "smoothing", "log_posterior")
 # Parameters that are not kept: what they were for is over.
 _GONE = {"callback": None, "warm_start": False, "checkpoint": None}
@@ -152,6 +154,7 @@ def _described_draws(draws: PosteriorDraws | None) -> dict[str, Any] | None:
     return {
         "chain": _described(draws.chain, registry.CHAINS, "chain"),
         "parameters": list(draws.parameters),
+        "learned": list(draws.learned),
         "level": draws.level,
         "thin": draws.thin,
     }
@@ -258,8 +261,11 @@ def _model_of(header: dict[str, Any], labels: dict[str, Any], arrays: dict[str, 
     model.chain_ = _made(header["chain"], registry.CHAINS, "chain")
     for name in _ARRAYS:
         setattr(model, name, arrays[name])
+    numbers = header["numbers"]
+    if header["schema"] == 1:  # had no draws
+        numbers = {**numbers, "smoothing_": float(header["parameters"]["smoothing"])}
     for name in _NUMBERS:
-        setattr(model, name, header["numbers"][name])
+        setattr(model, name, numbers[name])
     (K, F), (N, _) = model.components_.shape, model.activations_.shape
     timeline = Timeline.from_dict(labels["timeline"])
     _check_arrays(arrays, N, K, F)
@@ -277,7 +283,6 @@ def _model_of(header: dict[str, Any], labels: dict[str, Any], arrays: dict[str, 
     model._series = _series_of(arrays, timeline, (N, F))
     model._fingerprint = model._series.fingerprint() if model._series is not None else 0
     model.posterior_ = _draws_of(header.get("draws"), arrays)
-    model.smoothing_ = used_smoothing(model.smoothing, model.posterior_)
     model._posterior = None
     if "posterior_factor" in arrays:
         model._posterior = Posterior(
@@ -301,6 +306,7 @@ def _draws_of(described: dict[str, Any] | None, arrays: dict[str, Array]) -> Pos
         parameters={name: arrays[f"draws_of_{name}"] for name in described["parameters"]},
         chain=_made(described["chain"], registry.CHAINS, "chain"),
         level=float(described["level"]),
+        learned=tuple(described["learned"]),
         thin=int(described["thin"]),
     )
 

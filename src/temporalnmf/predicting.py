@@ -114,9 +114,8 @@ def _futures_of_draws(model: Any, steps: int, point: Any, n_samples: int, rng: A
     draws = posterior.paths_ahead(which, since + steps, rng)[:, since:]
     expected = posterior.means_ahead(numbers, since + steps)[:, since:]
     name = "posterior mean"
-    if not np.isfinite(expected).all():
+    if not posterior.has_means:
         name = "median of the draws (the mean is infinite)"
-        expected = np.repeat(np.median(draws, axis=0)[None], len(numbers), axis=0)
     start = posterior.flat("activations")[:, -1].mean(axis=0)
     drawn = DrawnComponents(posterior.flat("components"), which, numbers, expected)
     return _Future(expected.mean(axis=0), name, draws, start, drawn)
@@ -200,14 +199,16 @@ def _smooth_draws(
     )
 
 
-def expected_rows(model: Any, series: Series) -> Callable[[int], Array]:
+def expected_rows(
+    model: Any, series: Series, *, continue_chain: bool = False
+) -> Callable[[int], Array]:
     """What a model expects of each step of a series, as a function of the step: (F,)."""
     if model.posterior_ is None:
-        H = infer(model, series)
+        H = infer(model, series, continue_chain=continue_chain)
         return lambda n: series.exposure[n] * (H[:, n] @ model.components_)
     from .sampling.inference import infer_draws
 
-    numbers, _, expected = infer_draws(model, series)
+    numbers, _, expected = infer_draws(model, series, continue_chain=continue_chain)
     drawn = DrawnComponents(model.posterior_.flat("components"), numbers, numbers, expected)
     return lambda n: series.exposure[n] * drawn.at(np.array([n])).values()[0]
 
@@ -236,7 +237,8 @@ def append(model: Any, new: Series, update_components: bool) -> None:
             stability = model.stability_
             again = copy.copy(model).set_params(warm_start=True, n_init=1)
             model._take(fit_factors(again, whole), whole)
-            model.stability_ = stability
+            if model.posterior_ is None:  # one start tells nothing of it; runs of draws do
+                model.stability_ = stability
     except BaseException:
         model.__dict__ = before
         raise

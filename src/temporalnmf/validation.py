@@ -125,9 +125,16 @@ class Series:
         return sparse.csr_array(np.where(self.weights > 0.0, self.X, 0.0))
 
     def fingerprint(self) -> int:
-        """A number that changes with the values."""
-        values = self.X.data if sparse.issparse(self.X) else np.ascontiguousarray(self.X)
-        return crc32(values.view(np.uint8).data if values.size else b"")
+        """A number that changes with the data: values, places, weights, exposure."""
+        found = 0
+        parts: tuple[Any, ...] = (self.X, self.weights, self.exposure)
+        for part in parts:
+            arrays = (part.data, part.indices, part.indptr) if sparse.issparse(part) else (part,)
+            for array in arrays:
+                found = crc32(repr((array.shape, array.dtype.str)).encode(), found)
+                flat = np.ascontiguousarray(array)
+                found = crc32(flat.view(np.uint8).data if flat.size else b"", found)
+        return found
 
     def row(self, n: int) -> tuple[Array, Array]:
         """Values and weights of one step, dense (F,)."""

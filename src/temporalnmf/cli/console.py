@@ -29,6 +29,7 @@ _SAME_NAMES = ("freq", "h1", "n_steps", "n_paths", "baseline", "rule")
 _RENAMED = {
     "n_draws": "--draws", "n_tune": "--tune", "n_chains": "--runs", "thin": "--thin",
     "checkpoint": "--checkpoint", "solver": "--solver", "likelihood": "--likelihood",
+    "exposure": "--exposure",
 }  # fmt: skip
 
 
@@ -160,6 +161,8 @@ def in_options(text: str) -> str:
     'name them with --time and --feature.'
     >>> in_options("take n_chains=4, n_tune and n_draws larger (solver='gibbs')")
     'take --runs 4, --tune and --draws larger (--solver gibbs)'
+    >>> in_options("give the size as exposure=, or another checkpoint=.")
+    'give the size as --exposure, or another --checkpoint.'
     """
     text = re.sub(r"\b\w+= and \w+= \((--[\w-]+), (--[\w-]+)\)", r"\1 and \2", text)
     text = re.sub(r"\b\w+=(?:True|False)? \((--[\w-]+)\)", r"\1", text)
@@ -167,7 +170,9 @@ def in_options(text: str) -> str:
     for name in _SAME_NAMES:
         text = re.sub(rf"(^|[.:] ){name}=(?=\S)", rf"\1--{name.replace('_', '-')} ", text)
     for name, option in _RENAMED.items():
-        text = re.sub(rf"(?<![\w-]){name}=(?:'([^']*)'|(-?\w+))", rf"{option} \1\2", text)
+        given = rf"(?<![\w-]){name}="
+        text = re.sub(rf"""{given}(?:'([^']*)'|"([^"]*)"|(-?\w+))""", rf"{option} \1\2\3", text)
+        text = re.sub(rf"{given}(?=[\s.,;:)]|$)", option, text)
         if "_" in name:  # a word of nothing else
             text = re.sub(rf"(?<![\w-]){name}\b", option, text)
     return text

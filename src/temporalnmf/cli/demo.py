@@ -10,7 +10,7 @@ import typer
 from . import data
 from .console import Force, check_out, clean_errors
 from .files import header_of, is_model
-from .fit import calibrate_model, fit_table, provenance, show_components
+from .fit import calibrate_model, check_calibrate, fit_table, provenance, show_components
 from .forecast import frame_of, show_forecast, tell_notes, write_frame
 from .report import write_html
 
@@ -41,6 +41,7 @@ def demo(
         model_path, table_path, report_path = (out / name for name in _FILES)
         for path in (model_path, table_path, report_path):
             check_out("--out", path, force or _is_demo(model_path))
+        check_calibrate(calibrate)
         table = data.read(data.EMBEDDED, data.Reading(), voice)
         settings = {
             "n_components": components, "chain": "rate", "n_init": starts, "random_state": seed,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shlex
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from math import isfinite
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
@@ -38,6 +40,8 @@ _PANEL = "Draws from the posterior, --solver gibbs"
 # Options that belong to one way of fitting.
 _OF_DRAWS = ("draws", "tune", "runs", "thin", "checkpoint")
 _OF_MODES = ("starts", "max_iter", "tol")
+# A hyper-parameter of a chain that cannot be learned together with another.
+_NOT_WITH = {("hier_rate", "beta_h"): "beta_z"}
 
 
 def fit(
@@ -63,7 +67,7 @@ def fit(
         typer.Option(
             metavar="NAMES",
             help="Learn these from the data: hyper-parameters of the chain, as alpha,beta, and "
-            "smoothing; or 'all'. For --solver gibbs, but for a few.",
+            "smoothing; or 'all' that can be learned together. For --solver gibbs, but for a few.",
         ),
     ] = None,
     starts: Annotated[
@@ -172,12 +176,24 @@ def _check_names(chain: str, likelihood: str, solver: str, calibrate: int) -> No
             f"--chain none is no prior, so --solver {solver} has no posterior to draw from. Take "
             f"--chain gap for steps that are independent of each other, or another."
         )
+    check_calibrate(calibrate)
     if calibrate and chain == "none":
         raise ValueError(f"--calibrate {calibrate}: {NO_LAW}")
     if calibrate and not TemporalNMF(likelihood=likelihood)._likelihood().additive:
         raise ValueError(
             f"--calibrate {calibrate} is for counts, and --likelihood is {likelihood!r}. Leave it "
             f"out."
+        )
+
+
+def check_calibrate(n_origins: int) -> None:
+    """Refuse what would be too few after all is fitted."""
+    from ..calibration import _FEWEST_ORIGINS
+
+    if 0 < n_origins < _FEWEST_ORIGINS:
+        raise ValueError(
+            f"--calibrate {n_origins}: from fewer than {_FEWEST_ORIGINS} forecasts of the past "
+            f"nothing is learned. Take 20, or 0 for none."
         )
 
 
@@ -197,11 +213,28 @@ def _check_given(ctx: typer.Context, solver: str, drawing: bool) -> None:
 
 def _checkpoint(path: Path | None, out: Path, source: Path) -> Path | None:
     """A place that can be written to; what is there already is a former run, or refused."""
-    if path is not None:
-        check_out("--checkpoint", path, True, reads=[source])
-        if path.resolve() == out.resolve():
-            raise ValueError(f"--checkpoint {path} is the file of --out. Give each its own.")
+    if path is None:
+        return None
+    check_out("--checkpoint", path, True, reads=[source])
+    if path.resolve() == out.resolve():
+        raise ValueError(f"--checkpoint {path} is the file of --out. Give each its own.")
+    if not path.parent.exists():
+        raise FileNotFoundError(
+            f"--checkpoint {path}: there is no folder {path.parent}. Make it, or name another."
+        )
+    if path.exists() and not _may_be_checkpoint(path):
+        raise ValueError(
+            f"--checkpoint {path} is no checkpoint of a fit, or is damaged. Name another file."
+        )
     return path
+
+
+def _may_be_checkpoint(path: Path) -> bool:
+    """Whether a file looks like one; of which fit, the library finds out."""
+    if not path.is_file() or not zipfile.is_zipfile(path):
+        return False
+    with zipfile.ZipFile(path) as file:
+        return "identity.npy" in file.namelist()
 
 
 def _learned(learn: str | None, chain: str, solver: str) -> dict[str, Any]:
@@ -212,14 +245,25 @@ def _learned(learn: str | None, chain: str, solver: str) -> dict[str, Any]:
     drawing = solver in registry.SAMPLERS
     own = [name for name in law.get_params() if name != "marginal"]
     known = [*own, "smoothing"] if drawing else list(law._learn)
-    names = known if learn == "all" else [name.strip() for name in learn.split(",")]
+    together = [name for name in known if (chain, name) not in _NOT_WITH]
+    names = together if learn == "all" else [name.strip() for name in learn.split(",")]
     unknown = [name for name in names if name not in known]
     if unknown or not names:
         which = ", ".join(known) or "nothing"
         more = "" if drawing else f"; --solver gibbs learns {', '.join([*own, 'smoothing'])}"
+        wrong = ""
+        if len(names) > 1:
+            wrong = f"{unknown[0]} is not known; " if unknown[0] else "one name is empty; "
         raise ValueError(
-            f"--learn {learn}: with --chain {chain} and --solver {solver} it can be {which}{more}."
+            f"--learn {learn}: {wrong}with --chain {chain} and --solver {solver} it can be "
+            f"{which}{more}."
         )
+    for name in names:
+        other = _NOT_WITH.get((chain, name))
+        if other in names:
+            raise ValueError(
+                f"--learn {learn}: of {other} and {name} only the ratio matters. Learn one of them."
+            )
     found = {"smoothing": "learn"} if "smoothing" in names else {}
     words = {name: "learn" for name in names if name != "smoothing"}
     return {**found, "chain": law.set_params(**words)} if words else found
@@ -240,7 +284,7 @@ def fit_table(table: TimeTable, settings: dict[str, Any], voice: Voice) -> Tempo
     model = TemporalNMF(**settings)
     voice.checkpoint = settings.get("checkpoint")
     if voice.checkpoint is not None and voice.checkpoint.exists():
-        voice.say(f"Going on from {voice.checkpoint}.")
+        voice.say(f"Found {voice.checkpoint}: going on from it, if it is of this very fit.")
     began = monotonic()
     with _progress(model, table.X.shape[1]) as callback, convergence_told():
         model.set_params(callback=callback).fit(table)
@@ -297,7 +341,8 @@ def draws_said(model: TemporalNMF) -> str:
     n_runs, n_draws = draws.smoothing.shape
     runs = "1 run" if n_runs == 1 else f"{n_runs} runs"
     every = "" if draws.thin == 1 else f", one of {draws.thin} kept"
-    return f"{runs} of {n_draws} draws{every}"
+    draw = "draw" if n_draws == 1 else "draws"
+    return f"{runs} of {n_draws} {draw}{every}"
 
 
 def show_diagnosis(model: TemporalNMF, voice: Voice) -> None:
@@ -306,6 +351,8 @@ def show_diagnosis(model: TemporalNMF, voice: Voice) -> None:
     found = model.posterior_.diagnosis
     rows = [
         [q.name, f"{q.rhat:.3f}", f"{q.ess_bulk:,.0f}", f"{q.ess_tail:,.0f}"]
+        if isfinite(q.rhat)
+        else [q.name, *"–––"]
         for q in found.quantities
     ]
     voice.table(["draws of", "R-hat", "bulk ESS", "tail ESS"], rows, left=("draws of",))

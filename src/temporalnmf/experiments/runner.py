@@ -22,7 +22,7 @@ from ..files import written_whole
 from ..likelihoods.base import Array
 from ..metrics import kl_error
 from ..selection.grids import LAST_VALUE
-from ..selection.prediction import last_values, mean_activation, rows_of
+from ..selection.prediction import expected_steps, last_values, mean_activation, rows_of
 from .protocol import Draws, Protocol, Task
 
 Record = dict[str, Any]
@@ -43,7 +43,7 @@ def fit_task(X: Any, protocol: Protocol, task: Task, W: Array, H: Array, split: 
         # Workers share the data as read-only memory, which would be compiled for once more.
         X = X.copy() if sparse.issparse(X) else np.array(X)
         model = _fit(X, protocol, task, W, H, split)
-        rows = _expected(model)
+        rows = expected_steps(model)
         params = {k: _plain(v) for k, v in model.chain_.get_params().items()}
         tried = protocol.grids[task.model][task.point]
         for name, value in (
@@ -74,13 +74,6 @@ def _fit(X: Any, protocol: Protocol, task: Task, W: Array, H: Array, split: Any)
         # scale is known.
         warnings.simplefilter("ignore")
         return model.fit(X, mask=split.train)
-
-
-def _expected(model: TemporalNMF) -> Array:
-    """What a model expects of every step (n_times, n_features)."""
-    if model.posterior_ is None:
-        return model.activations_ @ model.components_
-    return model.smooth().values
 
 
 def _totals(X: Any, train: Array) -> Array:

@@ -10,7 +10,7 @@ from ..likelihoods.base import Array
 from ..sampling.diagnostics import RHAT
 from ..sampling.draws import PosteriorDraws
 from ..sampling.traces import Trace, draws_of, ranks, traces
-from .canvas import GREY, ORANGE, PALETTE
+from .canvas import GREY, ORANGE, PALETTE, log_scale, run_lines
 from .fitted import _indices
 
 # Size of a panel, and panels beside each other at the most.
@@ -54,11 +54,10 @@ def plot_trace(model: Any, components: Any = None, *, ax: Any = None) -> Any:
     axes = _panels(len(watched), ax)
     sweeps = model.history_iterations_
     for one, trace in zip(axes, watched, strict=True):
-        for run, values in enumerate(trace.values):
-            one.plot(sweeps, values, lw=0.7, alpha=0.8, label=f"run {run + 1}", color=_color(run))
+        run_lines(one, sweeps, trace.values)
         if trace.wide:
-            one.set_yscale("log")
-        one.set_xlabel("sweep", fontsize=8)
+            log_scale(one)
+        one.xaxis.label.set_size(8)
         _titles(one, trace)
     _legend(axes, ax is None)
     return axes
@@ -98,7 +97,7 @@ def plot_ranks(model: Any, components: Any = None, *, ax: Any = None) -> Any:
         one.axhspan(-reach, reach, color=GREY, alpha=0.18, lw=0, label="if all runs agree (95 %)")
         one.axhline(0.0, color=GREY, lw=0.8, ls=":")
         for run, line in enumerate(excess):
-            one.plot(at, line, lw=1.2, label=f"run {run + 1}", color=_color(run))
+            one.plot(at, line, lw=1.2, label=f"run {run + 1}", color=PALETTE[run % len(PALETTE)])
         most = 1.15 * max(reach, float(np.abs(excess).max()))
         one.set(xlim=(0.0, 1.0), ylim=(-most, most))
         one.set_xlabel("rank among all draws", fontsize=8)
@@ -122,10 +121,6 @@ def _titles(ax: Any, trace: Trace) -> None:
     if np.isfinite(trace.rhat):
         color = ORANGE if trace.rhat > RHAT else "black"
         ax.set_title(f"R-hat {trace.rhat:.2f}", fontsize=8, loc="right", color=color)
-
-
-def _color(run: int) -> str:
-    return PALETTE[run % len(PALETTE)]
 
 
 def _panels(n: int, ax: Any) -> Array:

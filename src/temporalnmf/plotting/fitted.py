@@ -16,7 +16,7 @@ from ..sampling.traces import one_step_on
 from ..summary import component_summary, step_errors
 from ..timeline import time_texts
 from ..validation import check_count
-from .canvas import BLUE, GREY, ORANGE, PALETTE, new_axes
+from .canvas import BLUE, GREY, ORANGE, PALETTE, new_axes, run_lines
 
 _DASHES = ("-", "--", "-.", ":")
 
@@ -311,6 +311,10 @@ def plot_objective(model: Any, *, ax: Any = None) -> Any:
     The end is the last value, not the lowest there is: whether the fit arrived is said in the
     title, in orange if it did not.
 
+    Draws (solver="gibbs") go down to no end. Of these it is the log posterior, sweep by sweep, a
+    line per run, and whether they have settled; `plot_trace` has more, and
+    `posterior_.diagnosis` says it in words.
+
     Parameters
     ----------
     model : TemporalNMF
@@ -324,6 +328,8 @@ def plot_objective(model: Any, *, ax: Any = None) -> Any:
     """
     check_is_fitted(model)
     ax = new_axes(6.4, 3.6) if ax is None else ax
+    if model.posterior_ is not None:
+        return _draw_log_posterior(ax, model)
     above = model.history_ - model.history_[-1]
     shown = above > 0.0
     ax.plot(model.history_iterations_[shown], above[shown], color=BLUE, lw=1.4, marker=".", ms=4)
@@ -333,6 +339,20 @@ def plot_objective(model: Any, *, ax: Any = None) -> Any:
     ax.set_ylabel("objective above its last value")
     color = "black" if model.converged_ else ORANGE
     ax.set_title(model.stop_reason_, fontsize=9, loc="left", color=color)
+    return ax
+
+
+def _draw_log_posterior(ax: Any, model: Any) -> Any:
+    values = model.posterior_.log_posterior
+    run_lines(ax, model.history_iterations_, values)
+    ax.set_ylabel("log posterior")
+    runs = "one run" if len(values) == 1 else f"{len(values)} runs"
+    said = "settled" if model.converged_ else "not settled"
+    color = "black" if model.converged_ else ORANGE
+    ax.set_title(f"{runs} of draws, {said}", fontsize=9, loc="left", color=color)
+    _legend_beside(ax)
+    for line in ax.get_legend().get_lines():
+        line.set(linewidth=2.0, alpha=1.0)  # colours are told apart by thick lines
     return ax
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..sampling.diagnostics import ESS_PER_RUN, RHAT, Diagnosis
+from ..sampling.diagnostics import ESS_PER_RUN, FEWEST, RHAT, Diagnosis, Quantity
 from ..sampling.draws import PosteriorDraws
 from ..sampling.traces import Trace, ranks, traces
 from .subject import Subject
@@ -24,11 +24,14 @@ _LETTERS = {"alpha": "α", "beta": "β", "rho": "ρ"}
 def verdict_of(subject: Subject) -> dict[str, Any]:
     """Whether the runs agree, in a few words, in a sentence or two, and for the summary on top."""
     found = _draws(subject).diagnosis
-    unsettled = [q.name for q in found.quantities if not q.settled(found.n_runs)]
+    quantities = [q for q in found.quantities if not q.settled(found.n_runs)]
+    unsettled = [q.name for q in quantities]
+    differ = any(_differs(q) for q in quantities)
     one_run = found.n_runs == 1
+    n_models = found.n_runs * found.n_draws
     drawn = (
-        f"The computer drew {found.n_runs * found.n_draws:,} models that are probable in the light "
-        f"of the data, in {counted(found.n_runs, 'run')}"
+        f"The computer drew {counted(n_models, 'model')} that {'is' if n_models == 1 else 'are'} "
+        f"probable in the light of the data, in {counted(found.n_runs, 'run')}"
     )
     if one_run:
         verdict = "Not checked."
@@ -41,6 +44,32 @@ def verdict_of(subject: Subject) -> dict[str, Any]:
             f"{drawn} from starts of their own, and all of them tell the same. Together they are "
             f"worth at least {number_text(least, 2)} independent draws."
         )
+    elif found.n_draws < FEWEST:
+        verdict = "There are too few draws."
+        words = (
+            f"{drawn}, and {counted(found.n_draws, 'draw')} of a run cannot be compared with those "
+            f"of another. Take the numbers as a sketch."
+        )
+        answer = "The model has too few draws: take the numbers as a sketch."
+    elif not {"totals", "forecasts"} & set(unsettled) and not differ:
+        verdict = "The runs agree, with few draws for what is behind the predictions."
+        words = (
+            f"{drawn} from starts of their own, and none tells anything else than the others. "
+            f"Totals and forecasts can be relied on. The rest is known less well: see the table."
+        )
+        answer = (
+            "Totals and forecasts can be relied on; there are too few draws yet for all that is "
+            "behind them."
+        )
+    elif not differ:
+        least = min(min(q.ess_bulk, q.ess_tail) for q in quantities)
+        verdict = "There are too few draws yet."
+        words = (
+            f"{drawn} from starts of their own, and none tells anything else than the others. But "
+            f"these are worth {number_text(least, 2)} independent draws only: take the numbers, "
+            f"above all the ends of intervals, as a sketch."
+        )
+        answer = "The model has too few draws yet: take the numbers as a sketch."
     elif not {"totals", "forecasts"} & set(unsettled):
         verdict = "The runs agree on predictions, not on all that is behind them."
         words = (
@@ -66,6 +95,20 @@ def verdict_of(subject: Subject) -> dict[str, Any]:
     }
 
 
+def _differs(quantity: Quantity) -> bool:
+    """Whether runs, or halves of one, tell different things, as far as there are draws to tell."""
+    return bool(np.isfinite(quantity.rhat) and quantity.rhat > RHAT)
+
+
+def _agrees(quantity: Quantity, n_runs: int) -> str:
+    """Whether it is settled, and if not, what is the matter."""
+    if quantity.settled(n_runs):
+        return "yes"
+    if _differs(quantity):
+        return "runs differ" if n_runs > 1 else "halves of the run differ"
+    return "too few draws"
+
+
 def _apart(subject: Subject, found: Diagnosis) -> str:
     """Which components differ between runs, by name."""
     names = [
@@ -88,19 +131,21 @@ def runs_content(subject: Subject) -> dict[str, Any] | None:
     return {
         "names": [f"run {run + 1}" for run in range(min(found.n_runs, _MOST_RUNS))],
         "several": found.n_runs > 1,
+        "single": found.n_runs * found.n_draws == 1,
+        "too_few": None if found.n_draws >= FEWEST else counted(found.n_draws, "draw"),
         "rows": [
             {
                 "name": _quantity_words(q.name, subject),
-                "agrees": "yes" if q.settled(found.n_runs) else "not yet",
+                "agrees": _agrees(q, found.n_runs),
                 "settled": q.settled(found.n_runs),
                 "rhat": f"{q.rhat:.2f}" if np.isfinite(q.rhat) else "–",
-                "bulk": f"{q.ess_bulk:,.0f}",
-                "tail": f"{q.ess_tail:,.0f}",
+                "bulk": f"{q.ess_bulk:,.0f}" if np.isfinite(q.rhat) else "–",
+                "tail": f"{q.ess_tail:,.0f}" if np.isfinite(q.rhat) else "–",
             }
             for q in found.quantities
         ],
         "wanted": {"rhat": f"{RHAT:.2f}", "ess": f"{ESS_PER_RUN * found.n_runs:,}"},
-        "panels": [_panel_words(trace, subject) for trace in traces(draws)],
+        "panels": [_panel_words(trace, subject) for trace in _followed(draws)],
         "learned": _learned(subject, draws),
     }
 
@@ -114,8 +159,13 @@ def run_charts(subject: Subject) -> dict[str, Any] | None:
     every = slice(None, None, max(1, -(-len(sweeps) // _MOST_POINTS)))
     return {
         "sweeps": numbers(sweeps[every], 15),
-        "panels": [_panel(trace, every) for trace in traces(draws)],
+        "panels": [_panel(trace, every) for trace in _followed(draws)],
     }
+
+
+def _followed(draws: PosteriorDraws) -> list[Trace]:
+    """What is drawn of the runs; nothing if there are too few draws for a line."""
+    return traces(draws) if draws.smoothing.shape[1] >= FEWEST else []
 
 
 def _panel(trace: Trace, every: slice) -> dict[str, Any]:
@@ -178,11 +228,12 @@ def _learned(subject: Subject, draws: PosteriorDraws) -> dict[str, Any] | None:
     smoothing = None
     if np.ptp(draws.smoothing) > 0.0:
         smoothing = _interval(draws.smoothing.ravel())
-    if not draws.parameters and smoothing is None:
+    if not draws.learned and smoothing is None:
         return None
+    by_name = {name: draws.parameters[name] for name in draws.learned}
     cells = {
         name: [_interval(column) for column in values.reshape(-1, values.shape[2]).T]
-        for name, values in draws.parameters.items()
+        for name, values in by_name.items()
     }
     shown = subject.names[:_MOST_COMPONENTS] if cells else []
     return {

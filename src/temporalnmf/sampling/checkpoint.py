@@ -30,6 +30,8 @@ class Checkpoint:
     """
 
     def __init__(self, path: str | PathLike[str] | None, identity: dict[str, Any]) -> None:
+        if path is not None and not isinstance(path, str | PathLike):
+            raise ValueError(f"checkpoint={path!r}: expected the path of a file, or None.")
         self.path = None if path is None else Path(path)
         self.identity = json.loads(json.dumps(identity, default=str))
         self._written = monotonic()
@@ -39,6 +41,21 @@ class Checkpoint:
         """Whether it is time to write."""
         return self.path is not None and monotonic() - self._written >= INTERVAL
 
+    def begin(self) -> None:
+        """Refuse a place that cannot be written to, before there is anything to lose."""
+        if self.path is None:
+            return
+        shown = f"checkpoint={str(self.path)!r}"
+        if self.path.exists() or not self.path.parent.is_dir():
+            what = "is no file" if self.path.exists() else "is in a folder that does not exist"
+            raise ValueError(f"{shown} {what}. Name a file in a folder that is there.")
+        trial = self.path.with_name(f".{self.path.name}.trial")
+        try:
+            trial.touch()
+            trial.unlink()
+        except OSError as error:
+            raise ValueError(f"{shown} cannot be written: {error}. Name another file.") from error
+
     def write(self, arrays: dict[str, Array]) -> None:
         assert self.path is not None
         with written_whole(self.path) as partial, partial.open("wb") as file:
@@ -47,19 +64,25 @@ class Checkpoint:
 
     def read(self) -> dict[str, Array] | None:
         """What was written by the same fit; None if there is nothing."""
-        if self.path is None or not self.path.exists():
+        if self.path is None or not self.path.is_file():
             return None
         remedy = "Delete it, or name another checkpoint."
         try:
             with self.path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
                 found = dict(file)
             identity = json.loads(str(found.pop("identity")))
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise ValueError(
-                f"checkpoint={str(self.path)!r} is no checkpoint of a fit: {error}. {remedy}"
+                f"checkpoint={str(self.path)!r} is no checkpoint of a fit, or is damaged. Name "
+                f"another file."
             ) from error
         for name, value in self.identity.items():
             if identity.get(name) != value:
+                if name == "data":
+                    raise ValueError(
+                        f"checkpoint={str(self.path)!r} is of a fit to other data (or another mask "
+                        f"or exposure). {remedy}"
+                    )
                 raise ValueError(
                     f"checkpoint={str(self.path)!r} is of a fit with {name}={identity.get(name)}, "
                     f"and this one has {value}. {remedy}"

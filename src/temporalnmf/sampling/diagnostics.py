@@ -7,6 +7,7 @@ their ranks; the tail is that of the indicators of the 5 % and 95 % quantiles.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -39,7 +40,7 @@ class Quantity:
         return self.rhat <= RHAT and min(self.ess_bulk, self.ess_tail) >= ESS_PER_RUN * n_runs
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Diagnosis:
     """Whether the runs of draws agree with each other, and how many draws they are worth.
 
@@ -91,14 +92,22 @@ class Diagnosis:
                 f"forecasts: rely on predictions, not on what these components mean. Fewer "
                 f"components may be all that the data tell apart."
             )
+        if self.n_draws < FEWEST:
+            return (
+                f"Too few draws to tell anything, {self.n_draws} per run. Take n_draws of some "
+                f"hundreds."
+            )
         worst = max(unsettled.values(), key=lambda q: q.rhat)
         least = min(min(q.ess_bulk, q.ess_tail) for q in unsettled.values())
         return (
             f"Not settled: {', '.join(unsettled)} (R-hat up to {worst.rhat:.2f}, should be at most "
             f"{RHAT}; worth {least:.0f} independent draws, should be {ESS_PER_RUN * self.n_runs}). "
-            f"Take more sweeps, n_tune and n_draws three times as large"
+            f"Take more sweeps, n_tune and n_draws {_times(least, self.n_runs)} times as large"
             + (f"; components {', '.join(map(str, apart))} differ most." if apart else ".")
         )
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def _worst(self) -> float:
         return max(q.rhat for q in self.quantities)
@@ -110,6 +119,12 @@ class Diagnosis:
             for q in self.quantities
         ]
         return "\n".join([*lines, self.verdict])
+
+
+def _times(effective: float, n_runs: int) -> int:
+    """How many times as many sweeps would do, if R-hat is only a matter of time; 2 to 50."""
+    wanted = ESS_PER_RUN * n_runs / max(effective, 1e-300)
+    return min(max(math.ceil(wanted), 2), 50)
 
 
 # Runs are not slow but somewhere else if R-hat is above, and the components less alike than, these.
@@ -126,7 +141,7 @@ def diagnose(draws: PosteriorDraws) -> Diagnosis:
         "totals": H.sum(axis=3),
         "forecasts": chain_means.sum(axis=2),
         "activations": H,
-        **draws.parameters,
+        **{name: draws.parameters[name] for name in draws.learned},
     }
     if np.ptp(draws.smoothing) > 0.0:
         looked_at["smoothing"] = draws.smoothing

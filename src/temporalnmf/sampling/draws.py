@@ -13,6 +13,9 @@ from ..gaps import fill_gaps
 from ..likelihoods.base import Array
 from .diagnostics import Diagnosis, diagnose
 
+# Paths that a median is taken from.
+_FOR_MEDIANS = 2000
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PosteriorDraws:
@@ -27,7 +30,9 @@ class PosteriorDraws:
         Of the steps up to the last observed one; without dynamics, of the observed ones.
     parameters : dict
         Hyper-parameters of the chain by name, (n_chains, draws, n_components) each; empty if none
-        was learned.
+        was learned. Some only go along with others, such as β = α of `Rate(alpha="learn")`.
+    learned : tuple of str
+        Names of those that were learned.
     smoothing, log_posterior : array, (n_chains, draws)
         The density is up to a constant.
     chain : Chain
@@ -44,12 +49,14 @@ class PosteriorDraws:
     log_posterior: Array
     chain: Chain
     level: float
+    learned: tuple[str, ...] = ()
     thin: int = 1
 
     def __repr__(self) -> str:
         C, D, K, F = self.components.shape
         return (
-            f"PosteriorDraws({C} runs of {D} draws, {K} components, {F} features, "
+            f"PosteriorDraws({C} {'run' if C == 1 else 'runs'} of {D} "
+            f"{'draw' if D == 1 else 'draws'}, {K} components, {F} features, "
             f"{self.activations.shape[2]} steps, {self.nbytes / 1e6:.0f} MB)"
         )
 
@@ -93,14 +100,24 @@ class PosteriorDraws:
     def means_ahead(self, which: Array, steps: int) -> Array:
         """Expected activations (draws, steps, K) of the steps after the last, draw by draw.
 
-        Without dynamics the last value goes on, as for a posterior mode. Infinite where a law
-        has no mean.
+        Without dynamics the last value goes on, as for a posterior mode. If the law of a draw has
+        no mean, all get the median of what may come instead, see `has_means`.
         """
         last = self.flat("activations")[which, -1]
         if not self.chain.dynamic or steps == 0:
             return np.repeat(last[:, None], steps, axis=1)
         ahead = self.chain_at(which).mean(last.ravel(), np.arange(2, steps + 2))
+        if not np.isfinite(ahead).all():
+            paths = self.paths_ahead(self.pick(_FOR_MEDIANS), steps, np.random.default_rng(0))
+            return np.repeat(np.median(paths, axis=0)[None], len(which), axis=0)
         return np.moveaxis(ahead.reshape(steps, *last.shape), 0, 1)
+
+    @cached_property
+    def has_means(self) -> bool:
+        """Whether the next step has a mean under every draw."""
+        last = self.flat("activations")[:, -1]
+        mean = self.chain_at(np.arange(self.n_draws)).mean(last.ravel(), 2)
+        return not self.chain.dynamic or bool(np.isfinite(mean).all())
 
     def paths_ahead(self, which: Array, steps: int, rng: np.random.Generator) -> Array:
         """Simulated activations (draws, steps, K) of the steps after the last."""

@@ -150,6 +150,11 @@ class Gibbs:
         self.law.move({name: np.array(state[f"learned_{name}"]) for name in self.law.names})
 
 
+def check_counts(series: Series) -> None:
+    """Refuse weights, and numbers that are not whole."""
+    _counts(series, series.observed)
+
+
 def _counts(series: Series, there: Array) -> tuple[sparse.csr_array, sparse.csr_array, Array]:
     """Counts (N, F), a row per feature of what observed steps lack, features ever observed."""
     weights = series.weights

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
-from ..fitting import machinery
+from ..fitting import check_observed, machinery
 from ..initialisation import start_activations
 from ..kernels.floor import FLOOR
 from ..likelihoods.base import Array
@@ -19,9 +21,10 @@ from .learning import Learned, Smoothing
 from .run import drawn_steps
 
 # Draws of components that activations are drawn for, at the most; sweeps for each of them, after
-# those for the first. The components of the next draw are much like those of the last.
-_MOST = 200
-_SWEEPS, _FIRST_SWEEPS = 3, 50
+# those for the first. The components of the next draw are much like those of the last, but the
+# level of a stiff chain takes some sweeps to follow.
+_MOST = 100
+_SWEEPS, _FIRST_SWEEPS = 10, 50
 
 
 class Inferred(NamedTuple):
@@ -48,9 +51,23 @@ def infer_draws(
     continue_chain : bool
         Whether the first step follows the last fitted one.
     every : bool
-        Use all draws of the fit, not up to 200 of them.
+        Use all draws of the fit, not up to 100 of them.
+
+    Returns
+    -------
+    Inferred
+        The data of the fit, seen again, have the activations that were drawn with the components.
     """
+    check_observed(series, continue_chain)
     posterior: PosteriorDraws = model.posterior_
+    if not continue_chain and series.fingerprint() == model._fingerprint:
+        every_draw, rng = np.arange(posterior.n_draws), np.random.default_rng(0)
+        steps = model._kept, series.n_steps
+        return Inferred(
+            every_draw,
+            posterior.steps(every_draw, *steps, rng),
+            posterior.expected_steps(every_draw, *steps),
+        )
     n = posterior.n_draws if every else min(posterior.n_draws, _MOST)
     numbers, rng = posterior.pick(n), np.random.default_rng(0)
     anchored = continue_chain and posterior.chain.dynamic
@@ -82,6 +99,9 @@ def _draw(model: Any, used: Series, numbers: Array, before: Array | None) -> Arr
     components = posterior.flat("components")
     K, held = components.shape[1], 0
     H = start_activations(used, K)
+    # Features that play no part tell nothing, also if they are seen for the first time now.
+    unknown = np.logical_not(components[numbers].any(axis=(0, 1)))
+    used = replace(used, X=_without(used.X, unknown))
     if before is not None:
         used, H, held = used.anchored(), np.column_stack([before[0], H]), 1
     found = np.empty((len(numbers), H.shape[1] - held, K))
@@ -109,3 +129,12 @@ def _draw(model: Any, used: Series, numbers: Array, before: Array | None) -> Arr
             if interrupt.pressed:
                 raise KeyboardInterrupt
     return found
+
+
+def _without(X: Any, features: Array) -> Any:
+    """X with zeros in some of its columns."""
+    if not features.any():
+        return X
+    if sparse.issparse(X):
+        return sparse.csr_array(X.multiply(~features))
+    return np.where(features, 0.0, X)

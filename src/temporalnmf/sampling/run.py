@@ -23,9 +23,9 @@ from ..parallel import Workers
 from ..solvers.monitor import Monitor, Progress
 from ..validation import Series
 from .checkpoint import Checkpoint
-from .conditionals import First
+from .conditionals import LAWS, First
 from .draws import PosteriorDraws
-from .gibbs import Gibbs
+from .gibbs import Gibbs, check_counts
 from .interrupts import Interrupt, between_sweeps
 from .learning import SMOOTHING, Learned, Smoothing
 
@@ -43,8 +43,14 @@ def draw_factors(model: Any, series: Series) -> Fitted:
     """Draw W and H from their posterior; see `TemporalNMF(solver="gibbs")`."""
     check_size(model, series)
     chain = chain_of(model)
+    if chain.name not in LAWS:
+        raise ValueError(
+            f"chain={chain!r}: solver='gibbs' knows no draws for it. Choose one of "
+            f"{', '.join(LAWS)}, or use solver='accelerated'."
+        )
     kept = drawn_steps(series.observed, chain)
     used = series.take(kept)
+    check_counts(used)
     with machinery(model) as workers:
         observations = observe(used.X, used.weights, used.exposure, model._likelihood(), workers)
         if not observations.counted.any():
@@ -54,7 +60,8 @@ def draw_factors(model: Any, series: Series) -> Fitted:
             )
         sampler = _Sampler(model, series, kept, used, observations, chain, workers)
         store = sampler.all_runs()
-        draws = _side_by_side(model, store, observations.level / model.n_components, sampler.thin)
+        level = observations.level / model.n_components
+        draws = _side_by_side(model, store, level, sampler.learned, sampler.thin)
         W = np.array(draws.flat("components").mean(axis=0, dtype=float).T)
         H = draws.flat("activations").mean(axis=0).T
         divergence = observations.value(
@@ -62,6 +69,7 @@ def draw_factors(model: Any, series: Series) -> Fitted:
         )
         divergence = max(divergence - observations.saturated, 0.0)
     monitor = _history(model, draws, sampler.n_sweeps)
+    sampler.checkpoint.remove()
     runs = [np.asarray(run.mean(axis=0, dtype=float).T) for run in draws.components]
     return Fitted(
         W=W,
@@ -151,17 +159,19 @@ class _Sampler:
             parameters={name: np.zeros((C, D, K)) for name in _moving(law)},
             chain=law.chain,
         )
+        self.learned = law.names
         seeds = check_random_state(model.random_state).randint(2**31 - 1, size=4).tolist()
         given = chain.get_params()
         identity = {
             "n_components": K, "n_draws": model.n_draws, "n_tune": model.n_tune, "n_chains": C,
             "thin": self.thin, "chain": chain.name,
             "hyper-parameters": {name: _listed(value) for name, value in given.items()},
-            "smoothing": model.smoothing, "data": series.fingerprint(),
+            "smoothing": model.smoothing, "init": model.init if isinstance(model.init, str) else "",
         }  # fmt: skip
+        data = {"data": series.fingerprint()}
         if model.random_state is not None:
             identity["random_state"] = seeds
-        self.checkpoint = Checkpoint(model.checkpoint, identity)
+        self.checkpoint = Checkpoint(model.checkpoint, identity | data)
         self.seeds = seeds
 
     def all_runs(self) -> _Store:
@@ -170,19 +180,20 @@ class _Sampler:
         if before is not None:
             self.store.restore(before)
             first_run, self.seeds = int(before["run"]), before["seeds"].tolist()
+        else:
+            self.checkpoint.begin()
         for run in range(first_run, model.n_chains):
-            gibbs = self._start(run)
-            done = 0
-            if before is not None:
-                done = int(before["done"])
-                gibbs.restore({k.removeprefix("state_"): v for k, v in before.items()})
-                before = None
             with between_sweeps() as interrupt:
+                gibbs = self._start(run)
+                done = 0
+                if before is not None:
+                    done = int(before["done"])
+                    gibbs.restore({k.removeprefix("state_"): v for k, v in before.items()})
+                    before = None
                 enough = self._one_run(run, gibbs, done, interrupt)
             if enough:
                 self._cut(run)
                 break
-        self.checkpoint.remove()
         return self.store
 
     def _start(self, run: int) -> Gibbs:
@@ -195,9 +206,12 @@ class _Sampler:
         start = Smoothing(SMOOTHING if learned else float(smoothing), learned)
         chain = Rate().resolve(observations.level, model.n_components)
         problem = Problem(observations, chain, "log", start.value)
-        W, H = start_factors(
-            model, problem, self.series, self.kept, np.random.default_rng(of_start)
-        )
+        rng = np.random.default_rng(of_start)
+        W, H = start_factors(model, problem, self.series, self.kept, rng)
+        if run > 0:
+            # Also where all begin with values that were given: from a start of its own.
+            W, H = W * rng.gamma(2.0, 0.5, size=W.shape), H * rng.gamma(2.0, 0.5, size=H.shape)
+            W = np.array(W / W.sum(axis=0), order=observations.order)
         solver = registry.create(registry.SOLVERS, "accelerated", "solver")
         result = solver.solve(problem, W, H, Monitor(_START_ITER, _START_TOL))
         W = np.maximum(result.W, 1e-12) * observations.seen[:, None]
@@ -227,7 +241,8 @@ class _Sampler:
                 self.done = sweep
                 if self._told(run, sweep, log_posterior, gibbs):
                     return True
-            if self.checkpoint.due or (interrupt.pressed and self.checkpoint.path is not None):
+            last = interrupt.pressed or sweep == self.n_sweeps
+            if self.checkpoint.due or (last and self.checkpoint.path is not None):
                 state = {f"state_{name}": array for name, array in gibbs.state().items()}
                 where = {
                     "run": np.array(run),
@@ -287,23 +302,27 @@ def _listed(value: Any) -> Any:
     return np.asarray(value).tolist() if np.ndim(value) else value
 
 
-def _side_by_side(model: Any, store: _Store, level: float, thin: int) -> PosteriorDraws:
+def _side_by_side(
+    model: Any, store: _Store, level: float, learned: tuple[str, ...], thin: int
+) -> PosteriorDraws:
     """Components in one order for all runs: by total activation in the first, matched to it."""
     first = store.components[0].mean(axis=0, dtype=float).T
+    # Components with hyper-parameters of their own have their place in every run.
+    bound = any(np.ndim(value) for value in chain_of(model).get_params().values())
     if named_by_place(model):
         order = np.arange(first.shape[1])
     else:
         order = np.argsort(-store.activations[0].sum(axis=(0, 1)), kind="stable")
     for run in range(len(store.components)):
         mean = store.components[run].mean(axis=0, dtype=float).T
-        places = match(first, mean)[0][order] if run else order
+        places = match(first, mean)[0][order] if run and not bound else order
         store.components[run] = store.components[run][:, places]
         store.activations[run] = store.activations[run][..., places]
         for values in store.parameters.values():
             values[run] = values[run][:, places]
     return PosteriorDraws(
         store.components, store.activations, store.parameters, store.smoothing,
-        store.log_posterior, store.chain.reordered(order), level, thin,
+        store.log_posterior, store.chain.reordered(order), level, learned, thin,
     )  # fmt: skip
 
 
@@ -324,7 +343,8 @@ def _history(model: Any, draws: PosteriorDraws, n_sweeps: int) -> Monitor:
     monitor.iteration = n_sweeps
     monitor.converged = draws.diagnosis.ok
     runs = "one run" if C == 1 else f"{C} runs"
-    monitor.reason = f"{runs} of {D} draws. {draws.diagnosis.verdict}"
+    each = "one draw" if D == 1 else f"{D} draws"
+    monitor.reason = f"{runs} of {each}. {draws.diagnosis.verdict}"
     if not monitor.converged:
         warnings.warn(draws.diagnosis.verdict, ConvergenceWarning, stacklevel=6)
     return monitor

@@ -84,7 +84,7 @@ def traces(draws: PosteriorDraws, components: Sequence[int] | None = None) -> li
         _trace("log posterior", draws.log_posterior),
         _trace("all activations", amounts.sum(axis=2)),
     ]
-    by_component = dict(draws.parameters)
+    by_component = {name: draws.parameters[name] for name in draws.learned}
     if amounts.shape[2] > 1:  # one component is all there is
         by_component = {"activation": amounts, **by_component}
     for name, values in by_component.items():

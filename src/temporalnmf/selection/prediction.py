@@ -54,3 +54,10 @@ def last_values(X: Any, train: Array, smoothing: float = 0.0) -> Array:
     rows = rows + smoothing
     rows *= totals / np.maximum(rows.sum(axis=1, keepdims=True), 1e-300)
     return rows[np.searchsorted(known, source)]
+
+
+def expected_steps(model: Any) -> Array:
+    """What a fitted model expects of every step of its data, (n_times, n_features)."""
+    if model.posterior_ is None:
+        return model.activations_ @ model.components_
+    return model.smooth().values

@@ -21,7 +21,7 @@ from ..metrics import error_of
 from ..sampling.learning import SMOOTHING
 from ..validation import check_choice, check_count
 from .grids import LAST_VALUE, OUR_GRIDS, in_units
-from .prediction import last_values, mean_activation
+from .prediction import expected_steps, last_values, mean_activation
 from .splitters import HiddenSteps, Split, Splitter
 
 if TYPE_CHECKING:
@@ -339,13 +339,16 @@ def _errors_of(
     X = X.copy() if sparse.issparse(X) else np.array(X)
     name, grid = family
     level = mean_activation(X, split.train, n_components)
+    if name == "none" and params.get("solver") in registry.SAMPLERS:
+        # Plain NMF has no posterior to draw from: as a rival it is a mode.
+        params = {**params, "solver": "accelerated", "smoothing": _smoothing(params)}
     model = TemporalNMF(n_components, random_state=int(seed), warm_start=True, **params)
     errors, unconverged = [], 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the answer counts what did not converge
         for setting in grid:
             model.set_params(chain=_chain(name, setting, level)).fit(X, mask=split.train)
-            predicted = model.activations_ @ model.components_
+            predicted = expected_steps(model)
             errors.append(_held_out_error(X, predicted, split.hidden, model.likelihood))
             unconverged += not model.converged_
     return errors, unconverged
@@ -375,10 +378,14 @@ def _collect(
     return candidates
 
 
+def _smoothing(params: dict[str, Any]) -> float:
+    """For models without draws; one that is learned has its prior's centre there."""
+    given = TemporalNMF(**params).smoothing
+    return SMOOTHING if isinstance(given, str) else float(given)
+
+
 def _last_value(X: Any, splits: Sequence[Split], params: dict[str, Any]) -> Candidate:
-    usual = TemporalNMF(**params)
-    # One that is learned has its prior's centre here.
-    smoothing = SMOOTHING if isinstance(usual.smoothing, str) else usual.smoothing
+    usual, smoothing = TemporalNMF(**params), _smoothing(params)
     errors = [
         _held_out_error(X, last_values(X, split.train, smoothing), split.hidden, usual.likelihood)
         for split in splits
