@@ -762,7 +762,7 @@ REFUSED = {
     "plain NMF": (lambda: NoChain().sample(**DRAW), r"plain NMF.*GaP"),
     "density of gar": (lambda: GAR().log_density(1.0, 1.0), r"no transition density.*BGAR"),
     "fit of gar": (lambda: GAR().check("map"), r"simulation only.*BGAR"),
-    "purpose": (lambda: Rate().check("fit"), r"purpose='fit'.*map, simulate"),
+    "purpose": (lambda: Rate().check("fit"), r"purpose='fit'.*map, draw, simulate"),
     "scale": (lambda: Rate().check("map", "lin"), r"scale='lin'.*log, linear"),
 }  # fmt: skip
 
