@@ -42,6 +42,10 @@ results-draws: $(INSTALLED)
 	  $(BIN)/temporalnmf reproduce $$data $(BAYES) --inference gibbs --choose-smoothing learn,3 \
 	    --out $(RESULTS)/$${data}_gibbs || exit 1; \
 	done
+	for way in paper ours; do \
+	  $(BIN)/temporalnmf reproduce nips --way $$way --inits 1 --jobs 2 \
+	    --out $(RESULTS)/nips_$${way}_one || exit 1; \
+	done
 	$(BIN)/temporalnmf reproduce nips $(BAYES) --chains gap,rate --choose-components 3,6,10 \
 	  --choose-smoothing 0.1,1,3 --out $(RESULTS)/nips_map_k
 	$(BIN)/temporalnmf reproduce nips $(BAYES) --chains gap,rate --choose-components 3,6,10 \

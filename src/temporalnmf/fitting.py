@@ -24,7 +24,7 @@ from .initialisation import start_activations, start_factors
 from .kernels.floor import FLOOR
 from .likelihoods.base import Array
 from .objective import Problem
-from .observations import observe
+from .observations import Observations, observe
 from .parallel import Workers
 from .solvers.mm import FitResult
 from .solvers.monitor import Monitor
@@ -143,11 +143,7 @@ def _best_mode(model: Any, series: Series) -> Fitted:
     used = series.take(kept)
     with machinery(model) as workers:
         observations = observe(used.X, used.weights, used.exposure, model._likelihood(), workers)
-        if not observations.counted.any():
-            raise ValueError(
-                "X is zero wherever it is observed: there is nothing to factorize. Give at "
-                "least one positive value."
-            )
+        check_counted(observations)
         chain = chain.resolve(observations.level, model.n_components)
         chain.check("map", model.map_scale)
         problem = Problem(observations, chain, model.map_scale, float(model.smoothing))
@@ -193,6 +189,15 @@ def infer(model: Any, series: Series, *, continue_chain: bool = False) -> Array:
         problem = Problem(observations, chain, model.map_scale)
         H = _solve_activations(model, problem, W, H, held=held)
     return fill_gaps(H[:, held:], kept, series.n_steps, chain, model.point, model.map_scale)
+
+
+def check_counted(observations: Observations) -> None:
+    """Refuse data that are zero throughout."""
+    if not observations.counted.any():
+        raise ValueError(
+            "X is zero wherever it is observed: there is nothing to factorize. Give at least one "
+            "positive value."
+        )
 
 
 def check_observed(series: Series, continue_chain: bool) -> None:

@@ -13,7 +13,14 @@ from sklearn.utils import check_random_state
 from .. import registry
 from ..chains.base import Chain
 from ..chains.rate import Rate
-from ..fitting import Fitted, chain_of, check_size, machinery, named_by_place
+from ..fitting import (
+    Fitted,
+    chain_of,
+    check_counted,
+    check_size,
+    machinery,
+    named_by_place,
+)
 from ..initialisation import start_factors
 from ..likelihoods.base import Array
 from ..matching import match, stability
@@ -53,11 +60,7 @@ def draw_factors(model: Any, series: Series) -> Fitted:
     check_counts(used)
     with machinery(model) as workers:
         observations = observe(used.X, used.weights, used.exposure, model._likelihood(), workers)
-        if not observations.counted.any():
-            raise ValueError(
-                "X is zero wherever it is observed: there is nothing to factorize. Give at "
-                "least one positive value."
-            )
+        check_counted(observations)
         sampler = _Sampler(model, series, kept, used, observations, chain, workers)
         store = sampler.all_runs()
         level = observations.level / model.n_components
