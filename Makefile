@@ -38,7 +38,9 @@ results: $(INSTALLED)
 # The same by posterior draws, an hour or more on two cores; wants TEMPORALNMF_DATA.
 BAYES := --way ours --inits 1 --jobs 2
 results-draws: $(INSTALLED)
-	for data in nips lastfm icews; do \
+	$(BIN)/temporalnmf reproduce nips $(BAYES) --inference gibbs --chains \
+	  gap,rate,hier_rate,shape,bgar --choose-smoothing 3 --out $(RESULTS)/nips_gibbs
+	for data in lastfm icews; do \
 	  $(BIN)/temporalnmf reproduce $$data $(BAYES) --inference gibbs --choose-smoothing learn,3 \
 	    --out $(RESULTS)/$${data}_gibbs || exit 1; \
 	done
