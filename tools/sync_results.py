@@ -88,7 +88,8 @@ def main(results: Path) -> None:
     for folder in sorted(results.iterdir()):
         if (folder / "table.csv").exists():
             shutil.copy(folder / "table.csv", PAGE.parent / f"{folder.name}.csv")
-            shutil.copy(folder / "differences.png", PAGE.parent / f"{folder.name}.png")
+            if f"({folder.name}.png)" in PAGE.read_text(encoding="utf-8"):
+                shutil.copy(folder / "differences.png", PAGE.parent / f"{folder.name}.png")
     PAGE.write_text(rendered(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
 
 
