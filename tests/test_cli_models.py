@@ -11,10 +11,10 @@ import sys
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
+from commands import done, invoke, refused
 from temporalnmf import load
-from temporalnmf.cli import app, data
+from temporalnmf.cli import data
 from temporalnmf.cli.console import Voice, Watch
 from temporalnmf.solvers import Progress
 from temporalnmf.timeline import time_texts
@@ -22,25 +22,6 @@ from temporalnmf.timeline import time_texts
 LONG = ("--time", "date", "--feature", "artist", "--value", "plays", "--freq", "M")
 ARTISTS = ("Ada", "Bix", "Cleo", "[bold]Dex")  # a name that looks like markup stays a name
 LOST = ("2019-02", "2019-03")
-
-
-def invoke(*words):
-    return CliRunner().invoke(app, [str(word) for word in words])
-
-
-def done(*words):
-    """The output of a command that has to succeed."""
-    result = invoke(*words)
-    assert result.exit_code == 0, f"{result.output}{result.exception!r}"
-    return result
-
-
-def refused(*words):
-    """What a command says that has to refuse its input."""
-    result = invoke(*words)
-    assert result.exit_code == 2, f"{result.output}{result.exception!r}"
-    assert "Traceback" not in result.output
-    return " ".join(result.stderr.split())
 
 
 def rows_of(path):

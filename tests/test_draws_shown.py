@@ -1,50 +1,29 @@
-"""Posterior draws as they are shown: ArviZ, pictures, the report, the command line."""
+"""Posterior draws as they are shown: ArviZ, pictures, the report."""
 
 import copy
 import json
-import os
 import re
-import signal
-import subprocess
 import sys
-import time
 from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
-import pandas as pd
 import pytest
 from arviz_stats.base import array_stats
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from scipy.stats import rankdata
-from typer.testing import CliRunner
 
 from browser import launched, visited
+from commands import done
+from drawn import NAMES, SETTLED, drawn, months
 from temporalnmf import TemporalNMF, load, plotting
 from temporalnmf.chains import Rate
-from temporalnmf.cli import app
 from temporalnmf.report import report_content, write_report
 from temporalnmf.sampling.diagnostics import Diagnosis, Quantity, rhat
 from temporalnmf.sampling.traces import one_step_on, ranks, traces
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-NAMES = list("abcdef")
-
-
-def months():
-    """30 months with two gaps; nobody has seen the last two yet."""
-    rng = np.random.default_rng(0)
-    level = 80.0 * np.exp(np.cumsum(rng.normal(0.0, 0.15, size=(30, 2)), axis=0))
-    W = np.array([[0.5, 0.4, 0.1, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.2, 0.3, 0.5]])
-    X = rng.poisson(level @ W).astype(float)
-    X[[3, 4, 20, 28, 29]] = np.nan
-    return pd.DataFrame(X, index=pd.date_range("2001-01", periods=30, freq="MS"), columns=NAMES)
-
-
-def drawn(n_components, **parameters):
-    given = {"n_draws": 60, "n_tune": 30, "n_chains": 3, "random_state": 0, **parameters}
-    return TemporalNMF(n_components, solver="gibbs", **given).fit(months())
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +34,7 @@ def learned():
 @pytest.fixture(scope="module")
 def settled():
     """One component is known at once."""
-    model = drawn(1, n_draws=400, n_tune=100, n_chains=4)
+    model = drawn(1, **SETTLED)
     assert model.posterior_.diagnosis.ok
     return model
 
@@ -553,328 +532,3 @@ def test_the_report_of_draws_works_in_a_browser(learned, tmp_path, n_runs):
                 assert page.locator("#run-ranks svg .band").count() == several
                 assert page.locator("#by-component svg .line").count() == 2
                 assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
-
-
-# The command line
-
-
-def invoke(*words):
-    return CliRunner().invoke(app, [str(word) for word in words])
-
-
-def done(*words):
-    result = invoke(*words)
-    assert result.exit_code == 0, f"{result.output}{result.exception!r}"
-    return result
-
-
-def refused(*words):
-    result = invoke(*words)
-    assert result.exit_code == 2, f"{result.output}{result.exception!r}"
-    assert "Traceback" not in result.output
-    return " ".join(result.stderr.split())
-
-
-DRAWS = (
-    "--components", 2, "--solver", "gibbs", "--draws", 40, "--tune", 20, "--runs", 2, "--learn",
-    "alpha,smoothing",
-)  # fmt: skip
-
-
-def written(X, path):
-    X.rename_axis("month").reset_index().to_csv(path, index=False)
-    return path
-
-
-@pytest.fixture(scope="module")
-def table(tmp_path_factory):
-    X = months()[:28].dropna()
-    X.index = X.index.strftime("%Y-%m")
-    return written(X, tmp_path_factory.mktemp("table") / "months.csv")
-
-
-@pytest.fixture(scope="module")
-def model(table):
-    path = table.parent / "model.npz"
-    return path, done("fit", table, *DRAWS, "--out", path, "--jobs", 1).output
-
-
-def test_fit_by_draws_is_what_the_library_does(table, model):
-    path, output = model
-    found = load(path)
-    expected = TemporalNMF(
-        2, chain=Rate(alpha="learn"), smoothing="learn", solver="gibbs", n_draws=40, n_tune=20,
-        n_chains=2, random_state=0,
-    ).fit(str(table))  # fmt: skip
-    np.testing.assert_array_equal(found.components_, expected.components_)
-    np.testing.assert_array_equal(found.posterior_.smoothing, expected.posterior_.smoothing)
-    said = " ".join(output.split())
-    assert "2 runs of 40 draws" in said
-    for quantity in found.posterior_.diagnosis.quantities:
-        assert f"{quantity.name} {quantity.rhat:.3f} {quantity.ess_bulk:,.0f}" in said
-    assert "--tune and --draws" in said or "rely on predictions" in said
-    assert "n_draws" not in said
-    assert "onverged" not in said
-
-
-def test_info_shows_draws_and_verdict(model):
-    path, _ = model
-    output = done("info", path).output
-    found = load(path).posterior_.diagnosis
-    assert "2 runs of 40 draws, NOT SETTLED: see below" in output
-    assert "means of draws: alpha\n" in output
-    assert "bulk ESS" in output
-    told = json.loads(done("info", path, "--json").stdout)
-    assert told["solver"] == "gibbs"
-    draws = told["draws"]
-    assert [draws["runs"], draws["draws"], draws["thin"]] == [2, 40, 1]
-    assert draws["settled"] is False
-    assert draws["verdict"] == found.verdict
-    assert [q["name"] for q in draws["quantities"]] == [q.name for q in found.quantities]
-    assert draws["quantities"][0]["rhat"] == found.quantities[0].rhat
-
-
-def test_what_is_settled_is_said(settled, mode, tmp_path):
-    path = settled.save(tmp_path / "m.npz")
-    assert "4 runs of 400 draws, settled: see below" in done("info", path).output
-    assert json.loads(done("info", path, "--json").stdout)["draws"]["settled"] is True
-    path = mode.save(tmp_path / "mode.npz")
-    assert json.loads(done("info", path, "--json").stdout)["draws"] is None
-
-
-def test_commands_go_on_with_draws(model, tmp_path):
-    path, _ = model
-    fitted = load(path)
-    out = tmp_path / "next.csv"
-    output = done("forecast", path, "--steps", 2, "--out", out).output
-    assert "n_draws" not in output
-    frame = pd.read_csv(out)
-    np.testing.assert_allclose(frame["mean"], fitted.forecast(2).to_frame()["mean"])
-    more = months()[:28].dropna()[-3:]
-    more.index = ["2003-05", "2003-06", "2003-08"]
-    written(more, tmp_path / "more.csv")
-    new = tmp_path / "new.npz"
-    output = done("append", path, tmp_path / "more.csv", "--out", new).output
-    assert "Added 4 steps" in output
-    assert load(new).posterior_.activations.shape == (2, 40, 32, 2)
-    words = ("append", path, tmp_path / "more.csv", "--update-components", "--out", new, "--force")
-    output = done(*words).output
-    assert "All was drawn again from where it was: 2 runs of 40 draws." in output
-    assert "bulk ESS" in output
-    page = tmp_path / "r.html"
-    done("report", new, "--out", page)
-    assert "How sure are these results?" in page.read_text(encoding="utf-8")
-
-
-def test_imputed_is_the_mean_over_all_draws(model, tmp_path):
-    path, _ = model
-    fitted = load(path)
-    done("impute", path, "--out", tmp_path / "filled.csv", "--bands", tmp_path / "bands.csv")
-    filled = pd.read_csv(tmp_path / "filled.csv")[NAMES].to_numpy()
-    gaps = np.flatnonzero(~fitted.observed_)
-    assert gaps.tolist() == [3, 4, 20]
-    H, W = (fitted.posterior_.flat(name) for name in ("activations", "components"))
-    expected = np.einsum("snk,skf->nf", H[:, gaps], W.astype(float)) / len(H)
-    np.testing.assert_allclose(filled[gaps], expected, rtol=1e-5)
-    seen = fitted.observed_
-    np.testing.assert_array_equal(filled[seen], months()[:28].to_numpy()[seen])
-    bands = pd.read_csv(tmp_path / "bands.csv")
-    assert (bands["lower_90"] <= bands["upper_90"]).all()
-    assert len(bands) == 18
-    one, many = fitted.smooth(n_samples=1), fitted.smooth(n_samples=80)
-    np.testing.assert_array_equal(one.values, many.values)
-
-
-def test_learn_all_and_what_a_mode_can_learn(table, tmp_path):
-    out = tmp_path / "m.npz"
-    few = ("--draws", 4, "--tune", 0, "--runs", 1)
-    done("fit", table, "--solver", "gibbs", "--learn", "all", "--chain", "bgar", *few, "--out", out)
-    draws = load(out).posterior_
-    assert {"alpha", "rho"} <= set(draws.parameters)
-    assert np.ptp(draws.smoothing) > 0.0
-    done("fit", table, "--learn", "beta", "--starts", 1, "--out", out, "--force")
-    assert load(out).chain_.beta.shape == (5,)
-    assert load(out).posterior_ is None
-
-
-@pytest.mark.parametrize("solver", ["gibbs", "accelerated"])
-def test_learn_all_is_all_that_can_be_learned_together(table, tmp_path, solver):
-    out = tmp_path / "m.npz"
-    few = ("--draws", 4, "--tune", 0, "--runs", 1) if solver == "gibbs" else ("--starts", 1)
-    words = ("--components", 2, "--chain", "hier_rate", "--learn", "all", *few, "--out", out)
-    done("fit", table, "--solver", solver, *words)
-    model = load(out)
-    if solver == "gibbs":
-        assert model.posterior_.learned == ("alpha_z", "beta_z", "alpha_h")
-        assert model.smoothing == "learn"
-    else:
-        assert model.chain_.beta_z.shape == (2,)
-        assert np.ndim(model.chain_.beta_h) == 0
-
-
-G = ("--solver", "gibbs")
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("--draws", 5), "--draws 5 does nothing with --solver accelerated: use --solver gibbs"),
-        (("--checkpoint", "c"), "--checkpoint c does nothing with --solver accelerated"),
-        ((*G, "--starts", 3), "--starts 3 does nothing with --solver gibbs: see --draws and"),
-        ((*G, "--max-iter", 9), "--max-iter 9 does nothing with --solver gibbs"),
-        ((*G, "--likelihood", "exponential"),
-         "--likelihood exponential: --solver gibbs draws for counts only, --likelihood poisson."),
-        ((*G, "--chain", "none"), "--chain none is no prior"),
-        ((*G, "--thin", 9, "--draws", 5), "--thin 9 is larger than --draws 5"),
-        ((*G, "--learn", "gamma"),
-         "--learn gamma: with --chain rate and --solver gibbs it can be alpha, beta, smoothing."),
-        (("--learn", "alpha"), "it can be beta; --solver gibbs learns alpha, beta, smoothing."),
-        (("--learn", "smoothing"), "it can be beta; --solver gibbs learns"),
-        ((*G, "--learn", ""), "--learn : with --chain rate"),
-        ((*G, "--learn", "alpha,"),
-         "--learn alpha,: one name is empty; with --chain rate and --solver gibbs it can be alpha"),
-        ((*G, "--learn", "alpha, gamma"), "gamma is not known; with --chain rate and"),
-        ((*G, "--chain", "hier_rate", "--learn", "beta_h,beta_z"),
-         "--learn beta_h,beta_z: of beta_z and beta_h only the ratio matters. Learn one of them."),
-        (("--calibrate", 4),
-         "--calibrate 4: from fewer than 5 forecasts of the past nothing is learned. Take 20"),
-        ((*G, "--checkpoint", "new/c"),
-         "--checkpoint new/c: there is no folder new. Make it, or name another."),
-        ((*G, "--checkpoint", os.devnull), "is no checkpoint of a fit"),
-        (("--solver", "nuts"), "nuts"),
-        ((*G, "--checkpoint", "m.npz"), "--checkpoint m.npz is the file of --out"),
-        ((*G, "--checkpoint", "."), "--checkpoint . is a folder"),
-        ((*G, "--checkpoint", "{table}"), "is the file that is read"),
-    ],
-)  # fmt: skip
-def test_options_that_make_no_sense_are_refused(words, said, table, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("temporalnmf.cli.data.read", None)  # a large file is not read before
-    given = [str(word).format(table=table) for word in words]
-    assert said in refused("fit", table, *given, "--out", "m.npz")
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_foreign_checkpoint_is_refused(table, tmp_path):
-    other = tmp_path / "c"
-    other.write_text("something else")
-    words = ("fit", table, *DRAWS, "--out", tmp_path / "m.npz", "--checkpoint", other)
-    result = invoke(*words)
-    assert result.exit_code == 2
-    assert result.stderr.startswith(f"Error: --checkpoint {other} is no checkpoint of a fit")
-    assert result.stdout == ""  # nothing is said of going on, and nothing is read
-    assert other.read_text() == "something else"
-    done("fit", table, "--components", 1, "--starts", 1, "--out", tmp_path / "model.npz")
-    assert "is no checkpoint" in refused(*words[:-1], tmp_path / "model.npz")
-
-
-def test_a_checkpoint_of_another_fit_is_refused(table, tmp_path):
-    path = tmp_path / "it's one.npz"
-    with path.open("wb") as file:
-        np.savez(file, identity=np.array(json.dumps({"n_components": 7})))
-    before = path.read_bytes()
-    words = ("fit", table, *DRAWS, "--out", tmp_path / "m.npz", "--checkpoint", path)
-    result = invoke(*words)
-    assert result.exit_code == 2
-    assert f"Found {path}: going on from it, if it is of this very fit." in result.stdout
-    assert result.stderr.startswith(f"Error: --checkpoint {path} is of a fit with n_components=7")
-    assert path.read_bytes() == before
-
-
-def test_a_checkpoint_that_cannot_be_written_is_refused_at_the_start(table, tmp_path, monkeypatch):
-    """Such as a name that is as long as names may be, so that there is none for its draft."""
-    monkeypatch.setattr("temporalnmf.sampling.run._Sampler._start", None)
-    path = tmp_path / ("c" * 255)
-    said = refused("fit", table, *DRAWS, "--out", tmp_path / "m.npz", "--checkpoint", path)
-    assert said.startswith(f"Error: --checkpoint {path} cannot be written: ")
-    assert not list(tmp_path.iterdir())
-
-
-def test_fractions_are_refused_in_words_of_the_command_line(tmp_path):
-    path = written((months()[:28] / 7.0).dropna(), tmp_path / "rates.csv")
-    said = refused("fit", path, *DRAWS, "--out", tmp_path / "m.npz")
-    assert "give the size behind rates as --exposure, or use --solver accelerated." in said
-
-
-# A checkpoint is written after every sweep.
-PROGRAM = (
-    "import temporalnmf.sampling.checkpoint as checkpoint; checkpoint.INTERVAL = 0.0\n"
-    "from temporalnmf.__main__ import main; main()"
-)
-
-
-def started(*words, **options):
-    program = [sys.executable, "-c", PROGRAM, *map(str, words)]
-    return subprocess.Popen(program, stdout=subprocess.PIPE, text=True, **options)
-
-
-def goes_on(words, out, checkpoint, whole):
-    """The same command again: it ends with the draws of a run that nobody stopped."""
-    assert not out.exists()
-    assert checkpoint.exists()
-    output = done(*words).output
-    assert f"Found {checkpoint}: going on from it" in output
-    assert not checkpoint.exists()
-    for name in ("components", "activations", "log_posterior", "smoothing"):
-        got, wanted = (getattr(load(path).posterior_, name) for path in (out, whole))
-        np.testing.assert_array_equal(got, wanted)
-
-
-def test_after_a_kill_the_same_command_goes_on(table, model, tmp_path):
-    out, checkpoint = tmp_path / "m.npz", tmp_path / "draws.ckpt"
-    words = ("fit", table, *DRAWS, "--jobs", 1, "--out", out, "--checkpoint", checkpoint)
-    process = started(*words)
-    while not checkpoint.exists() and process.poll() is None:
-        time.sleep(0.002)
-    process.kill()
-    process.communicate()
-    assert process.returncode == -signal.SIGKILL
-    goes_on(words, out, checkpoint, model[0])
-
-
-def test_ctrl_c_says_that_the_same_command_goes_on(table, model, tmp_path, monkeypatch):
-    from contextlib import contextmanager
-
-    last = 30  # in the first of two runs
-
-    def interrupted(progress):
-        if progress.iteration > last:
-            raise KeyboardInterrupt
-
-    @contextmanager
-    def watched(*numbers):
-        yield interrupted
-
-    out, checkpoint = tmp_path / "m.npz", tmp_path / "draws.ckpt"
-    words = ("fit", table, *DRAWS, "--jobs", 1, "--out", out, "--checkpoint", checkpoint)
-    with monkeypatch.context() as patch:
-        patch.setattr("temporalnmf.cli.fit.draws_progress", watched)
-        result = invoke(*words)  # half a minute has not passed: nothing was kept
-        assert result.stderr == "Interrupted: nothing was written.\n"
-        patch.setattr("temporalnmf.sampling.checkpoint.INTERVAL", 0.0)
-        last = 70
-        result = invoke(*words)
-    assert result.exit_code == 130
-    assert result.stderr == f"Interrupted: the same command goes on from {checkpoint}.\n"
-    goes_on(words, out, checkpoint, model[0])
-
-
-def test_a_terminal_gets_a_bar_over_all_sweeps(table, tmp_path):
-    ours, theirs = os.openpty()
-    process = started(
-        "fit", table, *DRAWS, "--out", tmp_path / "m.npz", stderr=theirs,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": "150"},
-    )  # fmt: skip
-    os.close(theirs)
-    shown = b""
-    try:
-        while part := os.read(ours, 4096):
-            shown += part
-    except OSError:  # Linux ends a terminal without a listener so
-        pass
-    os.close(ours)
-    output = process.communicate()[0]
-    assert process.returncode == 0
-    assert b"run 2 of 2 draws" in shown
-    assert b"120/120" in shown
-    assert "\x1b" not in output

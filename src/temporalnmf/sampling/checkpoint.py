@@ -58,8 +58,9 @@ class Checkpoint:
 
     def write(self, arrays: dict[str, Array]) -> None:
         assert self.path is not None
+        members: dict[str, Any] = {"identity": np.array(json.dumps(self.identity)), **arrays}
         with written_whole(self.path) as partial, partial.open("wb") as file:
-            np.savez(file, identity=np.array(json.dumps(self.identity)), **arrays)  # type: ignore[arg-type]
+            np.savez(file, **members)
         self._written = monotonic()
 
     def read(self) -> dict[str, Array] | None:

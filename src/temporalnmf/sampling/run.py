@@ -72,9 +72,8 @@ def draw_factors(model: Any, series: Series) -> Fitted:
         )
         divergence = max(divergence - observations.saturated, 0.0)
     monitor = _history(model, draws, sampler.n_sweeps)
-    sampler.checkpoint.remove()
     runs = [np.asarray(run.mean(axis=0, dtype=float).T) for run in draws.components]
-    return Fitted(
+    fitted = Fitted(
         W=W,
         H=draws.expected_steps(np.arange(draws.n_draws), kept, series.n_steps).mean(axis=0).T,
         kept=kept,
@@ -85,6 +84,8 @@ def draw_factors(model: Any, series: Series) -> Fitted:
         stability=stability(runs[0], runs[1:]),
         draws=draws,
     )
+    sampler.checkpoint.remove()  # now that there is a result
+    return fitted
 
 
 def drawn_steps(observed: Array, chain: Chain) -> Array:

@@ -1,0 +1,24 @@
+"""Commands of the command line, for tests."""
+
+from typer.testing import CliRunner
+
+from temporalnmf.cli import app
+
+
+def invoke(*words):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def done(*words):
+    """The output of a command that has to succeed."""
+    result = invoke(*words)
+    assert result.exit_code == 0, f"{result.output}{result.exception!r}"
+    return result
+
+
+def refused(*words):
+    """What a command says that has to refuse its input."""
+    result = invoke(*words)
+    assert result.exit_code == 2, f"{result.output}{result.exception!r}"
+    assert "Traceback" not in result.output
+    return " ".join(result.stderr.split())
