@@ -18,7 +18,7 @@ from temporalnmf.datasets import load_sotu
 from temporalnmf.likelihoods.poisson import Poisson
 from temporalnmf.objective import Problem
 from temporalnmf.observations import observe
-from temporalnmf.solvers.mm import h_step, w_step
+from temporalnmf.solvers.mm import h_step
 
 SIZES = ((6, 231), (3, 29))
 FEATURES = 400
@@ -39,9 +39,10 @@ def converged(
     W = np.array(W / W.sum(axis=0), order=observations.order)
     H = rng.gamma(2.0, 0.5, size=(n_components, len(X))) * observations.level / n_components
     aux = chain.auxiliary(H, "log")
+    features = observations.hold(W)  # writes to W
     for _ in range(ITERATIONS):
-        W = w_step(problem, W, H)
-        aux = h_step(problem, W, H, aux)
+        features.update(H, problem.smoothing)
+        aux = h_step(problem, features, H, aux)
     return problem, W, H
 
 

@@ -13,6 +13,7 @@ from temporalnmf.chains import BGAR, GAR, GaP, HierRate, HierShape, NoChain, Rat
 from temporalnmf.likelihoods.base import Likelihood
 from temporalnmf.objective import Problem
 from temporalnmf.observations import observe
+from temporalnmf.solvers import mm
 
 SCALES = ("log", "linear")
 MASKS = ("none", "steps", "entries", "weights")
@@ -153,3 +154,15 @@ def random_problem(
     W[~problem.active] = 0.0
     H = rng.gamma(0.8, level, size=(n_components, n_steps)) + 1e-3
     return problem, np.array(W / W.sum(axis=0), order=observations.order), H
+
+
+def w_step(problem: Problem, W: Any, H: np.ndarray) -> Any:
+    """The W step of MM; returns the weights after it."""
+    features = problem.observations.hold(W)
+    features.update(H, float(problem.smoothing))
+    return features.array()
+
+
+def h_step(problem: Problem, W: Any, H: np.ndarray, aux: np.ndarray, *, held: int = 0) -> Any:
+    """The H step of MM, in place."""
+    return mm.h_step(problem, problem.observations.hold(W), H, aux, held=held)

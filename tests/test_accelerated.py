@@ -1,12 +1,15 @@
 """The accelerated solver: lower at every accepted step, and the same fixed points as MM."""
 
 from dataclasses import replace
+from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from cases import Case, all_cases, chains, likelihoods, random_problem
 from temporalnmf import TemporalNMF
+from temporalnmf.observations.track import Diagonal, Track
 from temporalnmf.solvers import Accelerated, MajorizeMinimize, Monitor, accelerated
 
 CASES = [case for case in all_cases() if case.storage != "sparse mask"]
@@ -80,7 +83,8 @@ def test_a_stage_that_fails_is_undone_and_mm_takes_over(monkeypatch):
 
     def wrong_way(self, n):
         uphill.append(n)
-        self.W[...], self.H[...] = np.roll(self.W, 1, axis=0), 3.0 * self.H
+        (block,) = self.features.crew.blocks
+        block.W[...], self.H[...] = np.roll(block.W, 1, axis=0), 3.0 * self.H
         return True
 
     monkeypatch.setattr(accelerated._Path, "advance", wrong_way)
@@ -116,18 +120,84 @@ def test_a_step_that_only_shows_features_without_weight():
 
 
 def test_memory_after_a_pair_was_refused():
-    """The oldest pair goes first, whatever was refused before."""
+    """The oldest pair goes first, and one that was refused takes nobody's place."""
     problem, W, H = random_problem(CASES[0], seed=0)
-    path = accelerated._Path(problem, W, H, False, 0)
-    size = len(path.S)
+    path = accelerated._Path(problem, problem.observations.hold(W), H, False, 0)
+    track = path.track
+    size = len(path.slopes) - 1
     for i in range(1, 3 * size):
         bent = -1.0 if i == size + 1 else 1.0  # a pair with negative curvature
-        there = replace(path.here, x=path.here.x + i, slope=path.here.slope + bent * i)
-        path._remember(there)
+        track.there = track.x + i
+        row, used = path._free_row(), np.array(path.newest, dtype=np.int64)
+        found = track.arrive(track.slope + bent * i, track.metric, row, used)
+        _, forward, backward = found[5:].reshape(3, -1)
+        path._remember(*found[2:5], forward, backward)
         kept = [j for j in range(1, i + 1) if j != size + 1][-size:]
-        if i == size + 1:
-            kept = kept[1:]  # its place was that of the oldest
-        assert [path.S[row, 0] for row in path.newest] == kept[::-1]
+        assert [track.S[row, 0] for row in path.newest] == kept[::-1]
+
+
+def _two_loops(slope, metric, S, T, newest):
+    """−(approximate inverse Hessian)·slope as the textbook has it."""
+    q, shares = slope.copy(), {}
+    for i in newest:
+        shares[i] = S[i] @ q / (S[i] @ T[i])
+        q -= shares[i] * T[i]
+    scale = 1.0
+    if newest:
+        last = newest[0]
+        scale = np.clip(S[last] @ T[last] / (T[last] @ (T[last] / metric)), 0.05, 20.0)
+    r = scale * q / metric
+    for i in reversed(newest):
+        r += (shares[i] - T[i] @ r / (S[i] @ T[i])) * S[i]
+    return -r
+
+
+@pytest.mark.parametrize("n_blocks", [1, 3])
+def test_the_way_is_that_of_the_two_loops_of_l_bfgs(n_blocks):
+    """From products of vectors that lie in several places."""
+    rng = np.random.default_rng(0)
+    size, n, head = 5, 400, 290
+    problem, W, H = random_problem(CASES[0], seed=0)
+    path = accelerated._Path(problem, problem.observations.hold(W), H, False, 0)
+    cuts = np.linspace(0, head, n_blocks + 1).astype(int)
+    parts = [slice(a, b) for a, b in pairwise(cuts)] + [slice(head, n)]
+    tracks = [Track(np.zeros(part.stop - part.start), size) for part in parts]
+    path.track = tracks[-1]
+    path.features = SimpleNamespace(
+        turn=lambda *given: sum(track.turn(*given) for track in tracks[:-1]),
+        aim=lambda *given: [track.aim(*given) for track in tracks[:-1]],
+    )
+    path.products, path.curvatures = np.zeros((size + 1, size + 1)), np.zeros(size + 1)
+    path.slopes = np.zeros(size + 1)
+    x, slope, root = np.zeros(n), rng.normal(size=n), rng.normal(size=(n, n)) / 20.0
+    metric = rng.uniform(0.5, 2.0, n)
+    hessian = np.diag(metric) + root @ root.T
+    for track, part in zip(tracks, parts, strict=True):
+        track.slope, track.metric = slope[part], Diagonal(metric[part])
+    S, T = {}, {}
+    for _ in range(3 * size):
+        used, row = np.array(path.newest, dtype=np.int64), path._free_row()
+        move = rng.normal(size=n)
+        change = hessian @ move
+        found = 0.0
+        for track, part in zip(tracks, parts, strict=True):
+            track.there = track.x + move[part]
+            found = found + track.arrive(slope[part] + change[part], track.metric, row, used)
+        x, slope = x + move, slope + change
+        slopes, forward, backward = found[5:].reshape(3, -1)
+        path._remember(*found[2:5], forward, backward)
+        for track in tracks:
+            track.accept()
+        path.slopes = slopes
+        S[row] = np.concatenate([track.S[row] for track in tracks]).astype(float)
+        T[row] = np.concatenate([track.T[row] for track in tracks]).astype(float)
+        downhill = path._aim()
+        way = np.concatenate([track.way for track in tracks])
+        expected = _two_loops(slope, metric, S, T, path.newest)
+        # s·t of a move is not rounded to single precision as the rows are.
+        np.testing.assert_allclose(way, expected, atol=1e-5 * np.abs(expected).max())
+        assert downhill == pytest.approx(way @ slope, rel=1e-9)
+        assert len(path.newest) == min(len(S), size)
 
 
 @pytest.mark.parametrize("chain", chains("log"), ids=str)

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from cases import SCALES, all_cases, chains, random_problem
+from cases import SCALES, all_cases, chains, h_step, random_problem, w_step
 from temporalnmf import TemporalNMF, registry
 from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
-from temporalnmf.solvers.mm import h_step, w_step
 
 LEARNING = [(chain, name) for chain in chains("log") for name in chain._learn]
 

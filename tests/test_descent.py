@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from cases import Case, all_cases, chains, likelihoods, random_problem
-from temporalnmf.solvers.mm import h_step, w_step
+from cases import Case, all_cases, chains, h_step, likelihoods, random_problem, w_step
 
 STATIONARY = [
     Case(likelihood, chain, scale, mask, "dense")

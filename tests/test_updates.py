@@ -2,6 +2,7 @@
 
 from functools import partial
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import gmpy2
@@ -24,8 +25,11 @@ from oracle_updates import (
 from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
 from temporalnmf.kernels.floor import FLOOR
 from temporalnmf.kernels.roots import quadratic_root
-from temporalnmf.kernels.simplex import simplex_minimiser
+from temporalnmf.kernels.simplex import lowest_rates
 from temporalnmf.likelihoods.base import Majorizer
+from temporalnmf.observations.block import Block
+from temporalnmf.observations.crew import Crew
+from temporalnmf.observations.features import Features
 
 CHAINS = {
     "gap": GaP,
@@ -611,19 +615,37 @@ def simplex_case(rng, decades, *, shared, inverse, size=40, n_features=12):
     return p, q[:1] if shared else q, r
 
 
-def minimised(p, q, r):
-    W = np.full(p.shape, np.nan)
-    simplex_minimiser(p, q, r, 0.0, W)
-    return W
+class Bounded(Block):
+    """Some features with a majorizer that is given."""
+
+    def __init__(self, p, q, r):
+        super().__init__(SimpleNamespace(order="C"), np.full(p.shape, np.nan))
+        self.given = Majorizer(p.copy(), q, r)
+
+    def bound(self, H, smoothing):
+        self._bound = self.given
+        return lowest_rates(*self._bound, smoothing, self.W)
 
 
+def minimised(p, q, r, n_blocks=1):
+    """(W2), with the features in several places."""
+    cuts = np.array_split(np.arange(len(p)), n_blocks)
+    blocks = [
+        Bounded(p[cut], q if len(q) == 1 else q[cut], r if len(r) == 1 else r[cut]) for cut in cuts
+    ]
+    features = Features(SimpleNamespace(shared=False), Crew(blocks))
+    features.update(None, 0.0)
+    return features.array()
+
+
+@pytest.mark.parametrize("n_blocks", [1, 5])
 @pytest.mark.parametrize("decades", [1.0, 12.0])
 @pytest.mark.parametrize("inverse", [False, True])
 @pytest.mark.parametrize("shared", [False, True])
-def test_simplex_minimiser(shared, inverse, decades):
+def test_simplex_minimiser(shared, inverse, decades, n_blocks):
     rng = np.random.default_rng(15)
     p, q, r = simplex_case(rng, decades, shared=shared, inverse=inverse)
-    W = minimised(p, q, r)
+    W = minimised(p, q, r, n_blocks)
     every_q = np.broadcast_to(q, p.shape)
     np.testing.assert_allclose(W.sum(axis=0), 1.0, rtol=1e-13)
     np.testing.assert_array_equal(W[0], 0.0)

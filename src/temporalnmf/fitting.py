@@ -264,9 +264,8 @@ def _in_order(model: Any, result: FitResult) -> tuple[FitResult, Array]:
     if named_by_place(model):
         return result, np.arange(result.W.shape[1])
     order = np.argsort(-result.H.sum(axis=1), kind="stable")
-    W = np.array(result.W[:, order], order="F" if result.W.flags.f_contiguous else "C")
-    learned = result.chain.reordered(order)
-    return replace(result, W=W, H=result.H[order], chain=learned), order
+    result.features.reorder(order)
+    return replace(result, H=result.H[order], chain=result.chain.reordered(order)), order
 
 
 def _solve_activations(model: Any, problem: Problem, W: Array, H: Array, *, held: int = 0) -> Array:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .chains.base import Chain, Scale
-from .kernels.simplex import log_sum
 from .likelihoods.base import Array
 from .observations.base import Observations
+from .observations.features import Features
 
 
 @dataclass(frozen=True)
@@ -35,17 +35,18 @@ class Problem:
         observations = self.observations
         return observations.seen if self.smoothing else observations.counted
 
-    def parts(self, W: Array, H: Array, aux: Array) -> dict[str, float]:
+    def parts(self, W: Array | Features, H: Array, aux: Array) -> dict[str, float]:
         """The terms of the objective by name."""
+        features = self.observations.hold(W)
         # (W3); weights of exactly zero belong to features that play no part.
-        smoothing = -self.smoothing * log_sum(W) if self.smoothing else 0.0
+        smoothing = -self.smoothing * features.log_sum() if self.smoothing else 0.0
         return {
-            "likelihood": self.observations.value(W, H),
+            "likelihood": features.value(H),
             "chain": self.chain.value(H, aux, self.scale),
             "smoothing": float(smoothing),
         }
 
-    def objective(self, W: Array, H: Array, aux: Array | None = None) -> float:
+    def objective(self, W: Array | Features, H: Array, aux: Array | None = None) -> float:
         """−log p(V | WH) − log p(H) − s Σ log w; `aux` is made from H where it is not given."""
         if aux is None:
             aux = self.chain.auxiliary(H, self.scale)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from ..likelihoods.base import Array, Likelihood, Majorizer
 from ..parallel import MOST_SHARDS, Workers
+
+if TYPE_CHECKING:
+    from .features import Features
 
 
 class Sums(NamedTuple):
@@ -38,6 +41,8 @@ class Observations:
         Mean total of a step per unit of exposure: what Σ_k h_kn has to reach on average.
     saturated : float
         Smallest value that any rates could reach.
+    shared : bool
+        Whether features share B of the sums, which then is `exposed` (N,) times Σ_f w for H.
     workers : Workers
         The threads that passes run on; the result does not depend on their number.
     """
@@ -49,6 +54,8 @@ class Observations:
     counted: Array
     level: float
     saturated: float
+    shared: bool
+    exposed: Array
     workers: Workers = Workers(1)
 
     def __init__(self) -> None:
@@ -64,6 +71,14 @@ class Observations:
     def value(self, W: Array, H: Array) -> float:
         """−log p(V | WH) without the constants that the likelihood's docstring names."""
         raise NotImplementedError
+
+    def hold(self, W: Array | Features) -> Features:
+        """The features with these weights (F, K), which are written to; or themselves."""
+        from .block import Block
+        from .crew import Crew
+        from .features import Features
+
+        return W if isinstance(W, Features) else Features(self, Crew([Block(self, W)]))
 
     def _describe(self, totals: Array, exposed: Array) -> None:
         """Set what is known of the features from their weighted totals and exposures, (F,)."""

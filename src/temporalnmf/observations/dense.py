@@ -56,12 +56,13 @@ class DenseObservations(Observations):
         self._describe(totals, exposed)
         self._V, self._M = values.T, exposures.T
         self._steps = np.flatnonzero(self._M.any(axis=0))
+        # Poisson with weights per step: B needs no pass.
+        self.shared, self.exposed = likelihood.power == 1 and not self._entries, self._M[0]
 
     def sums(self, W: Array, H: Array, wants: Literal["w", "h", "wh"]) -> tuple[Sums, ...]:
         (F, N), K = self.shape, len(H)
         n_shards = len(self._bounds(K)) - 1
-        # Poisson with weights per step: B needs no pass.
-        shared = self.likelihood.power == 1 and not self._entries
+        shared = self.shared
         WA, HA = self._keep("WA", (K, F)).T, self._keep("HA", (n_shards, K, N))
         WB, HB = WA, HA
         if not shared:
@@ -69,9 +70,9 @@ class DenseObservations(Observations):
         self._run(wants, W, H, self._V.dtype, WA, WB, HA, HB, np.empty(0))
         result = []
         if "w" in wants:
-            result.append(Sums(WA, (H @ self._M[0])[None] if shared else WB))
+            result.append(Sums(WA, (H @ self.exposed)[None] if shared else WB))
         if "h" in wants:
-            B = np.multiply.outer(column_sums(W), self._M[0]) if shared else HB.sum(axis=0)
+            B = np.multiply.outer(column_sums(W), self.exposed) if shared else HB.sum(axis=0)
             result.append(Sums(HA.sum(axis=0), B))
         return tuple(result)
 

@@ -63,8 +63,9 @@ class SparseObservations(Observations):
         exposed = base @ exposure + exposure @ correction
         # Where corrections cancel the whole base, rounding may leave a trace of it.
         self._describe(totals, np.where(exposed > 1e-12 * exposure.sum(), exposed, 0.0))
-        _, self._base = likelihood.weigh(base, base, exposure)
+        _, self.exposed = likelihood.weigh(base, base, exposure)
         self._correction = sparse.csr_array(correction.multiply(exposure[:, None]))
+        self.shared = not self._correction.nnz
         by_step = sparse.csr_array((values, by_step.indices, by_step.indptr), shape=(N, F))
         self._by_step = _Rows.of(by_step)
         self._by_feature = _Rows.of(by_step.tocsc().T)
@@ -74,16 +75,16 @@ class SparseObservations(Observations):
         (F, N), K = self.shape, len(H)
         result = []
         if "w" in wants:
-            B = (self._base @ HT)[None]
-            if self._correction.nnz:
+            B = (self.exposed @ HT)[None]
+            if not self.shared:
                 # Where every weight of a feature is corrected away the sum is zero up to rounding.
                 B = np.maximum(B + self._correction.T @ HT, 0.0)
             A = self._keep("WA", (F, K))
             self._run(sparse_pass(K), self._by_feature, W, HT, A)
             result.append(Sums(A, B))
         if "h" in wants:
-            B = np.multiply.outer(column_sums(W), self._base)
-            if self._correction.nnz:
+            B = np.multiply.outer(column_sums(W), self.exposed)
+            if not self.shared:
                 B = np.maximum(B + (self._correction @ W).T, 0.0)
             A = np.empty((N, K))
             self._run(sparse_pass(K), self._by_step, HT, W, A)
@@ -93,8 +94,8 @@ class SparseObservations(Observations):
     def value(self, W: Array, H: Array) -> float:
         W, HT = np.ascontiguousarray(W), np.ascontiguousarray(H.T)
         # Σ_f λ of a step is its row of H times the column sums of W.
-        expected = self._base @ HT @ column_sums(W)
-        if self._correction.nnz:
+        expected = self.exposed @ HT @ column_sums(W)
+        if not self.shared:
             expected += float(((self._correction @ W) * HT).sum())
         values = np.zeros(self._by_feature.n_shards)
         self._run(sparse_value, self._by_feature, W, HT, values)

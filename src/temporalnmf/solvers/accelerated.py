@@ -15,15 +15,16 @@ time it happens in a row.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from ..kernels.floor import FLOOR
-from ..kernels.quasi_newton import differences, direction, move, slopes, weight_slopes, weights
 from ..likelihoods.base import Array
 from ..objective import Problem
-from .mm import FitResult, h_step, iterate
+from ..observations.features import Features, Look
+from ..observations.track import Limits, Track, Tridiagonal
+from .mm import FitResult, h_step, held_features, iterate
 from .monitor import Monitor
 
 # Iterations of MM before acceleration begins: they choose the basin.
@@ -54,7 +55,7 @@ class Accelerated:
     def solve(
         self,
         problem: Problem,
-        W: Array,
+        W: Array | Features,
         H: Array,
         monitor: Monitor,
         *,
@@ -62,7 +63,7 @@ class Accelerated:
         held: int = 0,
     ) -> FitResult:
         """Run until the monitor stops it; see `MajorizeMinimize.solve`."""
-        W = np.array(W, order=problem.observations.order)
+        features = held_features(problem, W)
         H = np.array(H, order="C")
         aux = problem.chain.auxiliary(H, problem.scale)
         simple, setback = _WARM_UP, _SETBACK
@@ -72,101 +73,108 @@ class Accelerated:
             if simple > 0:
                 n = min(monitor.interval, simple)
                 for _ in range(n):
-                    problem, aux = iterate(problem, W, H, aux, fixed_W=fixed_W, held=held)
-                objective = problem.objective(W, H, aux)
+                    problem, aux = iterate(problem, features, H, aux, fixed_W=fixed_W, held=held)
+                objective = problem.objective(features, H, aux)
                 simple -= n
-                monitor.record(objective, W, H, n)
+                monitor.record(objective, features, H, n)
                 continue
             if path is None:
-                path = _Path(problem, W, H, fixed_W, held)
+                path = _Path(problem, features, H, fixed_W, held)
             n = min(_STAGE, monitor.remaining)
             with np.errstate(all="ignore"):  # a stage that went too far is undone
                 moved = path.advance(n)
                 # Steps that the data do not hold, to where the chain wants them.
                 trial_aux = problem.chain.auxiliary(path.H, problem.scale)
-                trial_aux = h_step(problem, path.W, path.H, trial_aux, held=held)
-                lower = problem.objective(path.W, path.H, trial_aux)
+                trial_aux = h_step(problem, features, path.H, trial_aux, held=held)
+                lower = problem.objective(features, path.H, trial_aux)
             if not (moved and lower <= objective):
+                path.undo()
                 simple, setback, path = setback, 2 * setback, None
                 continue
-            W[...], H[...], aux = path.W, path.H, trial_aux
+            path.commit()
+            H[...], aux = path.H, trial_aux
             objective, setback = lower, _SETBACK
             if problem.chain.learns and not fixed_W:
                 problem = replace(problem, chain=problem.chain.learn(H, aux))
                 aux = problem.chain.auxiliary(H, problem.scale)
-                objective = problem.objective(W, H, aux)
+                objective = problem.objective(features, H, aux)
             path.reconsider(problem)
-            monitor.record(objective, W, H, n)
-        return FitResult(W, H, problem.chain, monitor)
-
-
-@dataclass
-class _Point:
-    """Where a path is, and what the objective looks like from there."""
-
-    x: Array
-    slope: Array
-    curvature: Array  # of y
-    diagonal: Array  # of log h or √h
-    off: Array
+            monitor.record(objective, features, H, n)
+        return FitResult(features, H, problem.chain, monitor)
 
 
 class _Path:
-    """L-BFGS from one starting point."""
+    """L-BFGS from one starting point.
 
-    def __init__(self, problem: Problem, W: Array, H: Array, fixed_W: bool, held: int) -> None:
-        self.problem = problem
+    The roots of W are on tracks of their own, one per block of features, and what stands for H is
+    on one here: products that decide where to go are sums over all tracks.
+    """
+
+    def __init__(
+        self, problem: Problem, features: Features, H: Array, fixed_W: bool, held: int
+    ) -> None:
+        self.problem, self.features, self.fixed_W = problem, features, fixed_W
         self.held = H[:, :held].copy()
-        self.fixed_W = fixed_W
-        self.W, self.H = W.copy(order="K"), H.copy()
+        self.H = H.copy()
         self.roots = not problem.chain.dynamic
-        self.n_weights = 0 if fixed_W else W.size
-        x = np.empty(self.n_weights + H.size)
-        if not fixed_W:
-            self._weights_of(x)[...] = np.sqrt(W)
-        x[self.n_weights :] = (np.sqrt(H) if self.roots else np.log(H)).ravel()
-        self.here = self._look(x)
         size = min(max(H.shape[1] // (2 * len(H)), 5), 10)
-        self.S, self.T = np.empty((2, size, x.size), dtype=np.float32)
-        self.products = np.empty(size)
-        self.newest: list[int] = []  # rows of S and T, from new to old
-        self.way = np.empty_like(x)
+        self.track = Track((np.sqrt(H) if self.roots else np.log(H)).ravel(), size)
+        self.newest: list[int] = []  # rows of memory, from new to old
+        # Products s·t of every two rows, and s·slope.
+        self.products, self.slopes = np.zeros((size + 1, size + 1)), np.zeros(size + 1)
+        self.curvatures = np.zeros(size + 1)  # s·t of one move, not rounded
+        self.totals = np.empty(0)  # Σ_f y² where the path is
+        if not fixed_W:
+            features.begin(size)
+        self._settle()
 
     def advance(self, n: int) -> bool:
         """Set W and H to where n iterations lead; whether anything moved."""
         steps = 0
         while steps < n and self._step():
             steps += 1
-        self._decode(self.here.x)
+        self._decode(self.track.x)
+        if not self.fixed_W:
+            self.features.decode(self.totals)
         return steps > 0
+
+    def commit(self) -> None:
+        """Where the path is is good."""
+        if not self.fixed_W:
+            self.features.commit()
+
+    def undo(self) -> None:
+        """Leave W where it was when it was last good."""
+        if not self.fixed_W:
+            self.features.undo()
 
     def reconsider(self, problem: Problem) -> None:
         """H or the chain has changed: look again."""
         self.problem = problem
-        tail = self.here.x[self.n_weights :]
+        x, h = self.track.x, self.H.ravel()
         # Roots keep their sign: the remembered changes of slope belong to it.
-        h = self.H.ravel()
-        tail[:] = np.copysign(np.sqrt(h), tail) if self.roots else np.log(h)
-        self.here = self._look(self.here.x)
+        x[:] = np.copysign(np.sqrt(h), x) if self.roots else np.log(h)
+        self._settle()
+
+    def _settle(self) -> None:
+        """Slope and metric where the path is."""
+        self.track.stay()
+        self.totals = np.empty(0) if self.fixed_W else self.features.stay()
+        _, slopes, _, _ = self._look(self.totals)
+        self._accept(slopes, self.totals)
 
     def _step(self) -> bool:
         """One iteration; whether the path moved."""
-        here = self.here
-        order = np.array(self.newest, dtype=np.int64)
-        slope = direction(
-            here.slope, self.S, self.T, self.products, order,
-            here.curvature, here.diagonal, here.off, self.way,
-        )  # fmt: skip
-        length = 1.0
+        slope, length = self._aim(), 1.0
         while slope < 0.0 and length > _SHORTEST:
-            there = self._look(self._moved(here.x, length))
+            totals = self._move(length)
+            (slope, end, st, ss, tt), slopes, forward, backward = self._look(totals)
             # The way that was really gone may have been cut short in places.
-            slope, end = slopes(here.slope, there.slope, here.x, there.x)
             if not slope < 0.0:
                 break
             if end <= -_PASSED * slope:
-                self._remember(there)
-                self.here = there
+                self._remember(st, ss, tt, forward, backward)
+                self._accept(slopes, totals)
                 return True
             # The secant's guess of where the slope is zero.
             length *= min(max(slope / (slope - end), 0.1), 0.5) if np.isfinite(end) else 0.1
@@ -174,65 +182,69 @@ class _Path:
         had_memory, self.newest = bool(self.newest), []
         return had_memory and self._step()
 
-    def _remember(self, there: _Point) -> None:
-        size = len(self.S)
-        free = [i for i in range(size) if i not in self.newest]
-        row = free[0] if free else self.newest[-1]
-        st, ss, tt = differences(
-            there.x, self.here.x, there.slope, self.here.slope, self.S[row], self.T[row]
-        )
-        older = [i for i in self.newest if i != row]
-        keep = st > 1e-12 * np.sqrt(ss * tt)
-        self.products[row] = st
-        self.newest = [row, *older] if keep else older
+    def _aim(self) -> float:
+        """Point the way by the two loops of L-BFGS, on products; returns its slope."""
+        order, products = self.newest, self.products
+        shares, back = np.zeros((2, len(products)))
+        for i, row in enumerate(order):
+            newer = order[:i]
+            left = self.slopes[row] - products[row, newer] @ shares[newer]
+            shares[row] = left / self.curvatures[row]
+        used = np.array(order, dtype=np.int64)
+        found = self.track.turn(used, shares)
+        if not self.fixed_W:
+            found = found + self.features.turn(used, shares)
+        turned, bent, downhill = found[:-2], found[-2], found[-1]
+        scale = 1.0
+        if order:
+            scale = min(max(self.curvatures[order[0]] / max(bent, 1e-300), 0.05), 20.0)
+        for i in range(len(order) - 1, -1, -1):
+            row, older = order[i], order[i + 1 :]
+            product = scale * turned[row] + back[older] @ products[older, row]
+            back[row] = shares[row] - product / self.curvatures[row]
+        self.track.aim(used, back, scale)
+        if not self.fixed_W:
+            self.features.aim(used, back, scale)
+        return -float(scale * downhill + back[order] @ self.slopes[order])
 
-    def _moved(self, x: Array, length: float) -> Array:
-        out = np.empty_like(x)
-        n_roots = x.size if self.roots else self.n_weights
-        # Zero is a barrier for smoothed weights, and a place to pass through for others.
-        shrink = _SHRINK if self.problem.smoothing else 0.0
-        move(x, length, self.way, self.n_weights, shrink, n_roots, np.log(FLOOR), _LONGEST, out)
-        return out
-
-    def _weights_of(self, vector: Array) -> Array:
-        """The part of a vector that belongs to W, (F, K) in its order."""
-        F, K = self.W.shape
-        part = vector[: self.n_weights]
-        return (
-            part.reshape(K, F).T if self.problem.observations.order == "F" else part.reshape(F, K)
-        )
-
-    def _decode(self, x: Array) -> Array:
-        """Set W and H; returns Σ_f y²."""
-        tail = x[self.n_weights :].reshape(self.H.shape)
-        np.maximum(np.square(tail) if self.roots else np.exp(tail), FLOOR, out=self.H)
-        self.H[:, : self.held.shape[1]] = self.held
+    def _move(self, length: float) -> Array:
+        """Try a point on the way; returns Σ_f y²."""
+        n_roots = self.track.x.size if self.roots else 0
+        self.track.move(length, Limits(n_roots, 0.0, np.log(FLOOR), _LONGEST))
         if self.fixed_W:
             return np.empty(0)
-        return weights(self._weights_of(x), self.W)
+        # Zero is a barrier for smoothed weights, and a place to pass through for others.
+        return self.features.move(length, _SHRINK if self.problem.smoothing else 0.0)
 
-    def _look(self, x: Array) -> _Point:
-        """Gradient and metric at x, from one pass over the data."""
-        problem, observations = self.problem, self.problem.observations
-        totals = self._decode(x)
-        H = self.H
-        slope = np.empty_like(x)
-        curvature = np.empty(self.n_weights)
-        sums = observations.sums(self.W, H, "h" if self.fixed_W else "wh")
+    def _look(self, totals: Array) -> tuple[Array, Array, Array, Array]:
+        """Gradient and metric at the point that is tried, from one pass over the data.
+
+        Returns the five products of `Track.arrive`, then its products with all rows.
+        """
+        self._decode(self.track.there)
+        smoothing, row = float(self.problem.smoothing), self._free_row()
+        used = np.array(self.newest, dtype=np.int64)
+        look: Look | None = None
         if not self.fixed_W:
-            weight_slopes(
-                self._weights_of(x), self.W, *sums[0], float(problem.smoothing),
-                totals, self._weights_of(slope), self._weights_of(curvature),
-            )  # fmt: skip
-        A, B = sums[-1]
-        bound = observations.likelihood.majorizer(A.copy(), B, H)
+            look = self.features.look(self.H, totals, smoothing)
+        A, B = self.features.sums(self.H) if look is None else look.sums
+        found = self.track.arrive(*self._bend(A, B), row, used)
+        if look is not None:
+            found = found + self.features.bend(look, smoothing, row, used)
+        slopes, forward, backward = found[5:].reshape(3, -1)
+        return found[:5], slopes, forward, backward
+
+    def _bend(self, A: Array, B: Array) -> tuple[Array, Tridiagonal]:
+        """Slope and metric of what stands for H."""
+        problem, H = self.problem, self.H
+        bound = problem.observations.likelihood.majorizer(A.copy(), B, H)
         _, chain_slope, chain_diagonal, chain_off = problem.chain.expansion(H, problem.scale)
         in_log = H * (B - A) + chain_slope
         # Curvature in log h of −p log h + q h + r/h.
         diagonal = bound.q * H + bound.r / H + chain_diagonal
         off = chain_off
         if self.roots:
-            root = x[self.n_weights :].reshape(H.shape)
+            root = self.track.there.reshape(H.shape)
             in_log = 2.0 * in_log * root / H
             diagonal = np.maximum(4.0 * diagonal / H, FLOOR)  # zero where nothing is observed
         else:
@@ -242,5 +254,28 @@ class _Path:
         stuck[:, : self.held.shape[1]] = True
         in_log = np.where(stuck, 0.0, in_log)
         off = np.where(stuck[:, 1:] | stuck[:, :-1], 0.0, off)
-        slope[self.n_weights :] = in_log.ravel()
-        return _Point(x, slope, curvature, diagonal, off)
+        return in_log.ravel(), Tridiagonal(diagonal, off)
+
+    def _accept(self, slopes: Array, totals: Array) -> None:
+        """Be where the last look was."""
+        self.track.accept()
+        if not self.fixed_W:
+            self.features.accept()
+        self.slopes, self.totals = slopes, totals
+
+    def _free_row(self) -> int:
+        return next(row for row in range(len(self.slopes)) if row not in self.newest)
+
+    def _remember(self, st: float, ss: float, tt: float, forward: Array, backward: Array) -> None:
+        """Keep the move that was tried, in its row, if the slope grew along it."""
+        row = self._free_row()
+        self.products[:, row], self.products[row] = forward, backward
+        self.curvatures[row] = st
+        if st > 1e-12 * np.sqrt(ss * tt):
+            self.newest = [row, *self.newest][: len(self.slopes) - 1]
+
+    def _decode(self, x: Array) -> None:
+        """Set H."""
+        tail = x.reshape(self.H.shape)
+        np.maximum(np.square(tail) if self.roots else np.exp(tail), FLOOR, out=self.H)
+        self.H[:, : self.held.shape[1]] = self.held

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..chains.base import Chain
-from ..kernels.simplex import proportional, simplex_minimiser
 from ..likelihoods.base import Array
 from ..objective import Problem
+from ..observations.features import Features
 from .monitor import Monitor
 
 
@@ -17,40 +17,41 @@ from .monitor import Monitor
 class FitResult:
     """Where a solver ended."""
 
-    W: Array
+    features: Features
     H: Array
     chain: Chain
     monitor: Monitor
 
-
-def w_step(problem: Problem, W: Array, H: Array) -> Array:
-    """Minimise the bound in W over the simplex, (W1)–(W3); W is overwritten."""
-    observations, smoothing = problem.observations, float(problem.smoothing)
-    (sums,) = observations.sums(W, H, "w")
-    if len(sums.B) == 1:  # q is the same for all features, which only Poisson has
-        proportional(sums.A, smoothing, W)
-    else:
-        simplex_minimiser(*observations.likelihood.majorizer(*sums, W), smoothing, W)
-    return W
+    @property
+    def W(self) -> Array:
+        """(F, K), here."""
+        return self.features.array()
 
 
-def h_step(problem: Problem, W: Array, H: Array, aux: Array, *, held: int = 0) -> Array:
+def h_step(problem: Problem, features: Features, H: Array, aux: Array, *, held: int = 0) -> Array:
     """Sweep the chain over H, in place; returns the auxiliary variables that go with it."""
-    majorizer = problem.observations.h_statistics(W, H)
+    majorizer = problem.observations.likelihood.majorizer(*features.sums(H), H)
     return problem.chain.sweep(H, aux, majorizer, problem.scale, held=held)
 
 
 def iterate(
-    problem: Problem, W: Array, H: Array, aux: Array, *, fixed_W: bool, held: int
+    problem: Problem, features: Features, H: Array, aux: Array, *, fixed_W: bool, held: int
 ) -> tuple[Problem, Array]:
     """One iteration, in place: W, then H, then whatever hyper-parameters are being learned."""
     if not fixed_W:
-        w_step(problem, W, H)
-    aux = h_step(problem, W, H, aux, held=held)
+        features.update(H, float(problem.smoothing))
+    aux = h_step(problem, features, H, aux, held=held)
     if problem.chain.learns and not fixed_W:
         problem = replace(problem, chain=problem.chain.learn(H, aux))
         aux = problem.chain.auxiliary(H, problem.scale)
     return problem, aux
+
+
+def held_features(problem: Problem, W: Array | Features) -> Features:
+    """What a solver works on: features as they are, or with a copy of an array of weights."""
+    if not isinstance(W, Features):
+        W = np.array(W, order=problem.observations.order)
+    return problem.observations.hold(W)
 
 
 class MajorizeMinimize:
@@ -61,7 +62,7 @@ class MajorizeMinimize:
     def solve(
         self,
         problem: Problem,
-        W: Array,
+        W: Array | Features,
         H: Array,
         monitor: Monitor,
         *,
@@ -73,21 +74,21 @@ class MajorizeMinimize:
         Parameters
         ----------
         problem : Problem
-        W : array, (F, K)
+        W : array, (F, K), or Features
         H : array, (K, N)
-            Starting points, not changed.
+            Starting points. Arrays are not changed, weights that features hold are.
         monitor : Monitor
         fixed_W : bool
             Update H only.
         held : int
             The first `held` steps of H stay as they are.
         """
-        W = np.array(W, order=problem.observations.order)
+        features = held_features(problem, W)
         H = np.array(H, order="C")
         aux = problem.chain.auxiliary(H, problem.scale)
         while monitor.running:
             n = monitor.interval
             for _ in range(n):
-                problem, aux = iterate(problem, W, H, aux, fixed_W=fixed_W, held=held)
-            monitor.record(problem.objective(W, H, aux), W, H, n)
-        return FitResult(W, H, problem.chain, monitor)
+                problem, aux = iterate(problem, features, H, aux, fixed_W=fixed_W, held=held)
+            monitor.record(problem.objective(features, H, aux), features, H, n)
+        return FitResult(features, H, problem.chain, monitor)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ..likelihoods.base import Array
+from ..observations.features import Features
 
 
 class Progress(NamedTuple):
@@ -87,7 +88,7 @@ class Monitor:
         """Iterations that are left."""
         return self.max_iter - self.iteration
 
-    def record(self, objective: float, W: Array, H: Array, iterations: int) -> None:
+    def record(self, objective: float, W: Array | Features, H: Array, iterations: int) -> None:
         """Take note of the objective after some more iterations and decide on others."""
         printed = self.iteration // self.verbose if self.verbose else 0
         self.iteration += iterations
@@ -102,6 +103,7 @@ class Monitor:
         self.iterations.append(n)
         stopped = False
         if self.callback is not None:
+            W = W.array() if isinstance(W, Features) else W
             components, activations = W.T.view(), H.T.view()
             components.flags.writeable = activations.flags.writeable = False
             stopped = bool(self.callback(Progress(n, objective, decrease, components, activations)))
