@@ -28,7 +28,7 @@ from temporalnmf.kernels.roots import quadratic_root
 from temporalnmf.kernels.simplex import lowest_rates
 from temporalnmf.likelihoods.base import Majorizer
 from temporalnmf.observations.block import Block
-from temporalnmf.observations.crew import Crew
+from temporalnmf.observations.crew import Here
 from temporalnmf.observations.features import Features
 
 CHAINS = {
@@ -633,7 +633,7 @@ def minimised(p, q, r, n_blocks=1):
     blocks = [
         Bounded(p[cut], q if len(q) == 1 else q[cut], r if len(r) == 1 else r[cut]) for cut in cuts
     ]
-    features = Features(SimpleNamespace(shared=False), Crew(blocks))
+    features = Features(SimpleNamespace(shared=False), Here(blocks))
     features.update(None, 0.0)
     return features.array()
 

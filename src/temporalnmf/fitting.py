@@ -22,9 +22,11 @@ from .compilation import announced
 from .gaps import fill_gaps, fitted_steps
 from .initialisation import start_activations, start_factors
 from .kernels.floor import FLOOR
-from .likelihoods.base import Array
+from .likelihoods.base import Array, Likelihood
 from .objective import Problem
 from .observations import Observations, observe
+from .observations.features import Features
+from .observations.split import SplitSeries
 from .parallel import Workers
 from .solvers.mm import FitResult
 from .solvers.monitor import Monitor
@@ -142,21 +144,25 @@ def _best_mode(model: Any, series: Series) -> Fitted:
     kept = fitted_steps(series.observed, chain, model.point)
     used = series.take(kept)
     with machinery(model) as workers:
-        observations = observe(used.X, used.weights, used.exposure, model._likelihood(), workers)
+        observations = observations_of(used, model._likelihood(), workers)
         check_counted(observations)
         chain = chain.resolve(observations.level, model.n_components)
         chain.check("map", model.map_scale)
         problem = Problem(observations, chain, model.map_scale, float(model.smoothing))
         results = list(_starts(model, problem, series, kept))
         best = min(results, key=lambda result: result.monitor.history[-1])
-        stability = matching.stability(best.W, [r.W for r in results if r is not best])
+        others = [result.features for result in results if result is not best]
+        stability = matching.stability(best.features, others)
+        for features in others:
+            features.drop()
         best, order = _in_order(model, best)
+        features = best.features
         # The last word on H is what `transform` does with the same data, to the bit.
         problem = replace(problem, chain=best.chain)
         start = start_activations(used, model.n_components)
-        H = _solve_activations(model, problem, best.W, start)
-        objective = problem.objective(best.W, H)
-        divergence = max(observations.value(best.W, H) - observations.saturated, 0.0)
+        H = _solve_activations(model, problem, features, start)
+        objective = problem.objective(features, H)
+        divergence = max(features.value(H) - observations.saturated, 0.0)
     _warn(model, best.monitor, best.chain, H)
     filled = fill_gaps(H, kept, series.n_steps, best.chain, model.point, model.map_scale)
     if stability is not None:
@@ -185,15 +191,24 @@ def infer(model: Any, series: Series, *, continue_chain: bool = False) -> Array:
     if last is not None:
         used, H, held = used.anchored(), np.column_stack([last, H]), 1
     with machinery(model) as workers:
-        observations = observe(used.X, used.weights, used.exposure, model._likelihood(), workers)
+        observations = observations_of(used, model._likelihood(), workers)
         problem = Problem(observations, chain, model.map_scale)
         H = _solve_activations(model, problem, W, H, held=held)
     return fill_gaps(H[:, held:], kept, series.n_steps, chain, model.point, model.map_scale)
 
 
+def observations_of(
+    series: Series | SplitSeries, likelihood: Likelihood, workers: Workers
+) -> Observations:
+    """Data for the kernels, in memory or wherever their blocks are."""
+    if isinstance(series, SplitSeries):
+        return series.observe(likelihood)
+    return observe(series.X, series.weights, series.exposure, likelihood, workers)
+
+
 def check_counted(observations: Observations) -> None:
     """Refuse data that are zero throughout."""
-    if not observations.counted.any():
+    if not observations.has_counts:
         raise ValueError(
             "X is zero wherever it is observed: there is nothing to factorize. Give at least one "
             "positive value."
@@ -217,7 +232,7 @@ def machinery(model: Any) -> Iterator[Workers]:
 
 
 def check_size(model: Any, series: Series) -> None:
-    n_steps, n_features = series.X.shape
+    n_steps, n_features = series.shape
     if n_steps < _FEWEST_STEPS:
         raise ValueError(
             f"X has n_samples={n_steps} time step(s), and a series needs at least "
@@ -231,7 +246,7 @@ def check_size(model: Any, series: Series) -> None:
     if model.n_components > max(n_steps, n_features):
         warnings.warn(
             f"n_components={model.n_components} is larger than both dimensions of X "
-            f"{series.X.shape}: some components will be copies of others.",
+            f"{series.shape}: some components will be copies of others.",
             UserWarning,
             stacklevel=6,
         )
@@ -268,7 +283,9 @@ def _in_order(model: Any, result: FitResult) -> tuple[FitResult, Array]:
     return replace(result, H=result.H[order], chain=result.chain.reordered(order)), order
 
 
-def _solve_activations(model: Any, problem: Problem, W: Array, H: Array, *, held: int = 0) -> Array:
+def _solve_activations(
+    model: Any, problem: Problem, W: Array | Features, H: Array, *, held: int = 0
+) -> Array:
     """H (K, N) at fixed W, solved more tightly than a fit since it is cheap."""
     problem = replace(problem, smoothing=0.0)  # a constant here
     monitor = Monitor(model.max_iter, _INFERENCE_TOL * model.tol)

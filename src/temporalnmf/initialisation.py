@@ -10,15 +10,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from .likelihoods.base import Array
 from .objective import Problem
+from .observations.features import Features
+from .observations.starts import skip_rows
 from .validation import Series, check_start
 
 
 def start_factors(
     estimator: Any, problem: Problem, series: Series, kept: Array, rng: np.random.Generator
-) -> tuple[Array, Array]:
-    """W (F, K) and H (K, N′) to start from, W on the simplex."""
-    F, _ = problem.observations.shape
+) -> tuple[Features, Array]:
+    """W (F, K), where its data are, and H (K, N′) to start from, W on the simplex."""
+    observations = problem.observations
+    F, _ = observations.shape
     K, init = estimator.n_components, estimator.init
+    features, W = observations.blank(), None
     if estimator.warm_start and hasattr(estimator, "components_"):
         W, H = _previous(estimator, series, kept)
     elif isinstance(init, tuple | list):
@@ -26,9 +30,9 @@ def start_factors(
         W, H = components.T, activations.T[:, kept]
     elif isinstance(init, str) and init == "random":
         # Gamma(2, 1/2) entries as in the paper, H at the level of the data.
-        W = rng.gamma(2.0, 0.5, size=(F, K))
-        H = rng.gamma(2.0, 0.5, size=(K, len(kept))) * problem.observations.level / K
-        W = W / W.sum(axis=0)
+        features.randomise(rng, K)
+        skip_rows(rng, F, K)
+        H = rng.gamma(2.0, 0.5, size=(K, len(kept))) * observations.level / K
     elif isinstance(init, str) and init == "nndsvda":
         W, H = _nndsvda(series.take(kept), K, rng)
     else:
@@ -36,16 +40,16 @@ def start_factors(
             f"init={init!r} is not known. Choose 'random', 'nndsvda' or give a pair "
             f"(components, activations)."
         )
-    W = np.where(problem.active[:, None], W, 0.0)
-    mass = W.sum(axis=0)
-    return np.array(W / mass, order=problem.observations.order), np.array(H * mass[:, None])
+    if W is not None:
+        features = observations.hold(np.array(W, order=observations.order))
+    mass = features.only_active(problem.smoothing)
+    return features, np.array(H * mass[:, None])
 
 
 def start_activations(series: Series, n_components: int) -> Array:
     """H (K, N) that shares the observed total of each step equally, gaps interpolated."""
     steps = np.flatnonzero(series.observed)
-    rows = (series.row(int(n)) for n in steps)
-    totals = np.array([x[weight > 0.0].sum() for x, weight in rows]) / series.exposure[steps]
+    totals = series.totals[steps] / series.exposure[steps]
     # A step of zeros would start, and stay, at zero.
     totals = np.maximum(totals, 1e-3 * totals.mean() if totals.any() else 1.0)
     level = np.interp(np.arange(series.n_steps), steps, totals)

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from .likelihoods.base import Array
+from .observations.features import Features
 
 
 def match(W: Array, other: Array) -> tuple[Array, Array]:
@@ -20,15 +21,22 @@ def match(W: Array, other: Array) -> tuple[Array, Array]:
     >>> order.tolist(), likeness.tolist()
     ([1, 0], [1.0, 1.0])
     """
-    unit, others = W / np.linalg.norm(W, axis=0), other / np.linalg.norm(other, axis=0)
-    likeness = unit.T @ others
+    return _matched(W.T @ other, np.square(W).sum(axis=0), np.square(other).sum(axis=0))
+
+
+def _matched(products: Array, squares: Array, others: Array) -> tuple[Array, Array]:
+    likeness = products / np.sqrt(np.multiply.outer(squares, others))
     mine, theirs = linear_sum_assignment(likeness, maximize=True)
     return theirs, np.clip(likeness[mine, theirs], 0.0, 1.0)
 
 
-def stability(W: Array, others: list[Array]) -> Array | None:
+def stability(W: Features, others: list[Features]) -> Array | None:
     """How alike each component is to its match in other solutions, on average: (K,), 0 to 1."""
     if not others:
         return None
-    found: Array = np.mean([match(W, other)[1] for other in others], axis=0)
+    squares = np.diagonal(W.cross(W))
+    found: Array = np.mean(
+        [_matched(W.cross(other), squares, np.diagonal(other.cross(other)))[1] for other in others],
+        axis=0,
+    )
     return found

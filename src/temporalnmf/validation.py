@@ -49,6 +49,16 @@ class Series:
             return np.asarray(np.ravel(self.weights.sum(axis=1)) > 0.0)
         return np.any(self.weights > 0.0, axis=1)
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.n_steps, int(self.X.shape[1])
+
+    @property
+    def totals(self) -> Array:
+        """Sum of the observed entries of each step, (N,)."""
+        rows = (self.row(n) for n in range(self.n_steps))
+        return np.array([x[weight > 0.0].sum() for x, weight in rows])
+
     def take(self, steps: Array) -> Series:
         """The given steps (N′,), in order, only; nothing is copied where none is left out."""
         if len(steps) == self.n_steps:

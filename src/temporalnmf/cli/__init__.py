@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from .. import __version__
-from . import append, chains, demo, experiments, fit, forecast, impute, info, report
+from . import append, chains, demo, experiments, fit, forecast, impute, info, report, shard
 
 
 class _Group(TyperGroup):
@@ -47,7 +47,7 @@ def temporalnmf(
 for panel, commands in {
     "From a table to a report": (
         demo.demo, fit.fit, append.append, forecast.forecast, impute.impute, report.report,
-        info.info,
+        info.info, shard.shard,
     ),
     "Which model?": (experiments.compare, experiments.select_rank, experiments.reproduce),
     "Chains on their own": (chains.simulate, chains.figures),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,9 +11,13 @@ import typer
 
 from .. import registry
 from . import data as tables
+from .cluster import Dask, MemoryLimit, Scheduler, Workers, chosen_cluster
 from .console import clean_errors, progress_bar, save_figure
 
-_Jobs = Annotated[int, typer.Option(min=-1, help="Worker processes, -1 for all cores.")]
+_Jobs = Annotated[
+    int | None,
+    typer.Option(min=-1, help="Worker processes, -1 for all cores.", show_default="1"),
+]
 _Chains = Annotated[str, typer.Option(help="'all', or names with commas between.")]
 _Seed = Annotated[int, typer.Option(help="The same seed gives the same numbers.")]
 
@@ -52,7 +57,11 @@ def compare(
     inference: _Inference = "map",
     choose_components: _ChooseComponents = None,
     choose_smoothing: _ChooseSmoothing = None,
-    jobs: _Jobs = 1,
+    jobs: _Jobs = None,
+    scheduler: Scheduler = None,
+    dask: Dask = None,
+    workers: Workers = None,
+    memory_limit: MemoryLimit = None,
     seed: _Seed = 0,
     time: tables.Time = None,
     feature: tables.Feature = None,
@@ -73,6 +82,7 @@ def compare(
         from ..validation import check_choice
 
         check_choice("--way", way, tuple(PROTOCOLS))
+        cluster = chosen_cluster(jobs, scheduler, dask, workers, memory_limit)
         how = tables.Reading(time, feature, value, None, freq, transpose, drop_partial)
         X = tables.dense_if_gaps(tables.read(file, how, voice))
         settings = {"n_splits": splits, "n_inits": inits, "seed": seed}
@@ -80,7 +90,7 @@ def compare(
         protocol = _only(
             _extended(protocol, inference, choose_components, choose_smoothing), chains
         )
-        table, rows = _run(protocol, X, out, jobs, baseline)
+        table, rows = _run(protocol, X, out, jobs, cluster, baseline)
         typer.echo(_WHAT_KLE_IS)
         _print_table(table)
         typer.echo(" ".join([verdict(table), *about_the_default(rows)]))
@@ -93,7 +103,11 @@ def reproduce(
         Path | None,
         typer.Option(help="File or folder with the data; else TEMPORALNMF_DATA, or a download."),
     ] = None,
-    jobs: _Jobs = 1,
+    jobs: _Jobs = None,
+    scheduler: Scheduler = None,
+    dask: Dask = None,
+    workers: Workers = None,
+    memory_limit: MemoryLimit = None,
     way: Annotated[str, typer.Option(help="'paper' to the letter, or 'ours'.")] = "paper",
     splits: Annotated[int, typer.Option(min=1, help="Of the paper's five.")] = 5,
     inits: Annotated[int, typer.Option(min=1, help="The paper has five.")] = 5,
@@ -114,6 +128,7 @@ def reproduce(
 
         check_choice("dataset", dataset, tuple(TABLES))
         check_choice("--way", way, tuple(PROTOCOLS))
+        cluster = chosen_cluster(jobs, scheduler, dask, workers, memory_limit)
         more = {"allow_stand_in": True} if dataset == "icews" else {}
         found = getattr(datasets, f"fetch_{dataset}")(data=data, **more)
         X = found.data
@@ -130,7 +145,7 @@ def reproduce(
         protocol = _only(
             _extended(protocol, inference, choose_components, choose_smoothing), chains
         )
-        table, _ = _run(protocol, X, out, jobs, None)
+        table, _ = _run(protocol, X, out, jobs, cluster, None)
         _print_table(table)
         if same:
             _print_published(table, dataset, out)
@@ -153,7 +168,11 @@ def select_rank(
     way: Annotated[
         str, typer.Option(help="'paper': no smoothing, MM; 'ours': smoothing, accelerated.")
     ] = "paper",
-    jobs: _Jobs = 1,
+    jobs: _Jobs = None,
+    scheduler: Scheduler = None,
+    dask: Dask = None,
+    workers: Workers = None,
+    memory_limit: MemoryLimit = None,
     seed: _Seed = 0,
     time: tables.Time = None,
     feature: tables.Feature = None,
@@ -169,14 +188,15 @@ def select_rank(
         from ..validation import check_choice
 
         check_choice("--way", way, ("paper", "ours"))
+        cluster = chosen_cluster(jobs, scheduler, dask, workers, memory_limit)
         plain: dict[str, Any] = {"smoothing": 0.0, "solver": "mm"} if way == "paper" else {}
         how = tables.Reading(time, feature, value, None, freq, transpose, drop_partial)
         X = tables.dense_if_gaps(tables.read(file, how, voice))
-        with progress_bar("fits") as progress:
+        with cluster as client, progress_bar("fits") as progress:
             found = select(
                 X, chains="none", n_components=range(1, largest + 1), n_init=inits, rule=rule,
-                splitter=HiddenEntries(splits, random_state=seed), n_jobs=jobs, random_state=seed,
-                progress=progress, **plain,
+                splitter=HiddenEntries(splits, random_state=seed), n_jobs=jobs, client=client,
+                random_state=seed, progress=progress, **plain,
             )  # fmt: skip
         table = [
             {
@@ -263,14 +283,20 @@ def about_the_default(rows: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _run(
-    protocol: Any, X: Any, out: Path, jobs: int, baseline: str | None
+    protocol: Any,
+    X: Any,
+    out: Path,
+    jobs: int | None,
+    cluster: AbstractContextManager[Any],
+    baseline: str | None,
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Do the experiment, write its files; returns the table and the chosen fits behind it."""
     from ..experiments import chosen, run, write_tables
     from ..experiments.tables import plot_differences, unconverged
 
-    with progress_bar("fits") as progress:
-        records = run(protocol, X, out, n_jobs=jobs, progress=progress)
+    n_jobs = 1 if jobs is None else jobs
+    with cluster as client, progress_bar("fits") as progress:
+        records = run(protocol, X, out, n_jobs=n_jobs, client=client, progress=progress)
     table, paths = write_tables(records, out, baseline)
     for path in paths:
         typer.echo(f"written: {path}")

@@ -7,16 +7,17 @@ import json
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from joblib import Parallel, delayed
 from scipy import sparse
 
 from .. import __version__
+from ..cluster import spread
 from ..estimator import TemporalNMF
 from ..files import written_whole
 from ..likelihoods.base import Array
@@ -24,6 +25,9 @@ from ..metrics import kl_error
 from ..selection.grids import LAST_VALUE
 from ..selection.prediction import expected_steps, last_values, mean_activation, rows_of
 from .protocol import Draws, Protocol, Task
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 Record = dict[str, Any]
 Progress = Callable[[int, int], None]
@@ -103,6 +107,7 @@ def run(
     folder: Path,
     *,
     n_jobs: int = 1,
+    client: Client | None = None,
     progress: Progress | None = None,
 ) -> list[Record]:
     """Do what of an experiment is not yet done in a folder, and return all of its records.
@@ -118,6 +123,8 @@ def run(
     folder : Path
     n_jobs : int
         Worker processes; the records do not depend on it, but for the seconds.
+    client : distributed.Client or None
+        A Dask cluster that makes the fits, in the place of `n_jobs`; see `temporalnmf.cluster`.
     progress : callable or None
         Called with the numbers of fits that are done and wanted.
 
@@ -128,6 +135,8 @@ def run(
     """
     if n_jobs == 0:
         raise ValueError("n_jobs=0: expected a number of processes, or -1 for all cores.")
+    if client is not None and n_jobs != 1:
+        raise ValueError(f"n_jobs={n_jobs} and client=: give one of them; a cluster has workers.")
     draws, tasks = protocol.draw(X), protocol.tasks()  # refuses what cannot be split, first of all
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -136,8 +145,10 @@ def run(
         _check_config(folder / "config.json", protocol, X, started=log.exists())
         done = {_task(record): record for record in read_records(log, repair=True)}
         missing = [task for task in tasks if task not in done]
-        with log.open("a", encoding="utf-8") as file:
-            for record in _results(protocol, X, draws, missing, n_jobs):
+        results = _results(protocol, X, draws, missing, n_jobs, client, folder)
+        # Closed at once if we are stopped: a cluster takes back what waits.
+        with closing(results), log.open("a", encoding="utf-8") as file:
+            for record in results:
                 file.write(json.dumps(record) + "\n")
                 file.flush()
                 os.fsync(file.fileno())
@@ -148,10 +159,25 @@ def run(
 
 
 def _results(
-    protocol: Protocol, X: Any, draws: Draws, tasks: list[Task], n_jobs: int
-) -> Iterator[Record]:
+    protocol: Protocol,
+    X: Any,
+    draws: Draws,
+    tasks: list[Task],
+    n_jobs: int,
+    client: Client | None,
+    folder: Path,
+) -> Generator[Record, None, None]:
     """Records as they come."""
     if not tasks:
+        return
+    if client is not None:
+        try:
+            for _, record in spread(client, _fit_shared, (X, protocol, draws), tasks):
+                yield record
+        except ConnectionError as error:
+            raise ConnectionError(
+                f"{error} What is done is in {folder}: the same command goes on from there."
+            ) from error
         return
     jobs = (
         delayed(fit_task)(
@@ -161,6 +187,14 @@ def _results(
         for task in tasks
     )  # fmt: skip
     yield from Parallel(n_jobs, return_as="generator_unordered")(jobs)
+
+
+def _fit_shared(shared: tuple[Any, Protocol, Draws], *fields: Any) -> Record:
+    """A fit on a cluster, whose workers have everything but the name of the task."""
+    X, protocol, draws = shared
+    task = Task(*fields)
+    W, H = draws.W[:, :, task.init], draws.H[:, :, task.init]
+    return fit_task(X, protocol, task, W, H, draws.splits[task.split])
 
 
 def _task(record: Record) -> Task:

@@ -75,10 +75,19 @@ class Observations:
     def hold(self, W: Array | Features) -> Features:
         """The features with these weights (F, K), which are written to; or themselves."""
         from .block import Block
-        from .crew import Crew
+        from .crew import Here
         from .features import Features
 
-        return W if isinstance(W, Features) else Features(self, Crew([Block(self, W)]))
+        return W if isinstance(W, Features) else Features(self, Here([Block(self, W)]))
+
+    def blank(self) -> Features:
+        """The features without weights yet."""
+        return self.hold(np.empty((0, 0)))
+
+    @property
+    def has_counts(self) -> bool:
+        """Whether any observed value is above zero."""
+        return bool(self.counted.any())
 
     def _describe(self, totals: Array, exposed: Array) -> None:
         """Set what is known of the features from their weighted totals and exposures, (F,)."""

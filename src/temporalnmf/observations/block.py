@@ -23,7 +23,10 @@ from ..kernels.simplex import (
 )
 from ..likelihoods.base import Array, Majorizer
 from .base import Observations, Sums
+from .starts import random_rows
 from .track import Diagonal, Limits, Track
+
+_NOWHERE = Track(np.empty(0), 0)
 
 
 class Block:
@@ -35,14 +38,16 @@ class Block:
         Its data.
     W : array, (F, K), default=None
         Its weights, in the order that the observations want. They are written to.
+    first : int, default=0
+        Number of its first feature.
     """
 
-    def __init__(self, observations: Observations, W: Array | None = None) -> None:
-        self.observations = observations
+    def __init__(self, observations: Observations, W: Array | None = None, first: int = 0) -> None:
+        self.observations, self.first = observations, first
         self.W: Array = np.empty((0, 0)) if W is None else W
         self._bound: Majorizer
         self._sums: Sums
-        self._track: Track
+        self._track = _NOWHERE
         self._before: Array
 
     # Weights.
@@ -55,8 +60,16 @@ class Block:
         """W, (F, K)."""
         return self.W
 
-    def totals(self) -> Array:
-        """Σ_f w, (K,)."""
+    def randomise(self, rng: np.random.Generator, n_components: int) -> Array:
+        """Random weights; returns Σ_f w, (K,)."""
+        F = self.observations.shape[0]
+        self.hold(random_rows(rng, self.first, self.first + F, n_components))
+        return column_sums(self.W)
+
+    def only_active(self, seen: bool) -> Array:
+        """No weight for features never counted, or never seen; returns Σ_f w, (K,)."""
+        active = self.observations.seen if seen else self.observations.counted
+        self.W[~active] = 0.0
         return column_sums(self.W)
 
     def divide(self, totals: Array) -> None:
@@ -66,6 +79,10 @@ class Block:
     def reorder(self, order: Array) -> None:
         """Put components into another order."""
         self.W = np.array(self.W[:, order], order=self.observations.order)
+
+    def cross(self, other: Block) -> Array:
+        """Σ_f w w′, (K, K′), with other weights w′ of the same features."""
+        return np.asarray(self.W.T @ other.W)
 
     # Sums over features, for H.
 
@@ -165,8 +182,25 @@ class Block:
         self._before[...] = self.W
 
     def undo(self) -> None:
-        """W as it was when it was last good."""
+        """W as it was when it was last good; this is the end of the path."""
         self.W[...] = self._before
+        self._track = _NOWHERE
+
+    # Everything that later answers depend on, between two iterations.
+
+    def state(self) -> dict[str, Array]:
+        """As arrays."""
+        found = {"W": self.W}
+        if self._track is not _NOWHERE:
+            found |= {"before": self._before, **self._track.state()}
+        return found
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Go on from there."""
+        self.hold(state.pop("W"))
+        if state:
+            self._before = np.array(state.pop("before"), order=self.observations.order)
+            self._track = Track.restored(state, Diagonal)
 
     def _matrix(self, vector: Array) -> Array:
         """A vector as (F, K), in the order of W."""

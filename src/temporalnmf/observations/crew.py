@@ -7,7 +7,7 @@ are the same, and so are their bits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,42 +57,69 @@ def _pair(one: Answer, other: Answer, how: str) -> Answer:
 
 
 class Crew:
-    """Blocks that are asked in turn, in this process.
+    """Those who hold the blocks of one W."""
 
-    Parameters
-    ----------
-    blocks : sequence of Block
-    """
+    n_blocks: int
+
+    def add(self, name: str, *arguments: Any) -> Answer:
+        """Call a method of every block, and add up what they return."""
+        return self.ask(name, arguments, "add")
+
+    def least(self, name: str, *arguments: Any) -> Answer:
+        """The least of what they return."""
+        return self.ask(name, arguments, "least")
+
+    def most(self, name: str, *arguments: Any) -> Answer:
+        """The most of what they return."""
+        return self.ask(name, arguments, "most")
+
+    def gather(self, name: str, *arguments: Any) -> Array:
+        """What they return, one after the other as rows."""
+        found = self.ask(name, arguments, "each")
+        return found[0] if len(found) == 1 else np.concatenate(found)
+
+    def tell(self, name: str, *arguments: Any) -> None:
+        """Call a method that returns nothing; it may be done later."""
+        raise NotImplementedError
+
+    def drop(self) -> None:
+        """Forget this W."""
+
+    def ask(self, name: str, arguments: tuple[Any, ...], how: str) -> Answer:
+        """What they return, put together by "add", "least" or "most", or "each" as a list.
+
+        Another crew among the arguments stands for its block beside the one that is asked.
+        """
+        raise NotImplementedError
+
+
+class Here(Crew):
+    """Blocks in this process, asked in turn; one, as a rule."""
 
     def __init__(self, blocks: Sequence[Block]) -> None:
         self.blocks = blocks
         self.n_blocks = len(blocks)
 
-    def add(self, name: str, *arguments: Any) -> Answer:
-        """Call a method of every block, and add up what they return."""
-        return self._ask(name, arguments, "add")
-
-    def least(self, name: str, *arguments: Any) -> Answer:
-        """The least of what they return."""
-        return self._ask(name, arguments, "least")
-
-    def most(self, name: str, *arguments: Any) -> Answer:
-        """The most of what they return."""
-        return self._ask(name, arguments, "most")
-
     def tell(self, name: str, *arguments: Any) -> None:
-        """Call a method of every block that returns nothing; it may be done later."""
         for block in self.blocks:
             getattr(block, name)(*arguments)
 
-    def gather(self, name: str, *arguments: Any) -> Array:
-        """What they return, one after the other as rows."""
-        found = [getattr(block, name)(*arguments) for block in self.blocks]
-        return found[0] if len(found) == 1 else np.concatenate(found)
+    def ask(self, name: str, arguments: tuple[Any, ...], how: str) -> Answer:
+        found = []
+        for i, block in enumerate(self.blocks):
+            given = (a.blocks[i] if isinstance(a, Here) else a for a in arguments)
+            found.append(getattr(block, name)(*given))
+        return found if how == "each" else whole(dict(numbered(found)), self.n_blocks, how)
 
-    def _ask(self, name: str, arguments: tuple[Any, ...], how: str) -> Answer:
-        if self.n_blocks == 1:
-            return getattr(self.blocks[0], name)(*arguments)
-        nodes = {(0, i): getattr(block, name)(*arguments) for i, block in enumerate(self.blocks)}
-        (answer,) = combined(nodes, self.n_blocks, how).values()
-        return answer
+
+def numbered(answers: Sequence[Answer], first: int = 0) -> Iterator[tuple[tuple[int, int], Answer]]:
+    """Answers of neighbouring blocks with their places."""
+    return (((0, first + i), answer) for i, answer in enumerate(answers))
+
+
+def whole(nodes: Nodes, n_blocks: int, how: str) -> Answer:
+    """The one answer of all blocks; or a list of theirs."""
+    if how == "each":
+        return [nodes[0, i] for i in range(n_blocks)]
+    (answer,) = combined(nodes, n_blocks, how).values()
+    return answer

@@ -46,6 +46,27 @@ class Features:
         """W, (F, K), here."""
         return self.crew.gather("weights")
 
+    def randomise(self, rng: np.random.Generator, n_components: int) -> None:
+        """Random weights whose columns sum to one."""
+        self.crew.tell("divide", self.crew.add("randomise", rng, n_components))
+
+    def only_active(self, smoothing: float) -> Array:
+        """No weight for features that play no part, see `Problem.active`; returns Σ_f w before.
+
+        Columns sum to one after it.
+        """
+        mass = self.crew.add("only_active", bool(smoothing))
+        self.crew.tell("divide", mass)
+        return mass
+
+    def cross(self, other: Features) -> Array:
+        """Σ_f w w′, (K, K′), with the weights w′ of another solution."""
+        return self.crew.add("cross", other.crew)
+
+    def drop(self) -> None:
+        """These weights are not needed any more."""
+        self.crew.drop()
+
     def reorder(self, order: Array) -> None:
         """Put components into another order."""
         self.crew.tell("reorder", order)

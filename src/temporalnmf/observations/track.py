@@ -6,7 +6,7 @@ each has a track of its own, and products are added up over all of them.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,13 +19,6 @@ from ..kernels.quasi_newton import (
     row_products,
 )
 from ..likelihoods.base import Array
-
-
-class Metric(Protocol):
-    """The initial metric of L-BFGS."""
-
-    def divide(self, vector: Array) -> None:
-        """Divide a vector by it, in place."""
 
 
 class Diagonal(NamedTuple):
@@ -45,6 +38,10 @@ class Tridiagonal(NamedTuple):
 
     def divide(self, vector: Array) -> None:
         divide_tridiagonal(vector, self.diagonal, self.off)
+
+
+# The initial metric of L-BFGS.
+Metric = Diagonal | Tridiagonal
 
 
 class Limits(NamedTuple):
@@ -130,3 +127,16 @@ class Track:
     def accept(self) -> None:
         """Be where the last look was."""
         self.x, self.slope, self.metric = self.there, self.slope_there, self.metric_there
+
+    def state(self) -> dict[str, Array]:
+        """Where it is and what it remembers, as arrays; what is being tried is forgotten."""
+        metric = {f"metric_{name}": array for name, array in self.metric._asdict().items()}
+        return {"x": self.x, "slope": self.slope, "S": self.S, "T": self.T, **metric}
+
+    @classmethod
+    def restored(cls, state: dict[str, Array], kind: type[Diagonal] | type[Tridiagonal]) -> Track:
+        """A track as it was."""
+        track = cls(np.array(state["x"]), len(state["S"]) - 1)
+        track.slope, track.S, track.T = (np.array(state[name]) for name in ("slope", "S", "T"))
+        track.metric = kind(*(np.array(state[f"metric_{name}"]) for name in kind._fields))
+        return track

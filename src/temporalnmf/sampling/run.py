@@ -72,7 +72,7 @@ def draw_factors(model: Any, series: Series) -> Fitted:
         )
         divergence = max(divergence - observations.saturated, 0.0)
     monitor = _history(model, draws, sampler.n_sweeps)
-    runs = [np.asarray(run.mean(axis=0, dtype=float).T) for run in draws.components]
+    runs = [observations.hold(run.mean(axis=0, dtype=float).T) for run in draws.components]
     fitted = Fitted(
         W=W,
         H=draws.expected_steps(np.arange(draws.n_draws), kept, series.n_steps).mean(axis=0).T,
@@ -211,7 +211,8 @@ class _Sampler:
         chain = Rate().resolve(observations.level, model.n_components)
         problem = Problem(observations, chain, "log", start.value)
         rng = np.random.default_rng(of_start)
-        W, H = start_factors(model, problem, self.series, self.kept, rng)
+        features, H = start_factors(model, problem, self.series, self.kept, rng)
+        W = features.array()
         if run > 0:
             # Also where all begin with values that were given: from a start of its own.
             W, H = W * rng.gamma(2.0, 0.5, size=W.shape), H * rng.gamma(2.0, 0.5, size=H.shape)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 
 from .. import registry
 from ..chains.base import Chain
+from ..cluster import spread
 from ..estimator import TemporalNMF
 from ..likelihoods.base import Array
 from ..metrics import error_of
@@ -26,6 +27,7 @@ from .splitters import HiddenSteps, Split, Splitter
 
 if TYPE_CHECKING:
     import pandas as pd
+    from distributed import Client
 
 
 # Models that know nothing of the order of steps, or have no chain to speak of.
@@ -184,6 +186,7 @@ def select(
     n_init: int = 1,
     rule: str = "one_se",
     n_jobs: int | None = None,
+    client: Client | None = None,
     random_state: Any = None,
     progress: Callable[[int, int], None] | None = None,
     **params: Any,
@@ -208,6 +211,8 @@ def select(
         with as few components, the lowest error).
     n_jobs : int or None, default=None
         Processes; the result does not depend on it.
+    client : distributed.Client or None, default=None
+        A Dask cluster that makes the fits, in the place of `n_jobs`; see `temporalnmf.cluster`.
     random_state : int, RandomState instance or None, default=None
     progress : callable or None, default=None
         Called with the numbers of grids that are done and wanted.
@@ -238,6 +243,8 @@ def select(
     """
     check_choice("rule", rule, ("one_se", "lowest"))
     check_count("n_init", n_init)
+    if client is not None and n_jobs is not None:
+        raise ValueError(f"n_jobs={n_jobs} and client=: give one of them; a cluster has workers.")
     ranks = _check_ranks(n_components)
     families = _families(chains)
     random = check_random_state(random_state)
@@ -253,19 +260,20 @@ def select(
     splits = list(splitter.split(X))
     seeds = random.randint(2**31 - 1, size=(len(splits), n_init))
     work = [
-        (family, K, split, seeds[i, j])
+        (family, K, i, seeds[i, j])
         for family in families
         for K in ranks
-        for i, split in enumerate(splits)
+        for i in range(len(splits))
         for j in range(n_init)
     ]
-    found, n_unconverged = [], 0
-    jobs = (delayed(_errors_of)(X, *unit, params) for unit in work)
-    for errors, unconverged in Parallel(n_jobs, return_as="generator")(jobs):
-        found.append(errors)
+    errors: dict[int, list[float]] = {}
+    n_unconverged = 0
+    for unit, (of_grid, unconverged) in _outcomes(X, splits, params, work, n_jobs, client):
+        errors[unit] = of_grid
         n_unconverged += unconverged
         if progress is not None:
-            progress(len(found), len(work))
+            progress(len(errors), len(work))
+    found = [errors[unit] for unit in range(len(work))]
     candidates = _collect(families, ranks, len(splits), n_init, found)
     if splits[0].train.ndim == 1:
         candidates.append(_last_value(X, splits, params))
@@ -278,6 +286,8 @@ def select(
 
 
 Family = tuple[str, list[Any]]
+Unit = tuple[Family, int, int, int]  # chain and grid, number of components, split, seed
+Outcome = tuple[list[float], int]
 
 
 def _as_matrix(X: Any) -> Any:
@@ -328,9 +338,35 @@ def _chain(name: str, setting: Any, level: float) -> Chain:
     return chain.set_params(**in_units(setting, level))
 
 
+def _outcomes(
+    X: Any,
+    splits: Sequence[Split],
+    params: dict[str, Any],
+    work: Sequence[Unit],
+    n_jobs: int | None,
+    client: Client | None,
+) -> Iterator[tuple[int, Outcome]]:
+    """What `_errors_of` finds, and of which unit of the work."""
+    if client is not None:
+        yield from spread(client, _errors_shared, (X, splits, params), work)
+        return
+    jobs = (
+        delayed(_errors_of)(X, family, K, splits[i], seed, params) for family, K, i, seed in work
+    )
+    yield from enumerate(Parallel(n_jobs, return_as="generator")(jobs))
+
+
+def _errors_shared(
+    shared: tuple[Any, Sequence[Split], dict[str, Any]], family: Family, K: int, i: int, seed: int
+) -> Outcome:
+    """The same on a cluster, whose workers have data and splits."""
+    X, splits, params = shared
+    return _errors_of(X, family, K, splits[i], seed, params)
+
+
 def _errors_of(
     X: Any, family: Family, n_components: int, split: Split, seed: int, params: dict[str, Any]
-) -> tuple[list[float], int]:
+) -> Outcome:
     """Held-out error of each setting of a family, each fit started from the last.
 
     And how many of the fits ended at max_iter.

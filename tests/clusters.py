@@ -1,0 +1,110 @@
+"""One Dask cluster for all tests of a process, and what tests do with one."""
+
+import atexit
+import os
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import temporalnmf
+from temporalnmf.cluster import local
+
+
+@cache
+def _started():
+    """Two workers with a thread each, started when a test first asks for them."""
+    held = local(n_workers=2)
+    client = held.__enter__()
+    atexit.register(held.__exit__, None, None, None)  # after the last test of the last module
+    return client
+
+
+@pytest.fixture(name="client")
+def a_client():
+    """With two workers, whatever a test before has done."""
+    found = _started()
+    eventually(lambda: len(found.nthreads()) == 2)
+    return found
+
+
+def eventually(holds, seconds=20.0):
+    """Wait until something holds."""
+    deadline = time.monotonic() + seconds
+    while not (found := holds()):
+        assert time.monotonic() < deadline, f"not within {seconds} s"
+        time.sleep(0.02)
+    return found
+
+
+@contextmanager
+def separate(folder):
+    """A cluster with one worker in a process of its own, which a test may kill; its address."""
+    place = folder / "address"
+    text = (
+        "import sys, pathlib\n"
+        "from temporalnmf.cluster import local\n"
+        "if __name__ == '__main__':\n"
+        "    with local(1) as client:\n"
+        f"        path = pathlib.Path({str(place)!r})\n"
+        "        path.with_suffix('.part').write_text(client.scheduler.address)\n"
+        "        path.with_suffix('.part').rename(path)\n"
+        "        sys.stdin.read()\n"
+    )
+    script = folder / "separate.py"
+    script.write_text(text)
+    # Scheduler and workers import this module.
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent), "TMPDIR": str(folder)}
+    streams = {"stdin": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen([sys.executable, script], env=environment, **streams) as process:
+        try:
+            eventually(place.exists)
+            yield process, place.read_text()
+        finally:
+            process.kill()
+
+
+# Work for clusters; workers import this module.
+
+
+def scaled(shared, i, pause=0.0):
+    time.sleep(pause)
+    return shared["factor"] * i
+
+
+def process_of(shared, i):
+    return os.getpid()
+
+
+def fails_at_three(shared, i):
+    if i == 3:
+        raise ValueError(f"i={i}: three is no good.")
+    return i
+
+
+def finds_nothing(shared, i):
+    raise FileNotFoundError(f"no file {i}")
+
+
+def kills(shared, i):
+    os.kill(os.getpid(), 9)
+
+
+def set_version(version):
+    """Returns the one before."""
+    before, temporalnmf.__version__ = temporalnmf.__version__, version
+    return before
+
+
+def hide_package():
+    """As if it were not installed."""
+    global _hidden
+    _hidden, sys.modules["temporalnmf"] = sys.modules["temporalnmf"], None
+
+
+def show_package():
+    sys.modules["temporalnmf"] = _hidden
