@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from os import PathLike
 from typing import Any, Self
 
@@ -21,6 +22,7 @@ from .predicting import append, expected_rows, forecast, smooth
 from .reading import read_table
 from .sampling.draws import PosteriorDraws, used_smoothing
 from .solvers.monitor import Callback
+from .splitting import is_split, split_series
 from .validation import Series, check_series
 
 
@@ -250,6 +252,10 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         array, (n_times, n_components)
         """
         check_is_fitted(self)
+        if is_split(X):
+            self._check_exposure_given(X, exposure)
+            with self._checked(X, mask, exposure, reset=False) as split:
+                return infer(self, split, continue_chain=continue_chain).T[split.rows]
         series = self._series_of(X, mask, exposure)
         return infer(self, series, continue_chain=continue_chain).T[series.rows]
 
@@ -522,30 +528,48 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _series_of(self, X: Any, mask: Any, exposure: Any) -> Series:
         """Checked data with the features of the fit."""
+        if is_split(X):
+            raise ValueError(
+                f"X is {type(X).__name__}, data that are not in memory, and only fit and transform "
+                f"take such. Give the steps that are wanted as an array."
+            )
+        self._check_exposure_given(X, exposure)
+        return check_series(self, X, mask, exposure, self._likelihood(), reset=False)
+
+    def _check_exposure_given(self, X: Any, exposure: Any) -> None:
         given = exposure is not None or getattr(X, "exposure", None) is not None
         if not given and np.any(self.exposure_ != 1.0):
             raise ValueError(
                 "exposure=None, and the model was fitted with exposure: its activations are rates. "
                 "Give exposure= for these steps, too."
             )
-        return check_series(self, X, mask, exposure, self._likelihood(), reset=False)
 
     def _fit(self, X: Any, mask: Any, exposure: Any) -> None:
         """Fit, or leave the estimator as it was."""
         before = self.__dict__.copy()
         try:
             check_parameters(self)
-            series = check_series(self, X, mask, exposure, self._likelihood(), reset=True)
             self._columns = list(X.columns) if hasattr(X, "columns") else None
-            self._take(fit_factors(self, series), series)
+            with self._checked(X, mask, exposure, reset=True) as series:
+                self._take(fit_factors(self, series), series)
         except BaseException:
             self.__dict__ = before
             raise
 
+    def _checked(
+        self, X: Any, mask: Any, exposure: Any, *, reset: bool
+    ) -> AbstractContextManager[Any]:
+        """Checked data, in memory or wherever their blocks are, as long as they are wanted."""
+        given = X, mask, exposure, self._likelihood()
+        if is_split(X):
+            return split_series(self, *given, reset=reset)
+        return nullcontext(check_series(self, *given, reset=reset))
+
     def _take(self, fitted: Fitted, series: Series) -> None:
         """Set everything that a fit leaves behind."""
         monitor = fitted.monitor
-        self.components_ = np.ascontiguousarray(fitted.W.T)
+        sharded = not isinstance(fitted.W, np.ndarray)
+        self.components_ = fitted.W if sharded else np.ascontiguousarray(fitted.W.T)
         self.activations_ = np.ascontiguousarray(fitted.H.T)
         self.chain_ = fitted.chain
         self.history_ = np.array(monitor.history)
@@ -559,6 +583,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.posterior_ = fitted.draws
         self.smoothing_ = used_smoothing(self.smoothing, fitted.draws)
         self._remember(series, fitted.kept)
+        self._posterior = fitted.posterior
 
     def _remember(self, series: Series, kept: Array) -> None:
         """Keep what forecasts need of the data."""
@@ -568,6 +593,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.observed_ = series.observed
         self.exposure_ = series.exposure
         self.calibration_ = None
-        self._series, self._fingerprint = series, series.fingerprint()
+        self._series = series if isinstance(series, Series) else None
+        self._fingerprint = series.fingerprint()
         self._kept = kept
         self._posterior = None

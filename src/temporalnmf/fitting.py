@@ -5,11 +5,14 @@ Here data are V (F, N), components W (F, K) and activations H (K, N).
 
 from __future__ import annotations
 
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Integral, Real
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,8 +29,9 @@ from .likelihoods.base import Array, Likelihood
 from .objective import Problem
 from .observations import Observations, observe
 from .observations.features import Features
-from .observations.split import SplitSeries
+from .observations.split import SplitObservations, SplitSeries
 from .parallel import Workers
+from .posterior import Posterior, laplace_of
 from .solvers.mm import FitResult
 from .solvers.monitor import Monitor
 from .validation import Series, check_choice
@@ -38,6 +42,9 @@ if TYPE_CHECKING:
 # Fewer steps say nothing about movement in time.
 _FEWEST_STEPS = 3
 
+# Bytes of W that are brought here from the blocks of data that are elsewhere.
+MOST_HERE = 2**30
+
 # Share of `tol` to which activations are solved at fixed components.
 _INFERENCE_TOL = 1e-1
 
@@ -47,10 +54,11 @@ class Fitted:
     """The result of a fit: W (F, K), H (K, N) with all gaps filled, and how it went.
 
     `kept` are the steps that took part; `stability` is None where there was one start only;
-    `draws` is None for a posterior mode.
+    `draws` is None for a posterior mode; `posterior` is there where nobody can ask the data later.
+    W may be what is left of it in files: `ShardedComponents`.
     """
 
-    W: Array
+    W: Any
     H: Array
     kept: Array
     chain: Chain
@@ -59,6 +67,7 @@ class Fitted:
     divergence: float
     stability: Array | None
     draws: PosteriorDraws | None = None
+    posterior: Posterior | None = None
 
 
 def check_parameters(model: Any) -> None:
@@ -163,11 +172,38 @@ def _best_mode(model: Any, series: Series) -> Fitted:
         H = _solve_activations(model, problem, features, start)
         objective = problem.objective(features, H)
         divergence = max(features.value(H) - observations.saturated, 0.0)
+        posterior = None
+        if isinstance(observations, SplitObservations):
+            posterior = _last_look(model, observations, features, H, best.chain)
+        W = brought_here(model, observations, features)
     _warn(model, best.monitor, best.chain, H)
     filled = fill_gaps(H, kept, series.n_steps, best.chain, model.point, model.map_scale)
     if stability is not None:
         stability = stability[order]
-    return Fitted(best.W, filled, kept, best.chain, best.monitor, objective, divergence, stability)
+    return Fitted(
+        W, filled, kept, best.chain, best.monitor, objective, divergence, stability,
+        posterior=posterior,
+    )  # fmt: skip
+
+
+def _last_look(
+    model: Any, observations: SplitObservations, features: Features, H: Array, chain: Chain
+) -> Posterior | None:
+    """How sure activations are, while the data can be asked."""
+    if chain.name == "none":
+        return None
+    if model.map_scale != "log":
+        problem = Problem(observations, chain, "log")
+        H = _solve_activations(model, problem, features, H)
+    return laplace_of(partial(observations.curvature, features), H, chain)
+
+
+def brought_here(model: Any, observations: Observations, features: Features) -> Any:
+    """W (F, K), or files of it where it is too large for one place."""
+    nbytes = 8 * observations.shape[0] * model.n_components
+    if isinstance(observations, SplitObservations) and nbytes > MOST_HERE:
+        return observations.write(features, Path(tempfile.mkdtemp(prefix="temporalnmf-W-")))
+    return features.array()
 
 
 def infer(model: Any, series: Series, *, continue_chain: bool = False) -> Array:

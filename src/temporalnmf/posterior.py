@@ -16,9 +16,11 @@ point forecast, which is linear in the last value, is the mean of the simulated 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 from scipy.linalg import LinAlgError, cholesky_banded
 from scipy.special import gammaincinv, ndtr
 from threadpoolctl import threadpool_limits
@@ -73,11 +75,22 @@ def laplace(series: Series, W: Array, H: Array, chain: Chain, likelihood: Likeli
     H should be the mode on the log scale. Where it is not quite one and the Hessian has no Cholesky
     factor, the data's part is replaced by its expectation, which is never negative.
     """
+
+    def part_of(H: Array, expected: bool) -> tuple[Array, Array]:
+        return data_part(series, W, H, likelihood, expected)
+
+    return laplace_of(part_of, H, chain)
+
+
+def laplace_of(
+    part_of: Callable[[Array, bool], tuple[Array, Array]], H: Array, chain: Chain
+) -> Posterior:
+    """The same from the data's part, as `data_part` makes it, for H and `expected`."""
     H = np.maximum(H, FLOOR)
     try:
-        factor = _factor(*_data_part(series, W, H, likelihood, expected=False), H, chain)
+        factor = _factor(*part_of(H, False), H, chain)
     except LinAlgError:
-        blocks, slopes = _data_part(series, W, H, likelihood, expected=True)
+        blocks, slopes = part_of(H, True)
         factor = _factor(blocks, np.maximum(slopes, 0.0), H, chain, ridge=_RIDGE)
     covariance = band_of_inverse(factor, len(H))
     return Posterior(np.ascontiguousarray(H.T), factor, covariance)
@@ -87,10 +100,12 @@ def laplace(series: Series, W: Array, H: Array, chain: Chain, likelihood: Likeli
 _RIDGE = 1e-2
 
 
-def _data_part(
-    series: Series, W: Array, H: Array, likelihood: Likelihood, *, expected: bool
+def data_part(
+    series: Series, W: Array, H: Array, likelihood: Likelihood, expected: bool
 ) -> tuple[Array, Array]:
     """Σ f″ w w′ (N, K, K) and Σ f′ w (K, N), both times the h of (L1)."""
+    if not expected and sparse.issparse(series.X) and series.weights.shape[1] == 1:
+        return _counts_part(series, W, H)
     K, N = H.shape
     W = np.ascontiguousarray(W)
     blocks, slopes = np.zeros((N, K, K)), np.zeros((K, N))
@@ -101,6 +116,25 @@ def _data_part(
         entries = x[seen].astype(float), weight[seen], float(series.exposure[n]), rates(W, seen, h)
         curvature = likelihood.curvature(*entries, expected=expected)
         add_curvature(W, seen, curvature, likelihood.slope(*entries), h, blocks[n], slopes[:, n])
+    return blocks, slopes
+
+
+def _counts_part(series: Series, W: Array, H: Array) -> tuple[Array, Array]:
+    """`data_part` of sparse counts: zeros have no curvature, and their slopes are known at once.
+
+    f′ = m (e − v/λ) and f″ = m v/λ².
+    """
+    K, N = H.shape
+    W = np.ascontiguousarray(W)
+    weights = np.asarray(series.weights[:, 0], dtype=float)
+    blocks, slopes = np.zeros((N, K, K)), np.multiply.outer(W.sum(axis=0), weights)
+    slopes *= series.exposure * H
+    for n in np.flatnonzero(weights).tolist():
+        part = slice(*series.X.indptr[n : n + 2])
+        features, counts = series.X.indices[part], weights[n] * series.X.data[part]
+        h = np.ascontiguousarray(H[:, n])
+        lam = rates(W, features, h)
+        add_curvature(W, features, counts / lam**2, -counts / lam, h, blocks[n], slopes[:, n])
     return blocks, slopes
 
 

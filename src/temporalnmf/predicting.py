@@ -275,8 +275,9 @@ def data_of(model: Any, what: str) -> Series:
         )
     if model._series is None:
         raise ValueError(
-            f"{what} needs the data of the fit, and the file of this model was saved without them "
-            f"(data=False). Fit again, or save with data=True."
+            f"{what} needs the data of the fit, and these are not at hand: the file of this model "
+            f"was saved without them (data=False), or they were never in memory (Dask, shards). "
+            f"Fit again, or save with data=True."
         )
     return model._series
 

@@ -228,6 +228,26 @@ def check_series(
     return series.on_grid(timeline or timeline_of(np.arange(series.n_steps)))
 
 
+def checked_part(
+    X: Any, weights: Any, exposure: Array, likelihood: Likelihood, named: Any, name: str
+) -> Series:
+    """Some of the features, as `check_series` would check all.
+
+    `weights` are those of a mask that was checked; `named.columns` are the numbers of the features.
+    """
+    X = check_array(
+        X, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), ensure_all_finite=False,
+        input_name="X",
+    )  # fmt: skip
+    weights = check_mask(weights if weights.shape[1] > 1 else weights[:, 0], X.shape)
+    if sparse.issparse(X):
+        X = sparse.csr_array(X)
+        weights = _check_sparse(X, weights, likelihood)
+    else:
+        weights = _check_dense(X, weights, likelihood, named, name)
+    return Series(X, _narrow(weights), exposure)
+
+
 def _both(mask: Any, observed: Array | None, shape: tuple[int, int]) -> Any:
     """What the user and the table both say is there."""
     if mask is None or observed is None:

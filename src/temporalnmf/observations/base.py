@@ -84,6 +84,9 @@ class Observations:
         """The features without weights yet."""
         return self.hold(np.empty((0, 0)))
 
+    def rest(self) -> None:
+        """A solver is between two iterations: a good moment for a checkpoint."""
+
     @property
     def has_counts(self) -> bool:
         """Whether any observed value is above zero."""

@@ -38,8 +38,14 @@ class Piece:
         series = self.series()
         return np.asarray(series.observed, dtype=float), series.totals
 
-    def observations(self, steps: Steps, likelihood: Likelihood, workers: Workers) -> Observations:
-        """Some steps, for the kernels."""
+    def observations(
+        self,
+        steps: Steps,
+        likelihood: Likelihood,
+        workers: Workers,
+        known: Observations | None = None,
+    ) -> Observations:
+        """Some steps, for the kernels; `known` are the same, if they were seen before."""
         used = steps.of(self.series())
         return observe(used.X, used.weights, used.exposure, likelihood, workers)
 
@@ -128,6 +134,13 @@ class BlockData:
         about = Description(found.level, found.saturated, n_counted, float(not found.shared))
         return np.array(list(about))
 
+    def curvature(self, block: Block, H: Array, expected: bool) -> tuple[Array, Array]:
+        """Its part of (L1), see `posterior.data_part`."""
+        from ..posterior import data_part
+
+        used, likelihood = self.steps.of(self.piece.series()), self.observations.likelihood
+        return data_part(used, block.W, H, likelihood, expected)
+
     def nothing(self) -> float:
         """A question that costs nothing."""
         return 0.0
@@ -146,7 +159,7 @@ class BlockData:
 class Streamed(Observations):
     """Observations that are read for every pass, and let go after it."""
 
-    def __init__(self, example: Observations, load: Callable[[], Observations]) -> None:
+    def __init__(self, example: Observations, load: Callable[..., Observations]) -> None:
         super().__init__()
         self.order = example.order  # type: ignore[misc]
         self.likelihood, self.shape = example.likelihood, example.shape
@@ -155,11 +168,14 @@ class Streamed(Observations):
         self.shared, self.exposed = example.shared, example.exposed
         self._load = load
 
+    def _loaded(self) -> Observations:
+        return self._load(known=self)
+
     def sums(self, W: Array, H: Array, wants: Literal["w", "h", "wh"]) -> tuple[Sums, ...]:
-        return self._load().sums(W, H, wants)
+        return self._loaded().sums(W, H, wants)
 
     def value(self, W: Array, H: Array) -> float:
-        return self._load().value(W, H)
+        return self._loaded().value(W, H)
 
 
 class Bench:

@@ -8,8 +8,11 @@ common case, or many, read from disk one after the other, or held by the workers
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
+from ..files import written_whole
 from ..kernels.quasi_newton import multipliers, squares, weight_slopes, weights
 from ..kernels.simplex import (
     column_sums,
@@ -83,6 +86,11 @@ class Block:
     def cross(self, other: Block) -> Array:
         """Σ_f w w′, (K, K′), with other weights w′ of the same features."""
         return np.asarray(self.W.T @ other.W)
+
+    def write(self, path: Path) -> None:
+        """Write W to a file."""
+        with written_whole(path) as partial, partial.open("wb") as file:
+            np.save(file, np.ascontiguousarray(self.W), allow_pickle=False)
 
     # Sums over features, for H.
 

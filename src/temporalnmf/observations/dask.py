@@ -30,7 +30,7 @@ from .split import Team
 _FAN = 8
 # Seconds between two looks at whether a worker that does not answer is still there; after which a
 # question is asked again; for which to wait if there is no worker; between two checkpoints.
-_PATIENCE, _NO_ANSWER, _NO_WORKER, _PAUSE = 5.0, 60.0, 60.0, 30.0
+_PATIENCE, _NO_ANSWER, _NO_WORKER, _PAUSE = 2.0, 60.0, 60.0, 30.0
 # Workers that may be lost with one group before it has answered a single question.
 _MOST_LOSSES = 5
 # Bytes of an array from which on it is not sent again if it is the one that was sent last.
@@ -406,19 +406,19 @@ class DaskTeam(Team):
         return f"The Dask scheduler at {self._client.scheduler.address} {what}."
 
     def _place(self, member: _Member, address: str) -> None:
-        """Have the actor of a group made on a worker, or elsewhere if that is gone."""
-        where = {"workers": [address], "allow_other_workers": True, "pure": False}
+        """Have the actor of a group made on a worker.
+
+        On no other, if that is lost: so we know whom we wait for.
+        """
         group = member.group
         pieces = [
-            self._client.compute(piece, workers=[address], allow_other_workers=True)
-            if hasattr(piece, "dask")
-            else piece
+            self._client.compute(piece, workers=[address]) if hasattr(piece, "dask") else piece
             for piece in group.pieces
         ]
         member.address = address
         member.future = self._client.submit(
             Post, pieces, replace(group, pieces=()), self.n_blocks, self._resident,
-            actor=True, **where,
+            actor=True, workers=[address], pure=False,
         )  # fmt: skip
 
     def _settle(self, member: _Member) -> None:
@@ -429,7 +429,8 @@ class DaskTeam(Team):
                 member.address = member.post._address
                 return
             except TimeoutError:
-                self.workers()  # raises if the scheduler is gone
+                if member.address not in self.workers():
+                    raise _LostError from None
             except (OSError, RuntimeError) as error:
                 raise _LostError from error
 

@@ -25,6 +25,14 @@ class SparseObservations(Observations):
     The weight of all entries, zeros included, is `base[n]` plus a sparse correction. Hidden
     entries of data that are mostly observed are a correction of −base; data of which few entries
     are observed have base 0.
+    Parameters
+    ----------
+    X, weights, exposure, likelihood
+        See `observe`.
+    by_feature : csr_array, (F, N), default=None
+        Vᵀ if it is at hand, else it is made.
+    known : Observations, default=None
+        The same data, seen before: what was found out about them is not found out again.
     """
 
     order = "C"
@@ -35,6 +43,9 @@ class SparseObservations(Observations):
         weights: Array | sparse.sparray,
         exposure: Array,
         likelihood: Likelihood,
+        *,
+        by_feature: sparse.csr_array | None = None,
+        known: Observations | None = None,
     ) -> None:
         super().__init__()
         by_step = sparse.csr_array(X, dtype=np.float64)
@@ -48,8 +59,9 @@ class SparseObservations(Observations):
         plain = not correction.nnz and bool(np.all(base == 1.0))
         values = by_step.data if plain else np.empty_like(by_step.data)
         totals, self.saturated = np.zeros(F), 0.0
+        nnz = 0 if plain and known is not None else by_step.nnz
         # A few steps at a time: nothing else of the size of X is made.
-        for first, last in pairwise(np.searchsorted(by_step.indptr, _chunks(by_step.nnz))):
+        for first, last in pairwise(np.searchsorted(by_step.indptr, _chunks(nnz))):
             part = slice(by_step.indptr[first], by_step.indptr[last])
             step = np.repeat(np.arange(first, last), np.diff(by_step.indptr[first : last + 1]))
             feature, weight = by_step.indices[part], base[step]
@@ -60,15 +72,21 @@ class SparseObservations(Observations):
             self.saturated += likelihood.saturated(counts, weight, exposure[step])
             if not plain:
                 values[part], _ = likelihood.weigh(counts, weight, exposure[step])
-        exposed = base @ exposure + exposure @ correction
-        # Where corrections cancel the whole base, rounding may leave a trace of it.
-        self._describe(totals, np.where(exposed > 1e-12 * exposure.sum(), exposed, 0.0))
+        if known is None:
+            exposed = base @ exposure + exposure @ correction
+            # Where corrections cancel the whole base, rounding may leave a trace of it.
+            self._describe(totals, np.where(exposed > 1e-12 * exposure.sum(), exposed, 0.0))
+        else:
+            self.seen, self.counted, self.level = known.seen, known.counted, known.level
+            self.saturated = known.saturated
         _, self.exposed = likelihood.weigh(base, base, exposure)
         self._correction = sparse.csr_array(correction.multiply(exposure[:, None]))
         self.shared = not self._correction.nnz
         by_step = sparse.csr_array((values, by_step.indices, by_step.indptr), shape=(N, F))
         self._by_step = _Rows.of(by_step)
-        self._by_feature = _Rows.of(by_step.tocsc().T)
+        if by_feature is None or not plain:
+            by_feature = by_step.tocsc().T
+        self._by_feature = _Rows.of(by_feature)
 
     def sums(self, W: Array, H: Array, wants: Literal["w", "h", "wh"]) -> tuple[Sums, ...]:
         W, HT = np.ascontiguousarray(W), np.ascontiguousarray(H.T)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import count, pairwise
-from typing import Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 from zlib import crc32
 
 import numpy as np
@@ -18,6 +19,9 @@ from .base import Observations, Sums
 from .bench import DATA, Bench, Description, Question, Reference, Slice, Steps
 from .crew import Answer, Crew, whole
 from .features import Features
+
+if TYPE_CHECKING:
+    from ..components import ShardedComponents
 
 
 class Team:
@@ -41,6 +45,9 @@ class Team:
     def tell(self, question: Question) -> None:
         """Something that has no answer; it may be done later."""
         raise NotImplementedError
+
+    def rest(self) -> None:
+        """A good moment for a checkpoint."""
 
     def close(self) -> None:
         """No more questions."""
@@ -190,6 +197,28 @@ class SplitObservations(Observations):
 
     def _gathered(self, name: str) -> Array:
         return np.concatenate(self.team.ask(Question(DATA, name, (), "each")))
+
+    def curvature(self, features: Features, H: Array, expected: bool) -> tuple[Array, Array]:
+        """The part of the data in (L1), see `posterior.data_part`."""
+        assert isinstance(features.crew, Slot)
+        about = (Reference(features.crew.number), H, expected)
+        blocks, slopes = self.team.ask(Question(DATA, "curvature", about, "add"))
+        return blocks, slopes
+
+    def write(self, features: Features, folder: Path) -> ShardedComponents:
+        """Have the blocks write their weights, where these are too many for one place."""
+        from ..components import ShardedComponents, block_file, write_header
+
+        assert isinstance(features.crew, Slot)
+        files = {block: block_file(folder, block) for block in range(self.team.n_blocks)}
+        self.team.tell(Question(features.crew.number, "write", own=files))
+        # The answer says that all is written.
+        n_components = len(features.crew.add("cross", features.crew))
+        write_header(folder, n_components, self.team.bounds)
+        return ShardedComponents.open(folder)
+
+    def rest(self) -> None:
+        self.team.rest()
 
     def blank(self) -> Features:
         return Features(self, Slot(self.team))

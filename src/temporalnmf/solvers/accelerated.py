@@ -77,6 +77,7 @@ class Accelerated:
                 objective = problem.objective(features, H, aux)
                 simple -= n
                 monitor.record(objective, features, H, n)
+                problem.observations.rest()
                 continue
             if path is None:
                 path = _Path(problem, features, H, fixed_W, held)
@@ -100,6 +101,7 @@ class Accelerated:
                 objective = problem.objective(features, H, aux)
             path.reconsider(problem)
             monitor.record(objective, features, H, n)
+            problem.observations.rest()
         return FitResult(features, H, problem.chain, monitor)
 
 

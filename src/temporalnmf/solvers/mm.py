@@ -91,4 +91,5 @@ class MajorizeMinimize:
             for _ in range(n):
                 problem, aux = iterate(problem, features, H, aux, fixed_W=fixed_W, held=held)
             monitor.record(problem.objective(features, H, aux), features, H, n)
+            problem.observations.rest()
         return FitResult(features, H, problem.chain, monitor)

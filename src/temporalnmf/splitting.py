@@ -1,0 +1,232 @@
+"""Data that are not all in memory: Dask arrays and folders of shards, as blocks of features.
+
+With a Dask client the blocks go to its workers; without one they stay in this process, and shards
+that do not fit into memory are read anew for every pass.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from os import PathLike
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from .likelihoods.base import Array, Likelihood
+from .observations.bench import Bench, Slice
+from .observations.split import LocalTeam, SplitSeries, Team, even_bounds
+from .shards import Shards, is_shards
+from .timeline import Timeline, timeline_of
+from .validation import check_exposure, check_mask, checked_part
+
+# Blocks of a Dask array whose features are all in one chunk.
+_BLOCKS = 16
+# Share of a worker's memory that data may take: there may be a second group to take over.
+_SHARE = 0.4
+# Bytes from which on moving them between workers is worth a word.
+_COSTLY = 2**28
+# Names of features that are kept in memory.
+_MOST_NAMES = 10**6
+
+
+def is_split(X: Any) -> bool:
+    """Whether these are data for this module."""
+    if isinstance(X, Shards) or _is_dask(X):
+        return True
+    return isinstance(X, str | PathLike) and is_shards(X)
+
+
+def _is_dask(X: Any) -> bool:
+    return "dask" in sys.modules and sys.modules["dask"].is_dask_collection(X)
+
+
+@contextmanager
+def split_series(
+    estimator: Any, X: Any, mask: Any, exposure: Any, likelihood: Likelihood, *, reset: bool
+) -> Iterator[SplitSeries]:
+    """Data as blocks, as long as they are wanted; parameters are those of `check_series`."""
+    if isinstance(X, str | PathLike):
+        X = Shards.open(X)
+    source = _ShardSource(X, mask, exposure) if isinstance(X, Shards) else None
+    found = source or _DaskSource(X, mask, exposure, likelihood, type(estimator).__name__)
+    _check_features(estimator, found, reset)
+    with _team(estimator, found) as team:
+        series = SplitSeries.of(team, found.exposure, found.timeline)
+        yield series
+
+
+class _ShardSource:
+    """A folder of shards."""
+
+    def __init__(self, shards: Shards, mask: Any, exposure: Any) -> None:
+        from .shards.piece import ShardPiece
+
+        shape = shards.n_times, shards.n_features
+        weights: Any = check_mask(mask, shape)
+        if weights.shape[1] == 1:
+            weights = np.where(shards.observed[:, None], weights, 0.0)
+        elif not shards.observed.all():
+            rows = np.flatnonzero(~shards.observed)
+            weights = weights.tolil() if sparse.issparse(weights) else np.array(weights, float)
+            weights[rows] = 0.0
+            weights = sparse.csr_array(weights) if sparse.issparse(weights) else weights
+        self.exposure = shards.exposure if exposure is None else check_exposure(exposure, shape[0])
+        self.bounds, self.timeline, self.shape = shards.bounds, shards.timeline, shape
+        self.names = None
+        if shards.n_features <= _MOST_NAMES:
+            self.names = [name for i in range(shards.n_shards) for name in shards.names(i)]
+        self.pieces = [
+            ShardPiece(shards, b, weights if weights.shape[1] == 1 else weights[:, i:j],
+                       self.exposure)
+            for b, (i, j) in enumerate(pairwise(self.bounds.tolist()))
+        ]  # fmt: skip
+        self.nbytes = sum(shards.nbytes(i) for i in range(shards.n_shards))
+
+
+class _DaskSource:
+    """A Dask array, dense or with sparse chunks."""
+
+    names: list[str] | None = None
+
+    def __init__(self, X: Any, mask: Any, exposure: Any, likelihood: Likelihood, name: str) -> None:
+        import dask
+
+        if not hasattr(X, "chunks") or X.ndim != 2:
+            raise ValueError(
+                f"X is {type(X).__name__}: of Dask's collections only arrays with two dimensions "
+                f"are taken. Turn a frame into one with X.to_dask_array(lengths=True)."
+            )
+        if np.isnan(sum(map(sum, X.chunks))):
+            raise ValueError(
+                "X has chunks of unknown size. Call X.compute_chunk_sizes() before, or "
+                "to_dask_array(lengths=True) of a frame."
+            )
+        N, F = self.shape = tuple(map(int, X.shape))
+        self.exposure = check_exposure(exposure, N)
+        self.timeline: Timeline = timeline_of(np.arange(N))
+        columns = np.concatenate([[0], np.cumsum(X.chunks[1])])
+        self.bounds = columns if len(columns) > 2 else even_bounds(F, min(_BLOCKS, F))
+        self.nbytes = int(2 * 8 * N * F)
+        if len(X.chunks[0]) > 1 and X.nbytes > _COSTLY:
+            warnings.warn(
+                f"X has {len(X.chunks[0])} chunks in time, and a fit wants all steps of a feature "
+                f"in one place: {X.nbytes / 1e9:.1f} GB are moved between workers, once. Chunks "
+                f"like X.rechunk((-1, {X.chunksize[1]})) avoid it.",
+                UserWarning,
+                stacklevel=5,
+            )
+        if not _is_dask(mask):
+            mask = check_mask(mask, (N, F))
+        elif mask.shape != (N, F):
+            raise ValueError(f"mask has shape {mask.shape}: expected {(N, F)}, that of X.")
+        make = dask.delayed(_slice, pure=False)
+        self.pieces = []
+        for i, j in pairwise(self.bounds.tolist()):
+            chunks = X[:, i:j].to_delayed().tolist()
+            weights = mask if not _is_dask(mask) and mask.shape[1] == 1 else mask[:, i:j]
+            if _is_dask(weights):
+                weights = weights.to_delayed().tolist()
+            self.pieces.append(make(chunks, weights, self.exposure, likelihood, i, name))
+
+
+def _slice(
+    chunks: list[list[Any]], weights: Any, exposure: Array, likelihood: Likelihood, first: int,
+    name: str,
+) -> Slice:  # fmt: skip
+    """The data of some features, put together and checked."""
+    X = _together(chunks)
+    if isinstance(weights, list):
+        weights = _together(weights)
+    named = SimpleNamespace(columns=range(first, first + X.shape[1]))
+    return Slice(checked_part(X, weights, exposure, likelihood, named, name))
+
+
+def _together(chunks: list[list[Any]]) -> Any:
+    if sparse.issparse(chunks[0][0]):
+        return sparse.csr_array(sparse.block_array([[*row] for row in chunks]))
+    return np.block([[np.asarray(chunk) for chunk in row] for row in chunks])
+
+
+def _check_features(estimator: Any, source: Any, reset: bool) -> None:
+    """Number and names of the features, as in scikit-learn."""
+    n = source.shape[1]
+    if reset:
+        estimator.n_features_in_ = n
+        if hasattr(estimator, "feature_names_in_"):
+            del estimator.feature_names_in_
+        if source.names is not None:
+            estimator.feature_names_in_ = np.array(source.names, dtype=object)
+    elif n != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {n} features, and the data of the fit had {estimator.n_features_in_}."
+        )
+
+
+@contextmanager
+def _team(estimator: Any, source: Any) -> Iterator[Team]:
+    """Those who hold the blocks: workers of a cluster, or this process."""
+    client = _client()
+    if client is None:
+        yield from _local_team(estimator, source)
+        return
+    from .observations.dask import DaskTeam, groups_of
+
+    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    limits = [worker["memory_limit"] for worker in workers if worker["memory_limit"]]
+    resident = not limits or source.nbytes / max(len(limits), 1) <= _SHARE * min(limits)
+    with _scratch(estimator, client) as folder:
+        groups = groups_of(source.pieces, source.bounds, max(len(workers), 1))
+        team = DaskTeam(client, groups, source.bounds, resident=resident, scratch=folder)
+        try:
+            yield team
+        finally:
+            team.close()
+
+
+def _local_team(estimator: Any, source: Any) -> Iterator[Team]:
+    pieces = source.pieces
+    if any(hasattr(piece, "dask") for piece in pieces):
+        import dask
+
+        pieces = list(dask.compute(*pieces))
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    bench = Bench(
+        pieces, source.bounds[:-1].tolist(), resident=source.nbytes <= memory / 2,
+        n_jobs=estimator.n_jobs,
+    )  # fmt: skip
+    team = LocalTeam(bench, source.bounds)
+    try:
+        yield team
+    finally:
+        team.close()
+
+
+def _client() -> Any:
+    """The Dask client that there is, or None."""
+    if "distributed" not in sys.modules:
+        return None
+    from distributed import default_client
+
+    try:
+        return default_client()
+    except ValueError:
+        return None
+
+
+@contextmanager
+def _scratch(estimator: Any, client: Any) -> Iterator[Path | None]:
+    """A folder for checkpoints that all workers see; None if there is no such place."""
+    with tempfile.TemporaryDirectory(prefix="temporalnmf-") as name:
+        folder = Path(name)
+        (folder / "seen").touch()
+        sees = client.run(os.path.exists, str(folder / "seen"))
+        yield folder if all(sees.values()) else None
