@@ -8,16 +8,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from clusters import inside
 from temporalnmf import registry
 from temporalnmf.chains import BGAR, GAR, GaP, HierRate, HierShape, NoChain, Rate, Shape
 from temporalnmf.likelihoods.base import Likelihood
 from temporalnmf.objective import Problem
-from temporalnmf.observations import observe
+from temporalnmf.observations import Observations, observe
+from temporalnmf.observations.split import SplitSeries, even_bounds, slices, split_here
 from temporalnmf.solvers import mm
+from temporalnmf.validation import Series
 
 SCALES = ("log", "linear")
 MASKS = ("none", "steps", "entries", "weights")
 STORAGES = ("dense", "csr", "sparse mask")
+# Where data may be: the fixture `place` is each of them in turn.
+PLACES = ("memory", "blocks", "dask")
 
 # Hyper-parameters per chain: the first for both scales, the rest only well-posed on the log scale.
 _SETTINGS: dict[str, list[Any]] = {
@@ -127,6 +132,42 @@ def random_weights(rng: np.random.Generator, kind: str, shape: tuple[int, int]) 
     return weights
 
 
+def random_series(
+    rng: np.random.Generator, case: Case, n_steps: int = 9, n_features: int = 7
+) -> Series:
+    """Data with weights and exposures."""
+    X: Any = random_data(rng, case.likelihood, n_steps, n_features)
+    weights: Any = random_weights(rng, case.mask, X.shape)
+    exposure = rng.uniform(0.5, 2.0, size=n_steps)
+    if case.storage != "dense":
+        X = sparse.csr_array(X)
+    if case.storage == "sparse mask":
+        weights = sparse.csr_array(weights)
+    return Series(X, weights, exposure)
+
+
+def placed(series: Series, likelihood: Likelihood, place: str, n_blocks: int = 3) -> Observations:
+    """Data as one array in memory, as blocks in this process, or on the workers of a cluster."""
+    if place == "memory":
+        return observe(series.X, series.weights, series.exposure, likelihood)
+    bounds = even_bounds(series.shape[1], n_blocks)
+    if place == "blocks":
+        return split_here(series, bounds).observe(likelihood)
+    assert place == "dask"
+    return on_workers(inside(), series, bounds, 2).observe(likelihood)
+
+
+def on_workers(
+    client: Any, series: Series, bounds: Any, n_groups: int, **options: Any
+) -> SplitSeries:
+    """Data as blocks on the workers of a cluster, in so many groups."""
+    from temporalnmf.observations.dask import DaskTeam, groups_of
+
+    groups = groups_of(slices(series, bounds), bounds, n_groups)
+    team = DaskTeam(client, groups, bounds, **options)
+    return SplitSeries.of(team, series.exposure)
+
+
 def random_problem(
     case: Case,
     seed: int,
@@ -136,19 +177,14 @@ def random_problem(
     n_components: int = 3,
     smoothing: float | None = None,
     level: float = 10.0,
+    place: str = "memory",
 ) -> tuple[Problem, np.ndarray, np.ndarray]:
-    """A problem with a feasible start (W, H)."""
+    """A problem with a feasible start (W, H), the same wherever its data are."""
     rng = np.random.default_rng(seed)
-    X = random_data(rng, case.likelihood, n_steps, n_features)
-    weights: Any = random_weights(rng, case.mask, X.shape)
-    exposure = rng.uniform(0.5, 2.0, size=n_steps)
-    if case.storage != "dense":
-        X = sparse.csr_array(X)
-    if case.storage == "sparse mask":
-        weights = sparse.csr_array(weights)
+    series = random_series(rng, case, n_steps, n_features)
     if smoothing is None:
         smoothing = 0.0 if seed % 2 else 0.3
-    observations = observe(X, weights, exposure, case.likelihood)
+    observations = placed(series, case.likelihood, place)
     problem = Problem(observations, case.chain, case.scale, smoothing)
     W = rng.gamma(2.0, size=(n_features, n_components))
     W[~problem.active] = 0.0

@@ -1,11 +1,13 @@
 """One Dask cluster for all tests of a process, and what tests do with one."""
 
 import atexit
+import logging
 import os
+import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import pytest
 
 import temporalnmf
 from temporalnmf.cluster import local
+from temporalnmf.observations.bench import Slice
 
 
 @cache
@@ -32,6 +35,27 @@ def a_client():
     return found
 
 
+@cache
+def inside(n_workers=2):
+    """A client of workers in this process, which nobody finds by chance; for many calls."""
+    from distributed import Client, LocalCluster
+
+    cluster = LocalCluster(
+        n_workers=n_workers,
+        threads_per_worker=1,
+        processes=False,
+        dashboard_address="127.0.0.1:0",
+        scheduler_kwargs={"dashboard": False},
+        silence_logs=logging.ERROR,
+    )
+    at_end.enter_context(cluster)
+    return at_end.enter_context(Client(cluster, set_as_default=False))
+
+
+# What is closed when all tests have ended, while there still are threads to do so.
+at_end = ExitStack()
+
+
 def eventually(holds, seconds=20.0):
     """Wait until something holds."""
     deadline = time.monotonic() + seconds
@@ -39,6 +63,28 @@ def eventually(holds, seconds=20.0):
         assert time.monotonic() < deadline, f"not within {seconds} s"
         time.sleep(0.02)
     return found
+
+
+def kill_one(client, rng=None):
+    """Kill a worker that the scheduler knows, and that is not about to die; returns its pid.
+
+    Others would be killed while they start, and their nanny does not start them again.
+    """
+
+    def alive():
+        known = client.sync(client.scheduler.identity, n_workers=-1)["workers"]
+        nannies = client.cluster.workers.values()
+        found = [n.pid for n in nannies if n.worker_address in known and n.pid is not None]
+        return sorted(set(found) - _killed)
+
+    found = eventually(alive)
+    pid = found[0 if rng is None else rng.integers(len(found))]
+    _killed.add(pid)
+    os.kill(pid, signal.SIGKILL)
+    return pid
+
+
+_killed: set[int] = set()
 
 
 @contextmanager
@@ -108,3 +154,19 @@ def hide_package():
 
 def show_package():
     sys.modules["temporalnmf"] = _hidden
+
+
+class Deadly(Slice):
+    """Data that nobody survives to read."""
+
+    def series(self):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Filed(Slice):
+    """Data that are there as long as a file is."""
+
+    def series(self):
+        file, series = self.data
+        Path(file).read_bytes()
+        return series

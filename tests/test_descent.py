@@ -19,12 +19,13 @@ def _slack(problem, W, H, aux):
 
 
 @pytest.mark.parametrize("case", all_cases(), ids=str)
-def test_no_step_increases_the_objective(case):
-    for seed in range(4):
-        problem, W, H = random_problem(case, seed)
+def test_no_step_increases_the_objective(case, place):
+    seeds, steps = {"memory": (4, 12), "blocks": (2, 6), "dask": (2, 2)}[place]
+    for seed in range(seeds):
+        problem, W, H = random_problem(case, seed, place=place)
         aux = problem.chain.auxiliary(H, problem.scale)
         current = problem.objective(W, H, aux)
-        for _ in range(12):
+        for _ in range(steps):
             slack = _slack(problem, W, H, aux)
             W = w_step(problem, W, H)
             after_w = problem.objective(W, H, aux)
@@ -37,8 +38,8 @@ def test_no_step_increases_the_objective(case):
 
 
 @pytest.mark.parametrize("case", STATIONARY, ids=str)
-def test_a_sweep_returns_the_auxiliary_variables_of_its_result(case):
-    problem, W, H = random_problem(case, seed=5)
+def test_a_sweep_returns_the_auxiliary_variables_of_its_result(case, place):
+    problem, W, H = random_problem(case, seed=5, place=place)
     aux = problem.chain.auxiliary(H, problem.scale)
     first = H.copy()
     for held in (0, 1):
@@ -53,10 +54,10 @@ def test_a_sweep_returns_the_auxiliary_variables_of_its_result(case):
 
 
 @pytest.mark.parametrize("case", all_cases(), ids=str)
-def test_components_stay_on_the_simplex_and_unseen_features_at_zero(case):
+def test_components_stay_on_the_simplex_and_unseen_features_at_zero(case, place):
     for smoothing in (0.0, 0.3):
-        problem, W, H = random_problem(case, seed=1, smoothing=smoothing)
-        for _ in range(3):
+        problem, W, H = random_problem(case, seed=1, smoothing=smoothing, place=place)
+        for _ in range(1 if place == "dask" else 3):
             W = w_step(problem, W, H)
         np.testing.assert_allclose(W.sum(axis=0), 1.0, rtol=1e-13)
         unseen = [0] if case.mask in ("entries", "weights") else []

@@ -80,7 +80,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Start `fit` from the last solution.
     callback : callable or None, default=None
         Called with a `temporalnmf.solvers.Progress` at each look at the objective, see
-        `history_iterations_`; returning true stops the fit.
+        `history_iterations_`; returning true stops the fit. Of data that are not in memory the
+        components stay where they are until it asks for them: `progress.components.array()`.
     n_jobs : int or None, default=None
         Threads for the passes over the data; None is 1 (or what a `joblib.parallel_config` says),
         −1 all cores. The result is the same to the bit for any number.
@@ -214,6 +215,11 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             `temporalnmf.reading.read_table`. NaN is missing in dense data;
             in sparse data an absent entry is a zero. Rows with dates or numbers as labels are
             sorted and put on their regular grid; absent periods become missing steps.
+
+            Data larger than memory: a `dask.array`, a `temporalnmf.shards.Shards`, or the path of
+            a folder of shards. With a Dask client (the last that was made) blocks of features go
+            to its workers; without one they stay in this process, and shards that take more than
+            half of the memory are read from disk for every pass.
         y : ignored
         mask : array, (n_times,) or (n_times, n_features), default=None
             1 or True: observed, 0 or False: missing, other positive numbers: weights.

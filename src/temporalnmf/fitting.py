@@ -29,12 +29,13 @@ from .likelihoods.base import Array, Likelihood
 from .objective import Problem
 from .observations import Observations, observe
 from .observations.features import Features
-from .observations.split import SplitObservations, SplitSeries
+from .observations.split import AnySeries, SplitObservations, SplitSeries
 from .parallel import Workers
 from .posterior import Posterior, laplace_of
+from .resuming import FitKeeper
 from .solvers.mm import FitResult
 from .solvers.monitor import Monitor
-from .validation import Series, check_choice
+from .validation import check_choice
 
 if TYPE_CHECKING:
     from .sampling.draws import PosteriorDraws
@@ -138,15 +139,15 @@ def chain_of(model: Any) -> Chain:
     return chain
 
 
-def fit_factors(model: Any, series: Series) -> Fitted:
+def fit_factors(model: Any, series: AnySeries) -> Fitted:
     """W and H: draws from their posterior, or its mode."""
     if model.solver in registry.SAMPLERS:
-        draw: Callable[[Any, Series], Fitted] = registry.load(registry.SAMPLERS[model.solver])
+        draw: Callable[[Any, AnySeries], Fitted] = registry.load(registry.SAMPLERS[model.solver])
         return draw(model, series)
     return _best_mode(model, series)
 
 
-def _best_mode(model: Any, series: Series) -> Fitted:
+def _best_mode(model: Any, series: AnySeries) -> Fitted:
     """Solve for W and H from every start and keep the lowest objective."""
     check_size(model, series)
     chain = chain_of(model)
@@ -158,7 +159,8 @@ def _best_mode(model: Any, series: Series) -> Fitted:
         chain = chain.resolve(observations.level, model.n_components)
         chain.check("map", model.map_scale)
         problem = Problem(observations, chain, model.map_scale, float(model.smoothing))
-        results = list(_starts(model, problem, series, kept))
+        keeper = _keeper(model, series, observations)
+        results = list(_starts(model, problem, series, kept, keeper))
         best = min(results, key=lambda result: result.monitor.history[-1])
         others = [result.features for result in results if result is not best]
         stability = matching.stability(best.features, others)
@@ -176,6 +178,8 @@ def _best_mode(model: Any, series: Series) -> Fitted:
         if isinstance(observations, SplitObservations):
             posterior = _last_look(model, observations, features, H, best.chain)
         W = brought_here(model, observations, features)
+        if keeper is not None:
+            keeper.remove()  # now that there is a result
     _warn(model, best.monitor, best.chain, H)
     filled = fill_gaps(H, kept, series.n_steps, best.chain, model.point, model.map_scale)
     if stability is not None:
@@ -206,12 +210,17 @@ def brought_here(model: Any, observations: Observations, features: Features) -> 
     return features.array()
 
 
-def infer(model: Any, series: Series, *, continue_chain: bool = False) -> Array:
+def infer(model: Any, series: AnySeries, *, continue_chain: bool = False) -> Array:
     """Activations (K, N) of all steps at fixed components, missing ones filled."""
     check_observed(series, continue_chain)
     if model.posterior_ is not None:
         from .sampling.inference import infer_draws
 
+        if isinstance(series, SplitSeries):
+            raise ValueError(
+                "X is not in memory, and a model that was fitted by draws wants it there. Give the "
+                "steps that are wanted as an array."
+            )
         return infer_draws(model, series, continue_chain=continue_chain).expected.mean(axis=0).T
     chain, W = model.chain_, model.components_.T
     last = model.activations_[-1] if continue_chain and chain.dynamic else None
@@ -233,9 +242,7 @@ def infer(model: Any, series: Series, *, continue_chain: bool = False) -> Array:
     return fill_gaps(H[:, held:], kept, series.n_steps, chain, model.point, model.map_scale)
 
 
-def observations_of(
-    series: Series | SplitSeries, likelihood: Likelihood, workers: Workers
-) -> Observations:
+def observations_of(series: AnySeries, likelihood: Likelihood, workers: Workers) -> Observations:
     """Data for the kernels, in memory or wherever their blocks are."""
     if isinstance(series, SplitSeries):
         return series.observe(likelihood)
@@ -251,7 +258,7 @@ def check_counted(observations: Observations) -> None:
         )
 
 
-def check_observed(series: Series, continue_chain: bool) -> None:
+def check_observed(series: AnySeries, continue_chain: bool) -> None:
     """Refuse a series of its own without any data."""
     if not series.observed.any() and not continue_chain:
         raise ValueError(
@@ -267,7 +274,7 @@ def machinery(model: Any) -> Iterator[Workers]:
         yield workers
 
 
-def check_size(model: Any, series: Series) -> None:
+def check_size(model: Any, series: AnySeries) -> None:
     n_steps, n_features = series.shape
     if n_steps < _FEWEST_STEPS:
         raise ValueError(
@@ -288,16 +295,48 @@ def check_size(model: Any, series: Series) -> None:
         )
 
 
-def _starts(model: Any, problem: Problem, series: Series, kept: Array) -> Iterator[FitResult]:
+def _keeper(model: Any, series: AnySeries, observations: Observations) -> FitKeeper | None:
+    """Who keeps a fit of data in blocks, where there is a place for it."""
+    if not isinstance(observations, SplitObservations) or observations.team.folder is None:
+        return None
+    identity = {
+        name: getattr(model, name)
+        for name in (
+            "n_components", "solver", "map_scale", "max_iter", "tol", "n_init", "smoothing",
+            "random_state", "point",
+        )
+    }  # fmt: skip
+    chain = chain_of(model)
+    given = {name: np.asarray(value).tolist() for name, value in chain.get_params().items()}
+    identity |= {"chain": chain.name, "hyper-parameters": given}
+    identity |= {"likelihood": model._likelihood().name, "data": series.fingerprint()}
+    return FitKeeper(observations.team.folder, identity, observations)
+
+
+def _starts(
+    model: Any, problem: Problem, series: AnySeries, kept: Array, keeper: FitKeeper | None
+) -> Iterator[FitResult]:
     solver = registry.create(registry.SOLVERS, model.solver, "solver")
     seeds = check_random_state(model.random_state).randint(2**31 - 1, size=4)
     parent = np.random.default_rng(seeds)
     for i in range(model.n_init):
         (rng,) = parent.spawn(1)
-        W, H = start_factors(model, problem, series, kept, rng)
         label = f"start {i + 1}/{model.n_init}  " if model.n_init > 1 else ""
         monitor = Monitor(model.max_iter, model.tol, model.verbose, model.callback, label)
-        yield solver.solve(problem, W, H, monitor)
+        if keeper is not None and keeper.began_before(i):
+            result = keeper.result(i, problem, monitor)
+            if result is not None:
+                yield result
+                continue
+            W, H = keeper.features(i), start_activations(series.take(kept), model.n_components)
+        else:
+            W, H = start_factors(model, problem, series, kept, rng)
+        if keeper is not None:
+            keeper.begin(i, W)
+        result = solver.solve(problem, W, H, monitor, keeper=keeper)
+        if keeper is not None:
+            keeper.end(i, problem, result)
+        yield result
 
 
 def named_by_place(model: Any) -> bool:

@@ -11,12 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 from .likelihoods.base import Array
 from .objective import Problem
 from .observations.features import Features
+from .observations.split import AnySeries
 from .observations.starts import skip_rows
 from .validation import Series, check_start
 
 
 def start_factors(
-    estimator: Any, problem: Problem, series: Series, kept: Array, rng: np.random.Generator
+    estimator: Any, problem: Problem, series: AnySeries, kept: Array, rng: np.random.Generator
 ) -> tuple[Features, Array]:
     """W (F, K), where its data are, and H (K, N′) to start from, W on the simplex."""
     observations = problem.observations
@@ -46,7 +47,7 @@ def start_factors(
     return features, np.array(H * mass[:, None])
 
 
-def start_activations(series: Series, n_components: int) -> Array:
+def start_activations(series: AnySeries, n_components: int) -> Array:
     """H (K, N) that shares the observed total of each step equally, gaps interpolated."""
     steps = np.flatnonzero(series.observed)
     totals = series.totals[steps] / series.exposure[steps]
@@ -56,14 +57,14 @@ def start_activations(series: Series, n_components: int) -> Array:
     return np.repeat(level[None] / n_components, n_components, axis=0)
 
 
-def _previous(estimator: Any, series: Series, kept: Array) -> tuple[Array, Array]:
+def _previous(estimator: Any, series: AnySeries, kept: Array) -> tuple[Array, Array]:
     """The last solution, for warm starts; new steps start like in `transform`."""
     check_is_fitted(estimator)
     K, F = estimator.components_.shape
-    if estimator.n_components != K or series.X.shape[1] != F:
+    if estimator.n_components != K or series.shape[1] != F:
         raise ValueError(
             f"warm_start: the fitted components have shape {(K, F)}, now "
-            f"{(estimator.n_components, series.X.shape[1])} is asked for. Use a new estimator."
+            f"{(estimator.n_components, series.shape[1])} is asked for. Use a new estimator."
         )
     W = np.maximum(estimator.components_.T, 1e-12 / F)
     if len(estimator.activations_) == series.n_steps:
@@ -71,10 +72,12 @@ def _previous(estimator: Any, series: Series, kept: Array) -> tuple[Array, Array
     return W, start_activations(series.take(kept), K)
 
 
-def _nndsvda(series: Series, n_components: int, rng: np.random.Generator) -> tuple[Array, Array]:
+def _nndsvda(series: AnySeries, n_components: int, rng: np.random.Generator) -> tuple[Array, Array]:
     """scikit-learn's start from singular vectors, missing entries at their feature's mean."""
     from sklearn.decomposition._nmf import _initialize_nmf
 
+    if not isinstance(series, Series):
+        raise ValueError("init='nndsvda' needs all data in memory. Take init='random' for blocks.")
     X, weights = series.X, series.weights
     if sparse.issparse(weights):
         weights = weights.toarray()

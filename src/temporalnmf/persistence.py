@@ -7,7 +7,7 @@ A model file is a NumPy .npz archive, that is a zip of
     <name>.npy           arrays, little-endian float64 (data that
                          were float32 stay so), int64 or bool; see docs/formats.md
 
-Reading it never runs code from it.
+Reading it never runs code from it. Components that are in a folder go into one beside the file.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import io
 import json
 import platform
 import zipfile
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
@@ -27,6 +29,7 @@ from scipy import sparse
 from . import __version__, registry
 from .calibration import Calibration
 from .chains.base import Chain
+from .components import ShardedComponents, refuse_replacing, set_aside, staged_copy
 from .files import refuse_overwriting, written_whole
 from .forecasting import Noise
 from .likelihoods.base import Array, Likelihood
@@ -42,6 +45,9 @@ if TYPE_CHECKING:
 FORMAT = "temporalnmf model"
 # Raised by one whenever an older program could not read, or would misread, the file. 2: draws.
 SCHEMA = 2
+# Of files whose components are in a folder beside them. Older programs would look for the array
+# in the file; all other files stay as they were, so that older programs still read them.
+SHARDED_SCHEMA = 3
 
 _ARRAYS = ("components_", "activations_", "history_", "history_iterations_", "observed_")
 _NUMBERS = (
@@ -58,6 +64,7 @@ def save(
     """Write a fitted model, whole or not at all; see `TemporalNMF.save`."""
     path = Path(path)
     refuse_overwriting(path, overwrite)
+    staged = _staged(model, path, overwrite)
     if model.posterior_ is None and model.chain_.name != "none" and model._series is not None:
         posterior_of(model)  # forecasts of the file are those of the model, to the bit
     header = _header(model)
@@ -67,15 +74,20 @@ def save(
         "timeline": model.timeline_.to_dict(),
     }
     arrays = _arrays(model, data)
-    with (
-        written_whole(path) as partial,
-        zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as file,
-    ):
-        file.writestr("header.json", json.dumps(header, indent=1, allow_nan=False))
-        file.writestr("labels.json", json.dumps(labels, allow_nan=False))
-        for name, array in arrays.items():
-            with file.open(f"{name}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
+    with staged as put_components, written_whole(path) as partial:
+        with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as file:
+            file.writestr("header.json", json.dumps(header, indent=1, allow_nan=False))
+            file.writestr("labels.json", json.dumps(labels, allow_nan=False))
+            for name, array in arrays.items():
+                rows = np.ascontiguousarray(array)
+                with file.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, rows, allow_pickle=False)
+        put_components()  # the last thing before the file itself
+    moved = (
+        isinstance(model.components_, ShardedComponents) and not model.components_.folder.exists()
+    )
+    if moved:  # they were those set aside, see _sharded
+        model.components_ = ShardedComponents.open(_folder_of(path))
     return path
 
 
@@ -113,7 +125,7 @@ def load(path: str | PathLike[str]) -> TemporalNMF:
                 for name in names
                 if name.endswith(".npy")
             }
-        return _model_of(header, labels, arrays)
+        return _model_of(header, labels, arrays, _sharded(path, header))
     except _RefusedError:
         raise
     except PermissionError:
@@ -131,10 +143,58 @@ class _RefusedError(ValueError):
     """Said in full already."""
 
 
+def _folder_of(path: Path) -> Path:
+    """Where the components of a model file are if they are not in it."""
+    return path.with_suffix(".components")
+
+
+def _staged(
+    model: TemporalNMF, path: Path, overwrite: bool
+) -> AbstractContextManager[Callable[[], None]]:
+    """Components that go beside the file, and a function that puts them there."""
+    components, folder = model.components_, _folder_of(path)
+    if not isinstance(components, ShardedComponents):
+        return nullcontext(lambda: None)
+    if folder == path:
+        raise ValueError(f"path={str(path)!r} is where its components go. Use the suffix .npz.")
+    if folder.resolve() == components.folder:  # they are there
+        return nullcontext(lambda: None)
+    refuse_replacing(folder, overwrite)
+    return staged_copy(components, folder)
+
+
+def _sharded(path: Path, header: dict[str, Any]) -> ShardedComponents | None:
+    """The components beside a file, if they are its own; None if they are in it.
+
+    If a save was killed between folder and file, those of the file are still set aside.
+    """
+    if header.get("components") != "sharded":
+        return None
+    folder, reason = _folder_of(path), "there is no such folder"
+    for place in (folder, set_aside(folder)):
+        if place.exists():
+            try:
+                found = ShardedComponents.open(place)
+                if found.fingerprint() == header["components_fingerprint"]:
+                    return found
+                reason = "that is the one of another model"
+            except (ValueError, FileNotFoundError) as error:
+                reason = str(error).rstrip(".")
+    raise _RefusedError(
+        f"{path.name} cannot be read: its components are in the folder {folder.name} beside it. "
+        f"But {reason}. Copy both, file and folder, or save the model again with model.save(path)."
+    )
+
+
 def _header(model: TemporalNMF) -> dict[str, Any]:
+    schema, sharded = SCHEMA, {}
+    if isinstance(components := model.components_, ShardedComponents):
+        schema = SHARDED_SCHEMA
+        sharded = {"components": "sharded", "components_fingerprint": components.fingerprint()}
     return {
         "format": FORMAT,
-        "schema": SCHEMA,
+        "schema": schema,
+        **sharded,
         "versions": {
             "temporalnmf": __version__,
             "python": platform.python_version(),
@@ -199,6 +259,8 @@ def _plain(value: Any) -> Any:
 
 def _arrays(model: TemporalNMF, data: bool) -> dict[str, Array]:
     arrays = {name: getattr(model, name) for name in _ARRAYS}
+    if isinstance(model.components_, ShardedComponents):
+        del arrays["components_"]
     arrays["exposure"] = model.exposure_
     arrays["fitted_steps"] = model._kept
     if model.stability_ is not None:
@@ -238,11 +300,12 @@ def _matrix(name: str, matrix: Any) -> dict[str, Array]:
 def _check_header(header: Any) -> None:
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise ValueError("its header is not that of a model")
-    if not isinstance(header["schema"], int) or header["schema"] > SCHEMA:
+    known = SHARDED_SCHEMA if header.get("components") == "sharded" else SCHEMA
+    if not isinstance(header["schema"], int) or header["schema"] > known:
         made_by = header.get("versions", {}).get("temporalnmf", "a later version")
         raise _RefusedError(
             f"This model was written by temporalnmf {made_by} with schema {header['schema']}, and "
-            f"this is temporalnmf {__version__}, which reads schema {SCHEMA}. Update temporalnmf."
+            f"this is temporalnmf {__version__}, which reads schema {known}. Update temporalnmf."
         )
 
 
@@ -250,7 +313,12 @@ def _read_array(file: zipfile.ZipFile, name: str) -> Array:
     return np.lib.format.read_array(io.BytesIO(file.read(name)), allow_pickle=False)
 
 
-def _model_of(header: dict[str, Any], labels: dict[str, Any], arrays: dict[str, Array]) -> Any:
+def _model_of(
+    header: dict[str, Any],
+    labels: dict[str, Any],
+    arrays: dict[str, Array],
+    components: ShardedComponents | None,
+) -> Any:
     from .estimator import TemporalNMF
 
     parameters = dict(header["parameters"])
@@ -260,7 +328,8 @@ def _model_of(header: dict[str, Any], labels: dict[str, Any], arrays: dict[str, 
     model = TemporalNMF(**parameters)
     model.chain_ = _made(header["chain"], registry.CHAINS, "chain")
     for name in _ARRAYS:
-        setattr(model, name, arrays[name])
+        inside = name != "components_" or components is None
+        setattr(model, name, arrays[name] if inside else components)
     numbers = header["numbers"]
     if header["schema"] == 1:  # had no draws
         numbers = {**numbers, "smoothing_": float(header["parameters"]["smoothing"])}

@@ -7,6 +7,7 @@ that do not fit into memory are read anew for every pass.
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import tempfile
 import warnings
@@ -21,6 +22,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from . import registry
 from .likelihoods.base import Array, Likelihood
 from .observations.bench import Bench, Slice
 from .observations.split import LocalTeam, SplitSeries, Team, even_bounds
@@ -183,9 +185,9 @@ def _team(estimator: Any, source: Any) -> Iterator[Team]:
     workers = client.scheduler_info(n_workers=-1)["workers"].values()
     limits = [worker["memory_limit"] for worker in workers if worker["memory_limit"]]
     resident = not limits or source.nbytes / max(len(limits), 1) <= _SHARE * min(limits)
-    with _scratch(estimator, client) as folder:
-        groups = groups_of(source.pieces, source.bounds, max(len(workers), 1))
-        team = DaskTeam(client, groups, source.bounds, resident=resident, scratch=folder)
+    groups = groups_of(source.pieces, source.bounds, max(len(workers), 1))
+    with _folder(estimator, client) as folder:
+        team = DaskTeam(client, groups, source.bounds, resident=resident, folder=folder)
         try:
             yield team
         finally:
@@ -203,7 +205,8 @@ def _local_team(estimator: Any, source: Any) -> Iterator[Team]:
         pieces, source.bounds[:-1].tolist(), resident=source.nbytes <= memory / 2,
         n_jobs=estimator.n_jobs,
     )  # fmt: skip
-    team = LocalTeam(bench, source.bounds)
+    given = _given_folder(estimator)
+    team = LocalTeam(bench, source.bounds, given)
     try:
         yield team
     finally:
@@ -222,11 +225,48 @@ def _client() -> Any:
         return None
 
 
+def _given_folder(estimator: Any) -> Path | None:
+    """Where the user wants checkpoints of a fit by solvers; draws have a file of their own."""
+    if estimator.checkpoint is None or estimator.solver in registry.SAMPLERS:
+        return None
+    folder = Path(estimator.checkpoint)
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(
+            f"checkpoint={str(folder)!r} is a file: data in blocks want a folder. Name another."
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
 @contextmanager
-def _scratch(estimator: Any, client: Any) -> Iterator[Path | None]:
-    """A folder for checkpoints that all workers see; None if there is no such place."""
-    with tempfile.TemporaryDirectory(prefix="temporalnmf-") as name:
-        folder = Path(name)
-        (folder / "seen").touch()
-        sees = client.run(os.path.exists, str(folder / "seen"))
+def _folder(estimator: Any, client: Any) -> Iterator[Path | None]:
+    """A folder for checkpoints that all workers see; None if there is no such place.
+
+    If it is ours it goes in the end, unless the cluster went before.
+    """
+    from .observations.dask import ClusterLostError
+
+    given = _given_folder(estimator)
+    folder = given or Path(tempfile.mkdtemp(prefix="temporalnmf-"))
+    sees = client.run(os.path.exists, str(folder))
+    lost = False
+    try:
+        if given is not None and not all(sees.values()):
+            hidden = next(address for address, seen in sees.items() if not seen)
+            raise ValueError(
+                f"checkpoint={str(folder)!r} is not seen by the worker at {hidden}. Name a folder "
+                f"that all machines share."
+            )
         yield folder if all(sees.values()) else None
+    except ClusterLostError as error:
+        lost = (folder / "fit.npz").exists()
+        what = (
+            f"What was done is kept: the same fit with checkpoint={str(folder)!r} goes on from "
+            f"there, on any cluster that sees this folder, or on none."
+            if lost
+            else "Nothing was kept yet: fit again."
+        )
+        raise ClusterLostError(f"{error} {what}") from error
+    finally:
+        if given is None and not lost:
+            shutil.rmtree(folder, ignore_errors=True)

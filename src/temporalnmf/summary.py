@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .components import NOTHING, blocks_of, largest
 from .kernels.floor import FLOOR
 from .likelihoods.base import Array
 from .metrics import error_of
@@ -62,23 +63,32 @@ def component_summary(model: Any, n_features: int = 8) -> list[ComponentSummary]
     """
     names, texts = model.feature_labels(), time_texts(model.times_)
     totals = model.activations_.sum(axis=0)
-    average = totals / totals.sum() @ model.components_
     found = []
-    for k, weights in enumerate(model.components_):
-        w = np.maximum(weights, FLOOR)
-        relevance = _BY_WEIGHT * np.log(w) + (1.0 - _BY_WEIGHT) * np.log(w / (average + FLOOR))
-        first = np.argsort(-relevance, kind="stable")[:n_features]
+    for k, first in enumerate(_characteristic(model.components_, totals, n_features)):
+        weights = model.components_[k, first]
         found.append(
             ComponentSummary(
                 index=k,
                 name=", ".join(names[first[:3]]),
                 share=float(totals[k] / totals.sum()),
                 peak=texts[int(np.argmax(np.where(model.observed_, model.activations_[:, k], -1)))],
-                top=[(str(names[f]), float(weights[f])) for f in first],
+                top=[(str(names[f]), float(w)) for f, w in zip(first, weights, strict=True)],
                 stability=None if model.stability_ is None else float(model.stability_[k]),
             )
         )
     return found
+
+
+def _characteristic(components: Any, totals: Array, n_features: int) -> list[Array]:
+    """The most relevant features of each component, found block by block."""
+    found = [NOTHING] * len(components)
+    for columns, block in blocks_of(components):
+        average = totals / totals.sum() @ block
+        for k, weights in enumerate(block):
+            w = np.maximum(weights, FLOOR)
+            relevance = _BY_WEIGHT * np.log(w) + (1.0 - _BY_WEIGHT) * np.log(w / (average + FLOOR))
+            found[k] = largest(found[k], columns.start, relevance, n_features)
+    return [first for first, _ in found]
 
 
 def component_names(model: Any) -> Array:

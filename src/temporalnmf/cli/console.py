@@ -240,21 +240,25 @@ def busy(what: str) -> Iterator[Callable[[str], None] | None]:
 
 
 @contextmanager
-def fit_progress(n_starts: int, max_iter: int) -> Iterator[Callable[[Progress], None] | None]:
-    """A callback for a fit that shows how it goes, on a terminal only."""
+def fit_progress(
+    n_starts: int, max_iter: int, more: Callable[[], str] = str
+) -> Iterator[Callable[[Progress], None] | None]:
+    """A callback for a fit that shows how it goes, and `more`, on a terminal only."""
     with busy("fitting") as tell:
-        yield None if tell is None else Watch(tell, n_starts, max_iter)
+        yield None if tell is None else Watch(tell, n_starts, max_iter, more=more)
 
 
 @contextmanager
-def draws_progress(n_runs: int, n_tune: int, n_sweeps: int) -> Iterator[Callable[[Progress], None]]:
+def draws_progress(
+    n_runs: int, n_tune: int, n_sweeps: int, more: Callable[[], str] = str
+) -> Iterator[Callable[[Progress], None]]:
     """A callback for a fit by draws: a bar over the sweeps of all runs, on a terminal only."""
     with progress_bar(f"run 1 of {n_runs}") as show:
 
         def tell(progress: Progress) -> None:
             run, sweep = divmod(progress.iteration - 1, n_sweeps)
             what = "settles" if sweep < n_tune else "draws"
-            show(progress.iteration, n_runs * n_sweeps, f"run {run + 1} of {n_runs} {what}")
+            show(progress.iteration, n_runs * n_sweeps, f"run {run + 1} of {n_runs} {what}{more()}")
 
         yield tell
 
@@ -272,8 +276,10 @@ class Watch:
         n_starts: int,
         max_iter: int,
         clock: Callable[[], float] = time.monotonic,
+        more: Callable[[], str] = str,
     ) -> None:
         self.tell, self.n_starts, self.max_iter, self.clock = tell, n_starts, max_iter, clock
+        self.more = more
         self.began = clock()
         self.start, self.iteration = 0, 0
 
@@ -287,7 +293,7 @@ class Watch:
         self.iteration = progress.iteration
         start = f"start {self.start} of {self.n_starts}, " if self.n_starts > 1 else ""
         words = f"{start}iteration {self.iteration}, objective {progress.objective:.6g}, "
-        self.tell(words + _clock_face(now - self.began) + self._left(now))
+        self.tell(words + _clock_face(now - self.began) + self._left(now) + self.more())
 
     def _left(self, now: float) -> str:
         done = self.start - 1

@@ -104,8 +104,22 @@ def source_path(file: str) -> Path:
 
 
 def checksum(path: Path) -> str:
-    with path.open("rb") as file:
+    """Of a file; of a folder of shards, that of its header."""
+    from ..shards.folder import HEADER
+
+    with (path / HEADER if path.is_dir() else path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def columns_of(folder: Path) -> list[str]:
+    """Names of the columns of the first file of a folder of long tables."""
+    from ..reading.long_files import _form, _parquet_file
+    from ..shards.sorting import _files_of
+
+    first = _files_of(folder)[0]
+    if first.suffix.lower() == ".parquet":
+        return list(_parquet_file(first).schema_arrow.names)
+    return _form(first).head
 
 
 def dense_if_gaps(table: TimeTable) -> Any:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shlex
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +17,7 @@ import typer
 
 from .. import registry
 from . import data
+from .cluster import Dask, MemoryLimit, Scheduler, Workers, chosen_cluster
 from .console import (
     Force,
     Json,
@@ -30,8 +32,11 @@ from .console import (
 )
 
 if TYPE_CHECKING:
+    from distributed import Client
+
     from ..estimator import TemporalNMF
     from ..reading import TimeTable
+    from ..shards import Shards
 
 # Where the root command keeps the words it was called with.
 WORDS = "temporalnmf.words"
@@ -42,11 +47,18 @@ _OF_DRAWS = ("draws", "tune", "runs", "thin", "checkpoint")
 _OF_MODES = ("starts", "max_iter", "tol")
 # A hyper-parameter of a chain that cannot be learned together with another.
 _NOT_WITH = {("hier_rate", "beta_h"): "beta_z"}
+# Seconds between two looks at the workers of a cluster.
+_PAUSE = 1.0
+
+_FILE_HELP = (
+    f"{data.FILE_HELP} Larger than memory: a folder of shards, or of Parquet files with a row per "
+    f"time and feature."
+)
 
 
 def fit(
     ctx: typer.Context,
-    file: data.File,
+    file: Annotated[str, typer.Argument(metavar="FILE", help=_FILE_HELP)],
     out: Annotated[Path, typer.Option(help="Model file to write.")] = Path("model.npz"),
     components: Annotated[int, typer.Option(min=1, help="Number of components.")] = 5,
     chain: Annotated[
@@ -78,7 +90,10 @@ def fit(
     tol: Annotated[
         float, typer.Option(min=0.0, help="Stop at this relative decrease per iteration.")
     ] = 1e-5,
-    jobs: Annotated[int, typer.Option(min=-1, help="Threads, -1 for all cores.")] = -1,
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=-1, help="Threads, -1 for all cores.", show_default="all cores"),
+    ] = None,
     calibrate: Annotated[
         int, typer.Option(min=0, help="Forecasts of the past to check intervals with; 0 for none.")
     ] = 0,
@@ -111,7 +126,8 @@ def fit(
     checkpoint: Annotated[
         Path | None,
         typer.Option(
-            help="File to keep the draws so far in: after a kill, the same command goes on.",
+            help="File to keep the draws so far in: after a kill, the same command goes on. For "
+            "shards and other solvers, a folder.",
             rich_help_panel=_PANEL,
         ),
     ] = None,
@@ -122,6 +138,10 @@ def fit(
     freq: data.Freq = None,
     transpose: data.Transpose = False,
     drop_partial: data.DropPartial = False,
+    scheduler: Scheduler = None,
+    dask: Dask = None,
+    workers: Workers = None,
+    memory_limit: MemoryLimit = None,
     force: Force = False,
     json: Json = False,
 ) -> None:
@@ -129,30 +149,41 @@ def fit(
 
     Times are sorted and put on a regular grid; periods that are absent become missing steps. What
     was understood is printed: read it.
+
+    A folder of Parquet files, and any table that goes to a cluster, is written as shards first,
+    which are removed at the end; `temporalnmf shard` keeps them.
     """
     with clean_errors(json) as voice:
-        check_out("--out", out, force, reads=[data.source_path(file)])
+        source = data.source_path(file)
+        check_out("--out", out, force, reads=[source])
         how = data.Reading(time, feature, value, exposure, freq, transpose, drop_partial)
         settings: dict[str, Any] = {
             "n_components": components, "chain": chain, "likelihood": likelihood,
-            "random_state": seed, "n_jobs": jobs or 1, "solver": solver,
+            "random_state": seed, "n_jobs": -1 if jobs is None else jobs or 1, "solver": solver,
         }  # fmt: skip
+        cluster = chosen_cluster(jobs, scheduler, dask, workers, memory_limit)
+        where = "--scheduler" if scheduler else "--dask" if dask else None
+        split = where is not None or source.is_dir()
+        if split:
+            _check_split(file, where, out, calibrate)
+            how = _named_columns(source, how, voice)
         with busy("starting"):
             _check_names(chain, likelihood, solver, calibrate)
             drawing = solver in registry.SAMPLERS
-            _check_given(ctx, solver, drawing)
+            _check_given(ctx, solver, drawing, split)
             if drawing:
                 settings |= {
                     "n_draws": draws, "n_tune": tune, "n_chains": runs, "thin": thin,
-                    "checkpoint": _checkpoint(checkpoint, out, data.source_path(file)),
+                    "checkpoint": _checkpoint(checkpoint, out, source),
                 }  # fmt: skip
             else:
                 settings |= {"n_init": starts, "max_iter": max_iter, "tol": tol}
+                settings |= {"checkpoint": _checkpoint_folder(checkpoint)}
             settings |= _learned(learn, chain, solver)
             _check_settings(settings)
-        table = data.read(file, how, voice)
-        model = fit_table(table, settings, voice)
-        model.provenance_ = provenance(ctx, file)
+        with cluster as client, _read(file, how, out, client, voice) as table:
+            model = fit_table(table, settings, voice, client)
+            model.provenance_ = provenance(ctx, file, table)
         show_components(model, voice)
         model.save(out, overwrite=force)
         voice.wrote(out)
@@ -160,6 +191,95 @@ def fit(
             calibrate_model(model, calibrate, voice, calibrate_steps)
             model.save(out, overwrite=True)  # our own, of a moment ago
         voice.answer({"model": str(out), "notes": table.notes, **summary(model)})
+
+
+def _check_split(file: str, cluster: str | None, out: Path, calibrate: int) -> None:
+    """Refuse what data that are not in memory cannot do, before anything is read."""
+    path = data.source_path(file)
+    if not path.exists():
+        raise FileNotFoundError(f"{file}: there is no such file or folder. Check the path.")
+    if path.is_dir() and path.resolve() in out.resolve().parents:
+        raise ValueError(f"--out {out} lies in the folder that is read. Name another place.")
+    if calibrate and cluster:
+        raise ValueError(
+            f"--calibrate {calibrate} needs the data in memory, and with {cluster} they are on a "
+            f"cluster. Leave out one of them."
+        )
+    if calibrate:
+        raise ValueError(
+            f"--calibrate {calibrate} needs the data in memory, and {file} is a folder. Leave it "
+            f"out, or give one file."
+        )
+
+
+def _named_columns(path: Path, how: data.Reading, voice: Voice) -> data.Reading:
+    """The columns of a folder of long tables, by name where they were not given."""
+    from ..shards import is_shards
+    from .shard import _columns
+
+    if is_shards(path):
+        for option, value in how.given().items():
+            said = option if value is True else f"{option} {value}"
+            raise ValueError(
+                f"{said}: {path} is a folder of shards, whose times and features are settled. "
+                f"Leave it out, or make other shards with temporalnmf shard."
+            )
+        return how
+    if path.is_dir():
+        there = data.columns_of(path)
+        wanted = [name for name in ("time", "feature", "value") if getattr(how, name) is None]
+        if taken := {name: name for name in wanted if name in there}:
+            given = how._asdict()
+            how = data.Reading(**(given | taken))
+            said = " ".join(f"--{name} {name}" for name in taken)
+            voice.say(f"{path}: columns taken by their names, as with {said}")
+    _columns(how, path)
+    return how
+
+
+@contextmanager
+def _read(
+    file: str, how: data.Reading, out: Path, client: Client | None, voice: Voice
+) -> Iterator[TimeTable | Shards]:
+    """The data of a fit: a table in memory; or shards, if need be for this fit only."""
+    from ..shards import Shards, is_shards
+
+    path = data.source_path(file)
+    if client is not None:
+        from ..cluster import check_workers
+
+        check_workers(client)
+    if is_shards(path):
+        shards = Shards.open(path)
+        voice.say(f"{file}: {shards.n_times} steps x {shards.n_features} features")
+        voice.notes(shards.notes)
+        yield shards
+    elif path.is_dir() or client is not None:
+        # Beside the result, where there is room for it, and where workers can see it.
+        place = next(parent for parent in out.absolute().parents if parent.exists())
+        with TemporaryDirectory(
+            prefix=f".{out.name}.", dir=place, ignore_cleanup_errors=True
+        ) as name:
+            yield _sharded(file, how, Path(name, "shards"), voice)
+    else:
+        yield data.read(file, how, voice)
+
+
+def _sharded(file: str, how: data.Reading, folder: Path, voice: Voice) -> Shards:
+    """A table as shards."""
+    from .shard import _columns, _long, _wide
+
+    path = data.source_path(file)
+    columns = _columns(how, path)
+    if columns is None:
+        made = _wide(file, how, folder, None, False, voice)
+    else:
+        made = _long(path, columns, how, folder, None, False, voice)
+    voice.say(
+        f"  written as {made.n_shards} shards, for this fit only; to keep them, run temporalnmf "
+        f"shard"
+    )
+    return made
 
 
 def _check_names(chain: str, likelihood: str, solver: str, calibrate: int) -> None:
@@ -197,11 +317,12 @@ def check_calibrate(n_origins: int) -> None:
         )
 
 
-def _check_given(ctx: typer.Context, solver: str, drawing: bool) -> None:
+def _check_given(ctx: typer.Context, solver: str, drawing: bool, split: bool) -> None:
     """Refuse options that do nothing here."""
     for name in _OF_MODES if drawing else _OF_DRAWS:
         source = ctx.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
+        works = name == "checkpoint" and split
+        if source is not None and source.name == "COMMANDLINE" and not works:
             option = f"--{name.replace('_', '-')}"
             meant = "--draws and --tune" if drawing else "--solver gibbs"
             remedy = f"see {meant}" if drawing else f"use {meant}"
@@ -225,6 +346,15 @@ def _checkpoint(path: Path | None, out: Path, source: Path) -> Path | None:
     if path.exists() and not _may_be_checkpoint(path):
         raise ValueError(
             f"--checkpoint {path} is no checkpoint of a fit, or is damaged. Name another file."
+        )
+    return path
+
+
+def _checkpoint_folder(path: Path | None) -> Path | None:
+    """The same for fits of data that are not in memory; the library looks into it."""
+    if path is not None and path.exists() and not path.is_dir():
+        raise ValueError(
+            f"--checkpoint {path} is a file, and a fit of shards wants a folder. Name another."
         )
     return path
 
@@ -277,16 +407,23 @@ def _check_settings(settings: dict[str, Any]) -> None:
     check_parameters(TemporalNMF(**settings))
 
 
-def fit_table(table: TimeTable, settings: dict[str, Any], voice: Voice) -> TemporalNMF:
+def fit_table(
+    table: TimeTable | Shards, settings: dict[str, Any], voice: Voice, client: Client | None = None
+) -> TemporalNMF:
     """Fit, show how it goes, and say how it ended."""
     from ..estimator import TemporalNMF
 
     model = TemporalNMF(**settings)
     voice.checkpoint = settings.get("checkpoint")
+    if voice.checkpoint is not None and model.solver not in registry.SAMPLERS:
+        voice.checkpoint /= "fit.npz"  # a folder, in which this is written last
     if voice.checkpoint is not None and voice.checkpoint.exists():
         voice.say(f"Found {voice.checkpoint}: going on from it, if it is of this very fit.")
+    if client is not None:
+        voice.say(_about_cluster(client, table))
+    more = str if client is None else Staff(client)
     began = monotonic()
-    with _progress(model, table.X.shape[1]) as callback, convergence_told():
+    with _progress(model, table, more) as callback, convergence_told():
         model.set_params(callback=callback).fit(table)
     model.set_params(callback=None, checkpoint=None)
     voice.checkpoint = None
@@ -294,15 +431,68 @@ def fit_table(table: TimeTable, settings: dict[str, Any], voice: Voice) -> Tempo
     return model
 
 
-def _progress(model: TemporalNMF, n_features: int) -> Any:
-    if model.solver not in registry.SAMPLERS:
-        return fit_progress(model.n_init, model.max_iter)
-    from ..sampling.run import thinning
+def _about_cluster(client: Client, shards: Any) -> str:
+    """Who works on how much, in a line."""
+    from ..splitting import _SHARE
 
+    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    threads = sum(worker["nthreads"] for worker in workers)
+    limits = [worker["memory_limit"] for worker in workers if worker["memory_limit"]]
+    size = sum(shards.nbytes(i) for i in range(shards.n_shards))
+    resident = not limits or size / len(limits) <= _SHARE * min(limits)
+    each = f", {_size(min(limits))} of memory each" if limits else ""
+    kept = "kept in their memory" if resident else "read from disk for every pass"
+    return (
+        f"Cluster: {_number(len(workers), 'worker')}, {_number(threads, 'thread')}{each}; "
+        f"{_number(shards.n_shards, 'block')} of features, {_size(size)}, {kept}."
+    )
+
+
+def _number(n: int, what: str) -> str:
+    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
+
+
+def _size(nbytes: int) -> str:
+    if nbytes >= 1e9:
+        return f"{nbytes / 1e9:,.1f} GB"
+    return f"{nbytes / 1e6:.0f} MB" if nbytes >= 1e7 else f"{nbytes / 1e6:.1f} MB"
+
+
+class Staff:
+    """Words on the workers of a fit that is under way, looked at once a second at the most."""
+
+    def __init__(self, client: Any, clock: Callable[[], float] = monotonic) -> None:
+        self.client, self.clock = client, clock
+        self.seen: set[str] = set()
+        self.words, self.due = "", clock()
+
+    def __call__(self) -> str:
+        if self.clock() >= self.due:
+            with suppress(OSError, ValueError):  # a scheduler that is gone: the fit will say it
+                self.words = self._look()
+            self.due = self.clock() + _PAUSE
+        return self.words
+
+    def _look(self) -> str:
+        workers = self.client.scheduler_info(n_workers=-1)["workers"]
+        self.seen |= set(workers)
+        lost = len(self.seen) - len(workers)
+        used = max((worker["metrics"].get("memory", 0) for worker in workers.values()), default=0)
+        said = f", fullest worker {_size(used)}" if used else ""
+        return said + (f", {_number(lost, 'worker')} lost" if lost else "")
+
+
+def _progress(model: TemporalNMF, table: TimeTable | Shards, more: Callable[[], str]) -> Any:
+    if model.solver not in registry.SAMPLERS:
+        return fit_progress(model.n_init, model.max_iter, more)
+    from ..sampling.run import thinning
+    from ..shards import Shards
+
+    n_features = table.n_features if isinstance(table, Shards) else len(table.features)
     each = 4 * model.n_chains * model.n_components * n_features
     thin = model.thin or thinning(model.n_draws, each)
     kept = thin * max(model.n_draws // thin, 1)
-    return draws_progress(model.n_chains, model.n_tune, model.n_tune + kept)
+    return draws_progress(model.n_chains, model.n_tune, model.n_tune + kept, more)
 
 
 @contextmanager
@@ -386,12 +576,13 @@ def command_line(ctx: typer.Context) -> str:
     return shlex.join(["temporalnmf", *ctx.meta.get(WORDS, [])])
 
 
-def provenance(ctx: typer.Context, file: str) -> dict[str, str]:
-    """Where a model comes from."""
+def provenance(ctx: typer.Context, file: str, table: Any = None) -> dict[str, str]:
+    """Where a model comes from; a folder is known by the shards that it is, or that were made."""
+    path = data.source_path(file)
     return {
         "command": command_line(ctx),
         "source": file,
-        "sha256": data.checksum(data.source_path(file)),
+        "sha256": data.checksum(table.path if path.is_dir() else path),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 

@@ -17,6 +17,7 @@ from ..validation import Series
 from .base import Observations, Sums, observe
 from .block import Block
 from .crew import Answer, Nodes, combined, numbered
+from .starts import random_rows
 
 # Questions about the data, rather than about some W.
 DATA = -1
@@ -141,6 +142,13 @@ class BlockData:
         used, likelihood = self.steps.of(self.piece.series()), self.observations.likelihood
         return data_part(used, block.W, H, likelihood, expected)
 
+    def drawable(self) -> float:
+        """Refuse what there are no draws for."""
+        from ..sampling.gibbs import check_counts
+
+        check_counts(self.steps.of(self.piece.series()))
+        return 0.0
+
     def nothing(self) -> float:
         """A question that costs nothing."""
         return 0.0
@@ -212,7 +220,7 @@ class Bench:
             BlockData(piece, offset, resident, self.workers)
             for piece, offset in zip(pieces, offsets, strict=True)
         ]
-        self._blocks: dict[int, dict[int, Block]] = {}
+        self._blocks: dict[int, dict[int, Any]] = {}  # Block, or HeldBlock
 
     def ask(self, questions: Sequence[Question]) -> Nodes:
         """Ask every block in turn, and answer the last question."""
@@ -245,6 +253,11 @@ class Bench:
         ]
         if question.own is not None:
             given.append(question.own[self.first + i])
+        if question.name == "draw_here":
+            self._blocks[of][i] = found = _held_block().begun(self.data[i], *given)
+            return found.count_active()
+        if question.name == "shake":
+            return _shaken(target, *given)
         return getattr(target, question.name)(*given)
 
     def save(self, file_of: Callable[[int], Path]) -> None:
@@ -268,10 +281,30 @@ class Bench:
                     of, name = member.split(".")
                     states.setdefault(int(of), {})[name] = file[member]
             for number, state in states.items():
-                block = Block(self.data[i].observations, first=self.data[i].first)
-                block.restore(state)
-                self._blocks.setdefault(number, {})[i] = block
+                self._blocks.setdefault(number, {})[i] = self._restored(i, state)
+
+    def _restored(self, i: int, state: dict[str, Array]) -> Any:
+        data = self.data[i]
+        if "streams" in state:
+            return _held_block().restored(data, state)
+        block = Block(data.observations, first=data.first)
+        block.restore(state)
+        return block
 
     def close(self) -> None:
         """Send the threads home."""
         self.workers.__exit__(None, None, None)
+
+
+def _held_block() -> Any:
+    """The kind of block that draws; imported when it is wanted, since it knows of this module."""
+    from ..sampling.blocks import HeldBlock
+
+    return HeldBlock
+
+
+def _shaken(block: Block, rng: np.random.Generator) -> Array:
+    """Weights times random factors; returns Σ_f w, (K,)."""
+    F, K = block.W.shape
+    block.hold(block.W * random_rows(rng, block.first, block.first + F, K))
+    return block.W.sum(axis=0)

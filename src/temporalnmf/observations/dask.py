@@ -24,13 +24,15 @@ import numpy as np
 from ..likelihoods.base import Array
 from .bench import DATA, Bench, Question
 from .crew import Answer, Nodes, combined, whole
-from .split import Team
+from .split import Checkpoint, Team
 
 # Groups that are asked by one other, or by us. More of them are asked in the form of a tree.
 _FAN = 8
 # Seconds between two looks at whether a worker that does not answer is still there; after which a
 # question is asked again; for which to wait if there is no worker; between two checkpoints.
 _PATIENCE, _NO_ANSWER, _NO_WORKER, _PAUSE = 2.0, 60.0, 60.0, 30.0
+# Seconds after which a scheduler that does not answer is gone.
+_NO_SCHEDULER = 20.0
 # Workers that may be lost with one group before it has answered a single question.
 _MOST_LOSSES = 5
 # Bytes of an array from which on it is not sent again if it is the one that was sent last.
@@ -94,21 +96,6 @@ class _LostError(Exception):
 
 class _DiskError(Exception):
     """What a block could not read or write: no sign that its worker is gone."""
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """Files with the state of every block, as it was at some moment of a fit."""
-
-    folder: Path
-    number: int
-
-    def file(self, block: int) -> Path:
-        return self.folder / f"block-{block:05d}.{self.number}.npz"
-
-    def remove(self, n_blocks: int) -> None:
-        for block in range(n_blocks):
-            self.file(block).unlink(missing_ok=True)
 
 
 class Post:
@@ -275,8 +262,8 @@ class DaskTeam(Team):
     bounds : array of int, (n_blocks + 1,)
     resident : bool
         Keep the data in the memory of the workers; or read them for every pass.
-    scratch : Path or None
-        Folder for checkpoints that we and all workers see. None: groups that are lost are asked
+    folder : Path or None
+        For checkpoints, seen by us and by all workers. None: groups that are lost are asked
         everything from the beginning.
     """
 
@@ -287,16 +274,17 @@ class DaskTeam(Team):
         bounds: Array,
         *,
         resident: bool = True,
-        scratch: Path | None = None,
+        folder: Path | None = None,
     ) -> None:
-        super().__init__(bounds)
-        self._client, self._resident, self._scratch = client, resident, scratch
+        super().__init__(bounds, folder)
+        self._client, self._resident = client, resident
         self._members = [_Member(group) for group in groups]
         self._serial = self._answered = 0
         self._waiting: list[Question] = []
         # What the blocks were told: how to prepare data, and all since the last checkpoint.
         self._prepared: list[Question] = []
         self._checkpoint: Checkpoint | None = None
+        self._own: Checkpoint | None = None  # one that nobody asked for
         self._log: list[list[Question]] = []
         self._last: Any = None
         self._saved = time.monotonic()
@@ -392,7 +380,7 @@ class DaskTeam(Team):
         while True:
             try:
                 found = self._client.sync(
-                    self._client.scheduler.identity, n_workers=-1, callback_timeout=_NO_ANSWER
+                    self._client.scheduler.identity, n_workers=-1, callback_timeout=_NO_SCHEDULER
                 )
             except (OSError, ValueError) as error:
                 raise ClusterLostError(self._gone("does not answer")) from error
@@ -458,19 +446,29 @@ class DaskTeam(Team):
     # Checkpoints.
 
     def rest(self) -> None:
-        """A good moment for a checkpoint."""
-        if self._scratch is not None and time.monotonic() - self._saved > _PAUSE:
-            self.save()
+        if self.folder is not None and time.monotonic() - self._saved > _PAUSE:
+            old = self._own
+            self._own = Checkpoint(self.folder, 0 if old is None else old.number + 1)
+            self.save(self._own)
+            if old is not None:
+                old.remove(self.n_blocks)
 
-    def save(self) -> Checkpoint:
+    def save(self, checkpoint: Checkpoint) -> None:
         """Write the state of all blocks, and forget what they were told before."""
-        assert self._scratch is not None
         self.ask(Question(DATA, "nothing", (), "add"))  # what waits is told
-        old = self._checkpoint
-        new = Checkpoint(self._scratch, 0 if old is None else old.number + 1)
+        self._everywhere("save", checkpoint)
+        self._checkpoint, self._log = checkpoint, []
+        self._saved = time.monotonic()
+
+    def load(self, checkpoint: Checkpoint) -> None:
+        self.ask(Question(DATA, "nothing", (), "add"))
+        self._checkpoint, self._log = checkpoint, []
+        self._everywhere("resume", self._answered, [self._prepared], checkpoint)
+
+    def _everywhere(self, name: str, *arguments: Any) -> None:
         pending = list(self._members)
         while pending:
-            calls = [(member, self._call(member, "save", new)) for member in pending]
+            calls = [(member, self._call(member, name, *arguments)) for member in pending]
             pending = []
             for member, call in calls:
                 try:
@@ -478,14 +476,9 @@ class DaskTeam(Team):
                 except _LostError:
                     self._replace(member)
                     pending.append(member)
-        self._checkpoint, self._log = new, []
-        self._saved = time.monotonic()
-        if old is not None:
-            old.remove(self.n_blocks)
-        return new
 
     def close(self) -> None:
         for member in self._members:
             member.post = member.future = None
-        if self._checkpoint is not None:
-            self._checkpoint.remove(self.n_blocks)
+        if self._own is not None:
+            self._own.remove(self.n_blocks)

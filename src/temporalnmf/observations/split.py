@@ -24,6 +24,21 @@ if TYPE_CHECKING:
     from ..components import ShardedComponents
 
 
+@dataclass(frozen=True)
+class Checkpoint:
+    """Files with the state of every block, as it was at some moment of a fit."""
+
+    folder: Path
+    number: int
+
+    def file(self, block: int) -> Path:
+        return self.folder / f"block-{block:05d}.{self.number}.npz"
+
+    def remove(self, n_blocks: int) -> None:
+        for block in range(n_blocks):
+            self.file(block).unlink(missing_ok=True)
+
+
 class Team:
     """Whoever holds the blocks.
 
@@ -31,9 +46,12 @@ class Team:
     ----------
     bounds : array of int, (n_blocks + 1,)
         Features of block b are bounds[b] to bounds[b + 1].
+    folder : Path or None
+        For checkpoints, seen by everybody who holds blocks.
     """
 
-    def __init__(self, bounds: Array) -> None:
+    def __init__(self, bounds: Array, folder: Path | None = None) -> None:
+        self.folder = folder
         self.bounds = np.asarray(bounds)
         self.n_blocks = len(bounds) - 1
         self._numbers = count()
@@ -47,7 +65,15 @@ class Team:
         raise NotImplementedError
 
     def rest(self) -> None:
-        """A good moment for a checkpoint."""
+        """A good moment for a checkpoint of its own."""
+
+    def save(self, checkpoint: Checkpoint) -> None:
+        """Write the state of all blocks."""
+        raise NotImplementedError
+
+    def load(self, checkpoint: Checkpoint) -> None:
+        """Go on from there."""
+        raise NotImplementedError
 
     def close(self) -> None:
         """No more questions."""
@@ -56,12 +82,16 @@ class Team:
         """For another W."""
         return next(self._numbers)
 
+    def number_from(self, number: int) -> None:
+        """Others have numbers below."""
+        self._numbers = count(number)
+
 
 class LocalTeam(Team):
     """All blocks are in this process."""
 
-    def __init__(self, bench: Bench, bounds: Array) -> None:
-        super().__init__(bounds)
+    def __init__(self, bench: Bench, bounds: Array, folder: Path | None = None) -> None:
+        super().__init__(bounds, folder)
         self._bench = bench
 
     def ask(self, question: Question) -> Answer:
@@ -70,6 +100,12 @@ class LocalTeam(Team):
     def tell(self, question: Question) -> None:
         self._bench.ask([question])
 
+    def save(self, checkpoint: Checkpoint) -> None:
+        self._bench.save(checkpoint.file)
+
+    def load(self, checkpoint: Checkpoint) -> None:
+        self._bench.load(checkpoint.file)
+
     def close(self) -> None:
         self._bench.close()
 
@@ -77,8 +113,9 @@ class LocalTeam(Team):
 class Slot(Crew):
     """Those who hold one W among the blocks of a team."""
 
-    def __init__(self, team: Team) -> None:
-        self.team, self.number = team, team.next_number()
+    def __init__(self, team: Team, number: int | None = None) -> None:
+        self.team = team
+        self.number = team.next_number() if number is None else number
         self.n_blocks = team.n_blocks
 
     def ask(self, name: str, arguments: tuple[Any, ...], how: str) -> Answer:
@@ -166,6 +203,9 @@ class SplitSeries:
         return SplitObservations(self.team, self.steps, likelihood, self.n_steps)
 
 
+AnySeries = Series | SplitSeries
+
+
 class SplitObservations(Observations):
     """Observations of which others hold the entries."""
 
@@ -214,7 +254,7 @@ class SplitObservations(Observations):
         self.team.tell(Question(features.crew.number, "write", own=files))
         # The answer says that all is written.
         n_components = len(features.crew.add("cross", features.crew))
-        write_header(folder, n_components, self.team.bounds)
+        write_header(folder, n_components, self.team.bounds.tolist())
         return ShardedComponents.open(folder)
 
     def rest(self) -> None:

@@ -6,6 +6,12 @@ Counts are split over the components, v_fn = Σ_k v_fkn; given the parts,
 
 since columns of W sum to one, so the activations of each component are drawn on their own
 (`conditionals/`). Hyper-parameters to learn are drawn in between (`learning.py`).
+
+Given H, features have to do with each other only through sums, so they may lie in several blocks
+(`blocks.py`).
+
+Given H, features have to do with each other only through sums, so they may lie in several blocks
+(`blocks.py`).
 """
 
 from __future__ import annotations
@@ -31,25 +37,232 @@ from .sharing import share
 _SHARD = 2**12
 
 
-class Gibbs:
-    """The state of one run of draws, and the sweep that moves it on.
+class Sweeps:
+    """The state of one run of draws, and the sweep that moves it on, wherever the features are.
+
+    Parameters
+    ----------
+    law : Learned
+        The chain, with hyper-parameters that move or stay.
+    H : array, (K, N)
+        Where to start, positive.
+    smoothing : Smoothing
+        Of the Dirichlet prior on the columns of W.
+    first : First
+        Law of the first activation, for chains that have none of their own.
+    exposure : array, (N,)
+        Zero for steps that are missing.
+    rng : numpy Generator
+    held : int
+        Steps at the beginning whose activations are known.
+    """
+
+    def __init__(
+        self,
+        law: Learned,
+        H: Array,
+        smoothing: Smoothing,
+        first: First,
+        exposure: Array,
+        rng: np.random.Generator,
+        held: int,
+    ) -> None:
+        self.law, self.smoothing, self.first = law, smoothing, first
+        self.exposure, self._rng, self.held = exposure, rng, held
+        self.H = np.array(H, order="C")
+        self.Z = start_auxiliary(law.chain, self.H)
+
+    # Of the features.
+
+    def weights(self, kind: Any = float) -> Array:
+        """W, (F, K), here."""
+        raise NotImplementedError
+
+    def count_active(self) -> int:
+        """Features that play a part."""
+        raise NotImplementedError
+
+    def log_sum(self) -> float:
+        """Σ log w over these."""
+        raise NotImplementedError
+
+    def streams(self) -> list[Any]:
+        """Where random streams are, of all blocks in turn."""
+        raise NotImplementedError
+
+    def resume(self, where: tuple[Array, list[Any]]) -> None:
+        """Go on with these weights and streams."""
+        raise NotImplementedError
+
+    def drop(self) -> None:
+        """The run is over."""
+
+    def _value(self, observations: Observations) -> float:
+        raise NotImplementedError
+
+    def _allocate(self) -> Array:
+        """Split the counts; returns those of each component by step, (K, N)."""
+        raise NotImplementedError
+
+    def _draw_components(self) -> None:
+        """Draw the smoothing and W, given the parts."""
+        raise NotImplementedError
+
+    def _share_components(self) -> None:
+        raise NotImplementedError
+
+    # Of all.
+
+    def sweep(self, *, fixed_W: bool = False) -> None:
+        """Draw every unknown once; with `fixed_W` activations only."""
+        of_steps = self._allocate()
+        if not fixed_W:
+            self._draw_components()
+        draw_activations(
+            self.law.chain, self.H, self.Z, of_steps, self.exposure, self._rng, self.first,
+            held=self.held,
+        )  # fmt: skip
+        if not fixed_W:
+            self._share_components()
+            self.law.draw(self.H, self.Z, self._rng)
+
+    def _share(self, W: Array, active: Array) -> None:
+        share(
+            W, self.H, self.Z, self.law.chain, self.smoothing.value, self.first, active, self._rng
+        )
+
+    def log_posterior(self, observations: Observations) -> float:
+        """Log density of data, components, activations and what is learned, up to a constant."""
+        s, K, n_active = self.smoothing.value, len(self.H), self.count_active()
+        value = -self._value(observations)
+        value += float(Paths(self.law.chain, K)(self.H, self.Z, self.first).sum())
+        value += K * float(gammaln(n_active * s) - n_active * gammaln(s))
+        value += (s - 1.0) * self.log_sum()
+        return value + self.law.log_prior() + self.smoothing.log_prior()
+
+    def state(self) -> dict[str, Array]:
+        """Everything that the draws to come depend on, as arrays."""
+        streams = [*self.streams(), self._rng.bit_generator.state]
+        return {
+            "W": self.weights(),
+            "H": self.H,
+            "Z": self.Z,
+            "smoothing": np.array(self.smoothing.value),
+            "streams": np.array(json.dumps(streams)),
+            **{f"learned_{name}": x for name, x in self.law.coordinates.items()},
+        }
+
+    def restore(self, state: Any) -> None:
+        """Go on where `state` was taken."""
+        self.H, self.Z = np.array(state["H"]), np.array(state["Z"])
+        self.smoothing.value = float(state["smoothing"])
+        *streams, self._rng.bit_generator.state = json.loads(str(state["streams"]))
+        self.resume((state["W"], streams))
+        self.law.move({name: np.array(state[f"learned_{name}"]) for name in self.law.names})
+
+
+class DrawnBlock:
+    """Counts of some features, and what is drawn for these: parts of the counts, and weights.
 
     Parameters
     ----------
     series : Series
         Counts; steps and single entries may be missing.
-    law : Learned
-        The chain, with hyper-parameters that move or stay.
-    W, H : array, (F, K) and (K, N)
-        Where to start, positive; columns of W sum to one.
-    smoothing : Smoothing
-        Of the Dirichlet prior on the columns of W.
-    first : First
-        Law of the first activation, for chains that have none of their own.
+    exposure : array, (N,)
+        Zero for steps that are missing, here and in all other blocks.
+    W : array, (F, K)
+        Where to start, positive.
+    seed : numpy SeedSequence
+        Of a stream per shard.
+    workers : Workers
+    """
+
+    def __init__(
+        self,
+        series: Series,
+        exposure: Array,
+        W: Array,
+        seed: np.random.SeedSequence,
+        workers: Workers,
+    ) -> None:
+        X, unseen, self.active = _counts(series, exposure > 0.0)
+        by_feature = sparse.csr_array(X.T)
+        self._counts = by_feature.indptr, by_feature.indices, by_feature.data
+        self._unseen = unseen.indptr, unseen.indices
+        bounds = np.searchsorted(by_feature.indptr, cut(int(by_feature.nnz), _SHARD))
+        bounds[0], bounds[-1] = 0, by_feature.shape[0]
+        self._bounds = bounds
+        self._streams = tuple(map(np.random.default_rng, seed.spawn(MOST_SHARDS)))
+        # It takes 0.2 ms to hand all of them over: longer than a sweep of small data.
+        self._handed = self._streams[:1] if len(bounds) == 2 else self._streams
+        self.exposure, self.workers = exposure, workers
+        self.hold(W)
+        # Counts of each component by feature, of the last sweep.
+        self._parts = np.empty(self.W.shape)
+
+    def hold(self, W: Array) -> None:
+        """Take these weights, (F, K)."""
+        self.W = np.array(W, order="C")
+
+    def weights(self, kind: Any = float) -> Array:
+        """W, (F, K)."""
+        return self.W.astype(kind, copy=False)
+
+    def count_active(self) -> int:
+        """Features that play a part."""
+        return int(np.count_nonzero(self.active))
+
+    def allocate(self, H: Array) -> Array:
+        """Split the counts, given H (K, N); returns Σ_f v_fkn, (K, N)."""
+        n_shards, (F, K), N = len(self._bounds) - 1, self.W.shape, H.shape[1]
+        self._parts, of_steps = np.empty((F, K)), np.empty((n_shards, N, K))
+        self.workers.run(
+            allocate_rows, n_shards, *self._counts, *self._unseen, self.exposure,
+            self.W, np.ascontiguousarray(H.T), self._bounds, self._handed, self._parts, of_steps,
+        )  # fmt: skip
+        return np.ascontiguousarray(of_steps.sum(axis=0).T)
+
+    def draw_weights(self, smoothing: float) -> Array:
+        """W given the parts, not yet divided by its sums, which are returned."""
+        self.workers.run(
+            draw_weights, len(self._bounds) - 1, self._parts, smoothing, self.active,
+            self._bounds, self._handed, self.W,
+        )  # fmt: skip
+        return self.W.sum(axis=0)
+
+    def divide(self, totals: Array) -> None:
+        """W / totals, those of all blocks."""
+        self.W /= totals
+
+    def log_sum(self) -> float:
+        """Σ log w over features that play a part."""
+        return float(np.log(np.maximum(self.W[self.active], FLOOR)).sum())
+
+    def streams(self) -> list[Any]:
+        """Where the random streams are."""
+        return [rng.bit_generator.state for rng in self._streams]
+
+    def resume(self, where: tuple[Array, list[Any]]) -> None:
+        """Go on with these weights and streams."""
+        W, streams = where
+        self.hold(W)
+        for rng, found in zip(self._streams, streams, strict=True):
+            rng.bit_generator.state = found
+
+
+class Gibbs(DrawnBlock, Sweeps):
+    """A run on data in memory, which are one block.
+
+    Parameters
+    ----------
+    series : Series
+        Counts; steps and single entries may be missing.
+    law, H, smoothing, first, held
+        See `Sweeps`.
+    W : array, (F, K)
+        Where to start, positive; its columns sum to one.
     seed : numpy SeedSequence
     workers : Workers
-    held : {0, 1}
-        Steps at the beginning whose activations are known.
     """
 
     def __init__(
@@ -65,89 +278,24 @@ class Gibbs:
         *,
         held: int = 0,
     ) -> None:
-        there = series.observed
-        X, unseen, self.active = _counts(series, there)
-        by_feature = sparse.csr_array(X.T)
-        self._counts = by_feature.indptr, by_feature.indices, by_feature.data
-        self._unseen = unseen.indptr, unseen.indices
-        bounds = np.searchsorted(by_feature.indptr, cut(int(by_feature.nnz), _SHARD))
-        bounds[0], bounds[-1] = 0, by_feature.shape[0]
-        self._bounds = bounds
-        self._streams = tuple(map(np.random.default_rng, seed.spawn(MOST_SHARDS)))
-        # It takes 0.2 ms to hand all of them over: longer than a sweep of small data.
-        self._handed = self._streams[:1] if len(bounds) == 2 else self._streams
-        self._rng = np.random.default_rng(seed.spawn(1)[0])
-        self.exposure = np.where(there, series.exposure, 0.0)
-        self.law, self.smoothing, self.first, self.workers = law, smoothing, first, workers
-        self.held = held
-        self.W, self.H = np.array(W, order="C"), np.array(H, order="C")
-        self.Z = start_auxiliary(law.chain, self.H)
+        exposure = np.where(series.observed, series.exposure, 0.0)
+        DrawnBlock.__init__(self, series, exposure, W, seed, workers)
+        rng = np.random.default_rng(seed.spawn(1)[0])
+        Sweeps.__init__(self, law, H, smoothing, first, exposure, rng, held)
 
-    def sweep(self, *, fixed_W: bool = False) -> None:
-        """Draw every unknown once; with `fixed_W` activations only."""
-        of_features, of_steps = self._allocate()
-        if not fixed_W:
-            self._draw_components(of_features)
-        draw_activations(
-            self.law.chain, self.H, self.Z, of_steps, self.exposure, self._rng, self.first,
-            held=self.held,
-        )  # fmt: skip
-        if not fixed_W:
-            share(
-                self.W, self.H, self.Z, self.law.chain, self.smoothing.value, self.first,
-                self.active, self._rng,
-            )  # fmt: skip
-            self.law.draw(self.H, self.Z, self._rng)
+    def _value(self, observations: Observations) -> float:
+        return observations.value(np.array(self.W, order=observations.order), self.H)
 
-    def _allocate(self) -> tuple[Array, Array]:
-        """Counts of each component by feature (F, K) and by step (K, N)."""
-        n_shards, (F, K), N = len(self._bounds) - 1, self.W.shape, self.H.shape[1]
-        YW, YH = np.empty((F, K)), np.empty((n_shards, N, K))
-        HT = np.ascontiguousarray(self.H.T)
-        self.workers.run(
-            allocate_rows, n_shards, *self._counts, *self._unseen, self.exposure,
-            self.W, HT, self._bounds, self._handed, YW, YH,
-        )  # fmt: skip
-        return YW, np.ascontiguousarray(YH.sum(axis=0).T)
+    def _allocate(self) -> Array:
+        return self.allocate(self.H)
 
-    def _draw_components(self, counts: Array) -> None:
-        self.smoothing.draw(counts[self.active] if self.smoothing.learned else counts, self._rng)
-        self.workers.run(
-            draw_weights, len(self._bounds) - 1, counts, self.smoothing.value, self.active,
-            self._bounds, self._handed, self.W,
-        )  # fmt: skip
-        self.W /= self.W.sum(axis=0)
+    def _draw_components(self) -> None:
+        if self.smoothing.learned:
+            self.smoothing.draw(self._parts[self.active], self._rng)
+        self.divide(self.draw_weights(self.smoothing.value))
 
-    def log_posterior(self, observations: Observations) -> float:
-        """Log density of data, components, activations and what is learned, up to a constant."""
-        s, K = self.smoothing.value, self.W.shape[1]
-        W = self.W[self.active]
-        value = -observations.value(np.array(self.W, order=observations.order), self.H)
-        value += float(Paths(self.law.chain, K)(self.H, self.Z, self.first).sum())
-        value += K * float(gammaln(len(W) * s) - len(W) * gammaln(s))
-        value += (s - 1.0) * float(np.log(np.maximum(W, FLOOR)).sum())
-        return value + self.law.log_prior() + self.smoothing.log_prior()
-
-    def state(self) -> dict[str, Array]:
-        """Everything that the draws to come depend on, as arrays."""
-        streams = [rng.bit_generator.state for rng in (*self._streams, self._rng)]
-        return {
-            "W": self.W,
-            "H": self.H,
-            "Z": self.Z,
-            "smoothing": np.array(self.smoothing.value),
-            "streams": np.array(json.dumps(streams)),
-            **{f"learned_{name}": x for name, x in self.law.coordinates.items()},
-        }
-
-    def restore(self, state: Any) -> None:
-        """Go on where `state` was taken."""
-        self.W, self.H, self.Z = (np.array(state[name]) for name in "WHZ")
-        self.smoothing.value = float(state["smoothing"])
-        streams = json.loads(str(state["streams"]))
-        for rng, found in zip((*self._streams, self._rng), streams, strict=True):
-            rng.bit_generator.state = found
-        self.law.move({name: np.array(state[f"learned_{name}"]) for name in self.law.names})
+    def _share_components(self) -> None:
+        self._share(self.W, self.active)
 
 
 def check_counts(series: Series) -> None:
@@ -156,7 +304,7 @@ def check_counts(series: Series) -> None:
 
 
 def _counts(series: Series, there: Array) -> tuple[sparse.csr_array, sparse.csr_array, Array]:
-    """Counts (N, F), a row per feature of what observed steps lack, features ever observed."""
+    """Counts (N, F), a row per feature of what steps that are there lack, features ever seen."""
     weights = series.weights
     weights = weights.toarray() if sparse.issparse(weights) else np.asarray(weights, dtype=float)
     known = np.isin(weights, (0.0, 1.0))
@@ -176,8 +324,10 @@ def _counts(series: Series, there: Array) -> tuple[sparse.csr_array, sparse.csr_
             f"X has {X.data[~whole][0]:g}, and draws (solver='gibbs') need counts, whole numbers. "
             f"Round X, give the size behind rates as exposure=, or use solver='accelerated'."
         )
-    if weights.shape[1] == 1:
+    if weights.shape[1] == 1 and np.array_equal(weights[:, 0] > 0.0, there):
         return X, sparse.csr_array(X.shape[::-1]), np.ones(X.shape[1], dtype=bool)
+    # A step that all features of a block lack may be there for those of another.
+    weights = np.broadcast_to(weights, X.shape)
     active = np.any(weights > 0.0, axis=0)
     unseen = there[:, None] & (weights == 0.0) & active
     return X, sparse.csr_array(unseen.T), active

@@ -155,25 +155,47 @@ class Smoothing:
         return float(-0.5 * (np.log(self.value / SMOOTHING) / _WIDE) ** 2)
 
     def draw(self, counts: Array, rng: np.random.Generator) -> None:
-        """Draw it given the counts (F′, K) of features that play a part, weights integrated out.
+        """Draw it given the counts (F′, K) of features that play a part, weights integrated out."""
+        if not self.learned:
+            return
+        tally, large = tallied(counts)
+        self.draw_given(tally, lambda s: float(gammaln(s + large).sum()), rng)
+
+    def draw_given(
+        self, tally: Tally, of_large: Callable[[float], float], rng: np.random.Generator
+    ) -> None:
+        """Draw it given what is known of the counts, and Σ log Γ(s + y) of large ones.
 
         Columns of counts are Dirichlet-multinomial: Γ(F′s)/Γ(F′s + Σy) ∏ Γ(s + y)/Γ(s).
         """
-        if not self.learned:
-            return
-        F, K = counts.shape
-        totals, small = counts.sum(axis=0), counts < _TABLE
-        large = counts[~small]
-        table = np.bincount(counts[small].astype(np.int64), minlength=_TABLE)
-        steps = np.arange(_TABLE)
+        F, totals, table, n_large = tally
+        K, steps = len(totals), np.arange(_TABLE)
 
         def density(x: Array) -> Array:
             s = float(np.exp(x[0]))
             value = K * gammaln(F * s) - gammaln(F * s + totals).sum()
-            value += table @ gammaln(s + steps) + gammaln(s + large).sum() - F * K * gammaln(s)
+            large = of_large(s) if n_large else 0.0
+            value += table @ gammaln(s + steps) + large - F * K * gammaln(s)
             return np.array([value]) - 0.5 * ((x - np.log(SMOOTHING)) / _WIDE) ** 2
 
         self.value = float(np.exp(slice_steps(rng, density, np.log([self.value]))[0]))
+
+
+class Tally(NamedTuple):
+    """What the law of the smoothing asks of counts (F′, K): sums over features."""
+
+    n_features: int
+    totals: Array  # Σ_f y, (K,)
+    table: Array  # how often small counts 0, 1, 2 … are there
+    n_large: int
+
+
+def tallied(counts: Array) -> tuple[Tally, Array]:
+    """The sums over the features of some counts, and large counts themselves."""
+    small = counts < _TABLE
+    large = counts[~small]
+    table = np.bincount(counts[small].astype(np.int64), minlength=_TABLE)
+    return Tally(len(counts), counts.sum(axis=0), table, len(large)), large
 
 
 # Steps by which an interval may grow, and trials within it.

@@ -20,19 +20,23 @@ from ..fitting import (
     check_size,
     machinery,
     named_by_place,
+    observations_of,
 )
 from ..initialisation import start_factors
 from ..likelihoods.base import Array
 from ..matching import match, stability
 from ..objective import Problem
-from ..observations import Observations, observe
+from ..observations import Observations
+from ..observations.features import Features
+from ..observations.split import Slot, SplitSeries
 from ..parallel import Workers
 from ..solvers.monitor import Monitor, Progress
 from ..validation import Series
+from .blocks import LEAST, SplitGibbs, check_all_counts
 from .checkpoint import Checkpoint
 from .conditionals import LAWS, First
 from .draws import PosteriorDraws
-from .gibbs import Gibbs, check_counts
+from .gibbs import Gibbs, Sweeps
 from .interrupts import Interrupt, between_sweeps
 from .learning import SMOOTHING, Learned, Smoothing
 
@@ -40,6 +44,8 @@ from .learning import SMOOTHING, Learned, Smoothing
 # run that are kept in any case.
 MEMORY = 2**28
 _FEWEST_KEPT = 8
+# Bytes beyond which data in blocks, whose components may be larger than any memory, are refused.
+_MOST_MEMORY = 2**31
 # A start is a posterior mode, not solved to the end.
 _START_ITER, _START_TOL = 100, 1e-4
 # Sweeps between two looks at the log posterior while tuning.
@@ -56,10 +62,12 @@ def draw_factors(model: Any, series: Series) -> Fitted:
             f"{', '.join(LAWS)}, or use solver='accelerated'."
         )
     kept = drawn_steps(series.observed, chain)
-    used = series.take(kept)
-    check_counts(used)
+    used: Series | SplitSeries = series.take(kept)
+    if isinstance(used, SplitSeries):
+        _check_room(model, series.shape[1])
     with machinery(model) as workers:
-        observations = observe(used.X, used.weights, used.exposure, model._likelihood(), workers)
+        observations = observations_of(used, model._likelihood(), workers)
+        check_all_counts(used)
         check_counted(observations)
         sampler = _Sampler(model, series, kept, used, observations, chain, workers)
         store = sampler.all_runs()
@@ -88,6 +96,19 @@ def draw_factors(model: Any, series: Series) -> Fitted:
     return fitted
 
 
+def _check_room(model: Any, n_features: int) -> None:
+    """Refuse draws that have no room here, where W has one elsewhere."""
+    each = model.n_chains * model.n_components * n_features * 4
+    _, n_kept = kept_draws(model, each)
+    if n_kept * each > _MOST_MEMORY:
+        raise ValueError(
+            f"n_components={model.n_components}: {n_kept} draws of each of {model.n_chains} runs "
+            f"for {n_features} features take {n_kept * each / 2**30:.1f} GB, and there is room for "
+            f"{_MOST_MEMORY / 2**30:.1f} GB. Take fewer components or runs, or use "
+            f"solver='accelerated'."
+        )
+
+
 def drawn_steps(observed: Array, chain: Chain) -> Array:
     """Indices of the steps whose activations are drawn.
 
@@ -109,8 +130,8 @@ class _Store:
     parameters: dict[str, Array]
     chain: Chain
 
-    def put(self, run: int, draw: int, gibbs: Gibbs, log_posterior: float) -> None:
-        self.components[run, draw] = gibbs.W.T
+    def put(self, run: int, draw: int, gibbs: Sweeps, log_posterior: float) -> None:
+        self.components[run, draw] = gibbs.weights(np.float32).T
         self.activations[run, draw] = gibbs.H.T
         self.smoothing[run, draw] = gibbs.smoothing.value
         self.log_posterior[run, draw] = log_posterior
@@ -142,7 +163,7 @@ class _Sampler:
         model: Any,
         series: Series,
         kept: Array,
-        used: Series,
+        used: Series | SplitSeries,
         observations: Observations,
         chain: Chain,
         workers: Workers,
@@ -151,8 +172,7 @@ class _Sampler:
         self.observations, self.chain, self.workers = observations, chain, workers
         F, N = observations.shape
         K, C = model.n_components, model.n_chains
-        self.thin = model.thin or thinning(model.n_draws, C * K * F * 4)
-        D = max(model.n_draws // self.thin, 1)
+        self.thin, D = kept_draws(model, C * K * F * 4)
         self.n_sweeps = model.n_tune + D * self.thin
         law = Learned(chain, observations.level, K)
         self.store = _Store(
@@ -195,12 +215,13 @@ class _Sampler:
                     gibbs.restore({k.removeprefix("state_"): v for k, v in before.items()})
                     before = None
                 enough = self._one_run(run, gibbs, done, interrupt)
+                gibbs.drop()
             if enough:
                 self._cut(run)
                 break
         return self.store
 
-    def _start(self, run: int) -> Gibbs:
+    def _start(self, run: int) -> Sweeps:
         """A run at a posterior mode under the default chain, from a random start of its own."""
         model, observations = self.model, self.observations
         root = np.random.SeedSequence([*self.seeds, run])
@@ -212,31 +233,40 @@ class _Sampler:
         problem = Problem(observations, chain, "log", start.value)
         rng = np.random.default_rng(of_start)
         features, H = start_factors(model, problem, self.series, self.kept, rng)
-        W = features.array()
         if run > 0:
             # Also where all begin with values that were given: from a start of its own.
-            W, H = W * rng.gamma(2.0, 0.5, size=W.shape), H * rng.gamma(2.0, 0.5, size=H.shape)
-            W = np.array(W / W.sum(axis=0), order=observations.order)
+            features, H = self._shaken(features, rng), H * rng.gamma(2.0, 0.5, size=H.shape)
         solver = registry.create(registry.SOLVERS, "accelerated", "solver")
-        result = solver.solve(problem, W, H, Monitor(_START_ITER, _START_TOL))
-        W = np.maximum(result.W, 1e-12) * observations.seen[:, None]
-        return Gibbs(
-            self.used,
-            Learned(self.chain, observations.level, model.n_components),
-            W / W.sum(axis=0),
-            result.H,
-            start,
-            First(level=observations.level / model.n_components),
-            of_draws,
-            self.workers,
-        )
+        result = solver.solve(problem, features, H, Monitor(_START_ITER, _START_TOL))
+        law = Learned(self.chain, observations.level, model.n_components)
+        first = First(level=observations.level / model.n_components)
+        if isinstance(self.used, SplitSeries):
+            split = SplitGibbs(self.used, law, result.features, result.H, start, first, of_draws)
+            result.features.drop()
+            return split
+        W = np.maximum(result.W, LEAST) * observations.seen[:, None]
+        W /= W.sum(axis=0)
+        return Gibbs(self.used, law, W, result.H, start, first, of_draws, self.workers)
 
-    def _one_run(self, run: int, gibbs: Gibbs, done: int, interrupt: Interrupt) -> bool:
+    def _shaken(self, features: Features, rng: np.random.Generator) -> Features:
+        """Weights times random factors, where they are; columns sum to one."""
+        crew = features.crew
+        if isinstance(crew, Slot):
+            (own,) = rng.spawn(1)
+            crew.tell("divide", crew.add("shake", own))
+            return features
+        W = features.array()
+        W = W * rng.gamma(2.0, 0.5, size=W.shape)
+        order = self.observations.order
+        return self.observations.hold(np.array(W / W.sum(axis=0), order=order))
+
+    def _one_run(self, run: int, gibbs: Sweeps, done: int, interrupt: Interrupt) -> bool:
         """Do what is left of a run; true if the callback wants no more."""
         model = self.model
         self.done = done
         for sweep in range(done + 1, self.n_sweeps + 1):
             gibbs.sweep()
+            self.observations.rest()
             drawn, rest = divmod(sweep - model.n_tune, self.thin)
             keep = drawn > 0 and rest == 0
             if keep or (sweep <= model.n_tune and sweep % _LOOK == 0):
@@ -259,7 +289,7 @@ class _Sampler:
                 raise KeyboardInterrupt
         return False
 
-    def _told(self, run: int, sweep: int, log_posterior: float, gibbs: Gibbs) -> bool:
+    def _told(self, run: int, sweep: int, log_posterior: float, gibbs: Sweeps) -> bool:
         model = self.model
         if model.verbose and (sweep % model.verbose == 0 or sweep == self.n_sweeps):
             phase = "tuning" if sweep <= model.n_tune else "draws"
@@ -269,7 +299,7 @@ class _Sampler:
             )
         if model.callback is None:
             return False
-        components, activations = gibbs.W.T.view(), gibbs.H.T.view()
+        components, activations = gibbs.weights().T.view(), gibbs.H.T.view()
         components.flags.writeable = activations.flags.writeable = False
         at = run * self.n_sweeps + sweep
         return bool(
@@ -288,6 +318,12 @@ class _Sampler:
                 f"kept (n_tune={self.model.n_tune}, thin={self.thin})."
             )
         self.store.only(1, n_draws)
+
+
+def kept_draws(model: Any, bytes_each: int) -> tuple[int, int]:
+    """Sweeps per draw that is kept, and how many are."""
+    thin = model.thin or thinning(model.n_draws, bytes_each)
+    return thin, max(model.n_draws // thin, 1)
 
 
 def thinning(n_draws: int, bytes_each: int) -> int:

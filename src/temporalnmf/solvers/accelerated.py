@@ -24,6 +24,7 @@ from ..likelihoods.base import Array
 from ..objective import Problem
 from ..observations.features import Features, Look
 from ..observations.track import Limits, Track, Tridiagonal
+from .keeping import Keeper, State, go_on, state_of
 from .mm import FitResult, h_step, held_features, iterate
 from .monitor import Monitor
 
@@ -61,14 +62,26 @@ class Accelerated:
         *,
         fixed_W: bool = False,
         held: int = 0,
+        keeper: Keeper | None = None,
     ) -> FitResult:
         """Run until the monitor stops it; see `MajorizeMinimize.solve`."""
-        features = held_features(problem, W)
+        features, keeper = held_features(problem, W), keeper or Keeper(problem.observations)
         H = np.array(H, order="C")
         aux = problem.chain.auxiliary(H, problem.scale)
         simple, setback = _WARM_UP, _SETBACK
         path: _Path | None = None
         objective = np.inf
+        if (before := keeper.before) is not None:
+            problem, H, aux = go_on(problem, monitor, before)
+            simple, setback = map(int, before["turns"])
+            objective = monitor.history[-1]
+            if "path_x" in before:
+                path = _Path(problem, features, H, fixed_W, held, before)
+
+        def state() -> State:
+            found = state_of(problem, monitor, H, aux) | {"turns": np.array([simple, setback])}
+            return found if path is None else found | path.state()
+
         while monitor.running:
             if simple > 0:
                 n = min(monitor.interval, simple)
@@ -77,7 +90,7 @@ class Accelerated:
                 objective = problem.objective(features, H, aux)
                 simple -= n
                 monitor.record(objective, features, H, n)
-                problem.observations.rest()
+                keeper.rest(state)
                 continue
             if path is None:
                 path = _Path(problem, features, H, fixed_W, held)
@@ -101,7 +114,7 @@ class Accelerated:
                 objective = problem.objective(features, H, aux)
             path.reconsider(problem)
             monitor.record(objective, features, H, n)
-            problem.observations.rest()
+            keeper.rest(state)
         return FitResult(features, H, problem.chain, monitor)
 
 
@@ -113,7 +126,13 @@ class _Path:
     """
 
     def __init__(
-        self, problem: Problem, features: Features, H: Array, fixed_W: bool, held: int
+        self,
+        problem: Problem,
+        features: Features,
+        H: Array,
+        fixed_W: bool,
+        held: int,
+        before: State | None = None,
     ) -> None:
         self.problem, self.features, self.fixed_W = problem, features, fixed_W
         self.held = H[:, :held].copy()
@@ -126,9 +145,25 @@ class _Path:
         self.products, self.slopes = np.zeros((size + 1, size + 1)), np.zeros(size + 1)
         self.curvatures = np.zeros(size + 1)  # s·t of one move, not rounded
         self.totals = np.empty(0)  # Σ_f y² where the path is
+        if before is not None:
+            self._restore(before)
+            return
         if not fixed_W:
             features.begin(size)
         self._settle()
+
+    def state(self) -> State:
+        """All of it that is not in the blocks."""
+        names = ("newest", "products", "slopes", "curvatures", "totals")
+        found = {f"path_{name}": np.array(getattr(self, name)) for name in names}
+        return found | {f"path_{name}": array for name, array in self.track.state().items()}
+
+    def _restore(self, state: State) -> None:
+        found = {name.removeprefix("path_"): array for name, array in state.items()}
+        self.newest = found["newest"].astype(int).tolist()
+        self.products, self.slopes = np.array(found["products"]), np.array(found["slopes"])
+        self.curvatures, self.totals = np.array(found["curvatures"]), np.array(found["totals"])
+        self.track = Track.restored(found, Tridiagonal)
 
     def advance(self, n: int) -> bool:
         """Set W and H to where n iterations lead; whether anything moved."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from ..chains.base import Chain
 from ..likelihoods.base import Array
 from ..objective import Problem
 from ..observations.features import Features
+from .keeping import Keeper, go_on, state_of
 from .monitor import Monitor
 
 
@@ -68,6 +70,7 @@ class MajorizeMinimize:
         *,
         fixed_W: bool = False,
         held: int = 0,
+        keeper: Keeper | None = None,
     ) -> FitResult:
         """Run until the monitor stops it.
 
@@ -82,14 +85,18 @@ class MajorizeMinimize:
             Update H only.
         held : int
             The first `held` steps of H stay as they are.
+        keeper : Keeper
+            Keeps the state now and then, and has one to go on from, or not.
         """
-        features = held_features(problem, W)
+        features, keeper = held_features(problem, W), keeper or Keeper(problem.observations)
         H = np.array(H, order="C")
         aux = problem.chain.auxiliary(H, problem.scale)
+        if keeper.before is not None:
+            problem, H, aux = go_on(problem, monitor, keeper.before)
         while monitor.running:
             n = monitor.interval
             for _ in range(n):
                 problem, aux = iterate(problem, features, H, aux, fixed_W=fixed_W, held=held)
             monitor.record(problem.objective(features, H, aux), features, H, n)
-            problem.observations.rest()
+            keeper.rest(partial(state_of, problem, monitor, H, aux))
         return FitResult(features, H, problem.chain, monitor)

@@ -8,16 +8,28 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ..likelihoods.base import Array
+from ..observations.crew import Here
 from ..observations.features import Features
 
 
 class Progress(NamedTuple):
-    """What a callback sees at each look; the arrays are read-only views, and the fit goes on."""
+    """What a callback sees at each look; the arrays are read-only views, and the fit goes on.
+
+    Attributes
+    ----------
+    iteration : int
+    objective, decrease : float
+    components : array, (n_components, n_features), or Features
+        Of data that are not in memory (Dask, shards) the weights stay where they are, since
+        bringing them here at every look may cost more than the iterations between. Then
+        `components.array()` gathers them, (n_features, n_components).
+    activations : array, (n_times, n_components)
+    """
 
     iteration: int
     objective: float
     decrease: float
-    components: Array
+    components: Array | Features
     activations: Array
 
 
@@ -103,10 +115,8 @@ class Monitor:
         self.iterations.append(n)
         stopped = False
         if self.callback is not None:
-            W = W.array() if isinstance(W, Features) else W
-            components, activations = W.T.view(), H.T.view()
-            components.flags.writeable = activations.flags.writeable = False
-            stopped = bool(self.callback(Progress(n, objective, decrease, components, activations)))
+            seen = Progress(n, objective, decrease, _components(W), _read_only(H.T))
+            stopped = bool(self.callback(seen))
         if decrease < self.tol:
             self.converged = True
             self._stop(f"converged: relative decrease {decrease:.1e} below tol={self.tol:g}")
@@ -137,3 +147,18 @@ class Monitor:
         self.reason = (
             why if why.startswith("max_iter") else f"{why} after {self.iteration} iterations"
         )
+
+
+def _components(W: Array | Features) -> Array | Features:
+    """What a callback sees of W: an array if it is here, else where it is."""
+    if isinstance(W, Features):
+        if not isinstance(W.crew, Here):
+            return W
+        W = W.array()
+    return _read_only(W.T)
+
+
+def _read_only(array: Array) -> Array:
+    view = array.view()
+    view.flags.writeable = False
+    return view

@@ -1,0 +1,440 @@
+"""Components larger than memory: a folder with a file for each block of features.
+
+    components.json   format, schema, n_components and bounds; it is written last
+    00000.npy         the features bounds[0] to bounds[1], a row each: little-endian float64,
+                      C-ordered, (features of the block, n_components)
+
+Names of files follow from the number of a block, never from what a file says. Nothing in a folder
+is ever run.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import pairwise
+from numbers import Integral
+from operator import index
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from . import __version__
+from .files import refuse_overwriting, written_whole
+
+if TYPE_CHECKING:
+    from .likelihoods.base import Array  # not at run time: it loads the compiler
+
+FORMAT = "temporalnmf components"
+SCHEMA = 1  # raised by one whenever an older program could not read the folder
+HEADER = "components.json"
+_FILE = r"(components\.json|\d{5,}\.npy)"
+_OURS = re.compile(rf"{_FILE}|\.{_FILE}\.partial\.(json|npy)")  # or left by who was killed
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ShardedComponents:
+    """Components (n_components, n_features) in a folder. Its numbers stay on disk.
+
+    It can be asked what an array can: `components[:, [3, 5]]`, `activations @ components`. Only
+    the blocks that are needed are read. A row has numbers in all blocks: to go through all rows,
+    go through `blocks` instead. The folder has to stay where it is.
+
+    Attributes
+    ----------
+    folder : Path
+        Where the numbers are.
+    n_components : int
+        Number of rows.
+    bounds : tuple of int, (n_blocks + 1,)
+        Block i has the features bounds[i] to bounds[i + 1].
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> W = np.array([[0.5, 0.1], [0.3, 0.0], [0.2, 0.9]])  # a row per feature
+    >>> with TemporaryDirectory() as folder:
+    ...     for i, block in enumerate((W[:2], W[2:])):  # each may be written by another machine
+    ...         with written_whole(block_file(folder, i)) as partial:
+    ...             np.save(partial, block)
+    ...     write_header(folder, n_components=2, bounds=[0, 2, 3])
+    ...     components = ShardedComponents.open(folder)
+    ...     print(components.shape, components[:, 2], np.array([10.0, 0.0]) @ components)
+    ...     print(*components.top(1))
+    (2, 3) [0.2 0.9] [5. 3. 2.]
+    [[0]
+     [2]] [[0.5]
+     [0.9]]
+    """
+
+    folder: Path
+    n_components: int
+    bounds: tuple[int, ...]
+
+    ndim: ClassVar[int] = 2
+    dtype: ClassVar[np.dtype[Any]] = np.dtype("<f8")
+    __array_ufunc__ = None  # so that NumPy leaves array @ components to us
+
+    @classmethod
+    def open(cls, folder: str | PathLike[str]) -> ShardedComponents:
+        """Read the header of a folder, and check that its files are there and fit it.
+
+        Sizes are checked, numbers are not read.
+        """
+        folder = Path(folder).resolve()
+        components = cls(folder, *_header_of(folder))
+        for i in range(components.n_blocks):
+            components._mapped(i)
+        return components
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.n_components, self.bounds[-1]
+
+    @property
+    def size(self) -> int:
+        return self.n_components * self.bounds[-1]
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    @property
+    def n_blocks(self) -> int:
+        return len(self.bounds) - 1
+
+    @property
+    def T(self) -> Array:
+        """All numbers, (n_features, n_components), loaded into memory."""
+        return np.asarray(self).T
+
+    def blocks(self) -> Iterator[tuple[slice, Array]]:
+        """The features of each block and its numbers (n_components, …), mapped into memory."""
+        for i, (first, last) in enumerate(pairwise(self.bounds)):
+            yield slice(first, last), self._mapped(i).T
+
+    def top(self, n: int) -> tuple[Array, Array]:
+        """The n largest features of each component: their indices and weights, (n_components, n).
+
+        Largest first, and of equal ones the first. All features, if there are fewer than n.
+        """
+        if not isinstance(n, Integral) or n < 1:
+            raise ValueError(f"n={n!r}: expected a whole number of at least 1.")
+        found = [NOTHING] * self.n_components
+        for columns, block in self.blocks():
+            for k, weights in enumerate(np.ascontiguousarray(block)):
+                found[k] = largest(found[k], columns.start, weights, int(n))
+        indices, weights = zip(*found, strict=True)
+        return np.array(indices), np.array(weights)
+
+    def copy_to(self, folder: str | PathLike[str], *, overwrite: bool = False) -> ShardedComponents:
+        """Copy the folder, whole or not at all, and open the copy."""
+        folder = Path(folder).resolve()
+        if folder == self.folder:
+            return self
+        refuse_replacing(folder, overwrite)
+        with staged_copy(self, folder) as put:
+            put()
+        return ShardedComponents.open(folder)
+
+    def fingerprint(self) -> str:
+        """Tells components of one model from those of another, by a few numbers of each block."""
+        found = blake2b(repr((self.shape, self.bounds)).encode(), digest_size=16)
+        for i in range(self.n_blocks):
+            found.update(self._mapped(i)[[0, -1]].tobytes())
+        return found.hexdigest()
+
+    def __len__(self) -> int:
+        return self.n_components
+
+    def __iter__(self) -> Iterator[Array]:
+        return (self[k] for k in range(len(self)))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """All numbers, loaded into memory. This is what `numpy.asarray(components)` does."""
+        if copy is False:
+            raise ValueError("copy=False: components on disk cannot be an array without copying.")
+        out = np.empty(self.shape, dtype or self.dtype)
+        for columns, block in self.blocks():
+            out[:, columns] = block
+        return out
+
+    def __getitem__(self, key: Any) -> Any:
+        """Rows and columns by number, slice, or a list of numbers or bools; in memory."""
+        given = key if isinstance(key, tuple) else (key,)
+        if len(given) not in (1, 2):
+            raise IndexError(f"components[{key!r}]: expected components[rows, columns].")
+        K, F = self.shape
+        rows, columns = (*given, slice(None))[:2]
+        rows, columns = _chosen(rows, K, "rows"), _chosen(columns, F, "columns")
+        if np.ndim(rows) == np.ndim(columns) == 1:
+            raise IndexError(
+                "components[rows, columns] with a list of each would be read as pairs. Use "
+                "components[:, columns][rows]."
+            )
+        if isinstance(columns, slice):
+            columns = range(F)[columns]
+        out = np.empty((np.size(columns), *np.arange(K)[rows].shape))
+        for i, place, local in self._parts(columns):
+            out[place] = self._mapped(i)[local][:, rows]
+        return out[0] if np.ndim(columns) == 0 else np.moveaxis(out, 0, -1)
+
+    def __rmatmul__(self, left: Any) -> Array:
+        left = np.asarray(left)
+        if left.ndim == 0 or left.shape[-1] != self.n_components:
+            raise _unfit(left.shape, self.shape)
+        out = np.empty((*left.shape[:-1], self.shape[1]), np.result_type(left, self.dtype))
+        for columns, block in self.blocks():
+            out[..., columns] = left @ block
+        return out
+
+    def __matmul__(self, right: Any) -> Array:
+        right = np.asarray(right)
+        if right.ndim not in (1, 2) or right.shape[0] != self.shape[1]:
+            raise _unfit(self.shape, right.shape)
+        out = np.zeros((len(self), *right.shape[1:]), np.result_type(right, self.dtype))
+        for columns, block in self.blocks():
+            out += block @ right[columns]
+        return out
+
+    def __repr__(self) -> str:
+        K, F = self.shape
+        return (
+            f"ShardedComponents: {K:,} components × {F:,} features, {self.nbytes:,} bytes in "
+            f"{self.n_blocks:,} blocks in {self.folder}"
+        )
+
+    def _parts(self, columns: range | Array) -> Iterator[tuple[int, Any, Any]]:
+        """Blocks that have some of the columns: their places in the result, and in the block."""
+        if isinstance(columns, range) and columns.step == 1:
+            for i, (first, last) in enumerate(pairwise(self.bounds)):
+                start, stop = max(first, columns.start), min(last, columns.stop)
+                if start < stop:
+                    shift = columns.start
+                    yield i, slice(start - shift, stop - shift), slice(start - first, stop - first)
+            return
+        wanted = np.atleast_1d(np.asarray(columns, dtype=np.intp))
+        order = np.argsort(wanted, kind="stable")
+        cuts = np.searchsorted(wanted[order], self.bounds)
+        for i in np.flatnonzero(np.diff(cuts)).tolist():
+            places = order[cuts[i] : cuts[i + 1]]
+            yield i, places, wanted[places] - self.bounds[i]
+
+    def _mapped(self, i: int) -> Array:
+        """A block as it is in its file, a row per feature.
+
+        What the file says of itself has to agree with the header, and with its size.
+        """
+        path, shape = block_file(self.folder, i), (self.bounds[i + 1] - self.bounds[i], len(self))
+        try:
+            array = np.lib.format.open_memmap(path, mode="r")
+            whole = path.stat().st_size
+        except FileNotFoundError as error:
+            raise _damaged(path, "it is not there") from error
+        except OSError:
+            raise
+        except Exception as error:  # whatever a damaged file makes NumPy say
+            raise _damaged(path, f"it is no NPY file of numbers ({error})") from error
+        if array.dtype != self.dtype or array.shape != shape or not array.flags.c_contiguous:
+            order = "C" if array.flags.c_contiguous else "Fortran"
+            raise _damaged(
+                path,
+                f"it holds {array.dtype.str} of shape {array.shape} in {order} order, and not "
+                f"{self.dtype.str} of shape {shape} in C order",
+            )
+        if whole != array.offset + array.nbytes:
+            raise _damaged(path, f"it has {whole:,} bytes, which does not fit its shape {shape}")
+        return np.asarray(array)
+
+
+def block_file(folder: str | PathLike[str], i: int) -> Path:
+    """The file of block i. Write it with `numpy.save`, through `written_whole`."""
+    return Path(folder) / f"{i:05d}.npy"
+
+
+def write_header(folder: str | PathLike[str], n_components: int, bounds: Iterable[int]) -> None:
+    """Finish a folder whose blocks are written; see `ShardedComponents`.
+
+    Parameters
+    ----------
+    folder : path
+        Where the blocks are.
+    n_components : int
+        Columns of every block.
+    bounds : list or array of int
+        Block i has the features bounds[i] to bounds[i + 1]; the first is 0.
+    """
+    K, bounds = index(n_components), list(map(index, bounds))
+    if reason := _unsound(K, bounds):
+        raise ValueError(f"{reason}.")
+    header = {"format": FORMAT, "schema": SCHEMA, "n_components": K, "bounds": bounds}
+    with written_whole(Path(folder) / HEADER) as partial:
+        partial.write_text(json.dumps(header), encoding="utf-8")
+
+
+def blocks_of(components: Array | ShardedComponents) -> Iterable[tuple[slice, Array]]:
+    """Features and numbers of each block; an array is one block."""
+    if isinstance(components, ShardedComponents):
+        return components.blocks()
+    return [(slice(0, components.shape[1]), components)]
+
+
+Largest = tuple["Array", "Array"]
+NOTHING: Largest = np.empty(0, dtype=np.intp), np.empty(0)
+
+
+def largest(found: Largest, start: int, scores: Array, n: int) -> Largest:
+    """The n largest of those found before and of `scores`, whose places begin at `start`.
+
+    Places and scores, largest first, and of equal ones the first: as a stable sort of all.
+    """
+    first = np.argsort(-scores, kind="stable")[:n]
+    places = np.concatenate([found[0], start + first])
+    values = np.concatenate([found[1], scores[first]])
+    order = np.argsort(-values, kind="stable")[:n]
+    return places[order], values[order]
+
+
+def set_aside(folder: Path) -> Path:
+    """Where a folder is while another takes its place, and if that was killed halfway."""
+    return folder.with_name(f".{folder.name}.old")
+
+
+@contextmanager
+def staged_copy(components: ShardedComponents, folder: Path) -> Iterator[Callable[[], None]]:
+    """A copy that waits beside `folder`, and a function that puts it in place.
+
+    A former folder is set aside by it. It comes back if the block fails, and is gone if it ends
+    well.
+    """
+    partial, aside = folder.with_name(f".{folder.name}.partial"), set_aside(folder)
+    gone = folder.with_name(f".{folder.name}.gone")
+    placed = False
+
+    def put() -> None:
+        nonlocal placed
+        if aside.exists():  # a former run was killed: this is what still counts
+            _drop(folder)
+        elif folder.exists():
+            folder.rename(aside)
+        partial.rename(folder)
+        placed = True
+
+    _drop(partial)
+    try:
+        partial.mkdir(parents=True)
+        for i in range(components.n_blocks):
+            shutil.copyfile(block_file(components.folder, i), block_file(partial, i))
+        write_header(partial, components.n_components, components.bounds)
+        ShardedComponents.open(partial)
+        yield put
+    except BaseException:
+        if placed:
+            _drop(folder)
+        if aside.exists() and not folder.exists():
+            aside.rename(folder)
+        raise
+    finally:
+        _drop(partial)
+    if aside.exists():
+        _drop(gone)
+        aside.rename(gone)  # at once, so that what is aside is never half of it
+    _drop(gone)
+
+
+def _drop(folder: Path) -> None:
+    if folder.is_symlink():
+        folder.unlink()
+    elif folder.exists():
+        shutil.rmtree(folder)
+
+
+def refuse_replacing(folder: Path, overwrite: bool) -> None:
+    """A folder that is there stays there, unless the user says otherwise and it is one of ours."""
+    refuse_overwriting(folder, overwrite)
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(f"{folder} is a file, and components are a folder. Name another.")
+    foreign = [path.name for path in folder.glob("*") if not _OURS.fullmatch(path.name)]
+    if foreign:
+        raise FileExistsError(
+            f"{folder} holds {min(foreign)!r}, which is no part of a folder of components, so it "
+            f"is not replaced. Name another folder."
+        )
+
+
+def _chosen(key: Any, size: int, what: str) -> Any:
+    """A slice as it is; a number, or numbers of a list, counted from the start."""
+    if isinstance(key, slice):
+        return key
+    found = np.asarray(key)
+    if found.shape == (0,):
+        found = found.astype(np.intp)
+    if found.dtype == np.bool_ and found.shape == (size,):
+        return np.flatnonzero(found)
+    if found.dtype.kind not in "iu" or found.ndim > 1:
+        raise IndexError(
+            f"{what}={key!r} of components of {size:,} {what}: expected a number, a slice, a list "
+            f"of numbers or {size:,} bools. For the rest use numpy.asarray(components), if it "
+            f"fits into memory."
+        )
+    found = found.astype(np.intp)
+    outside = found[(found < -size) | (found >= size)]
+    if outside.size:
+        raise IndexError(f"{what} has {outside[0]}: expected {-size} to {size - 1}.")
+    return found % size
+
+
+def _unfit(left: tuple[int, ...], right: tuple[int, ...]) -> ValueError:
+    return ValueError(
+        f"Shapes {left} @ {right} do not fit: the last number of the first has to be the first of "
+        f"the second. Transpose one."
+    )
+
+
+def _unsound(n_components: Any, bounds: Any) -> str | None:
+    """What is wrong with a header."""
+    if type(n_components) is not int or n_components < 1:
+        return f"n_components={n_components!r}: expected a whole number of at least 1"
+    whole = isinstance(bounds, list) and all(type(bound) is int for bound in bounds)
+    if not whole or len(bounds) < 2 or bounds[0] != 0 or any(a >= b for a, b in pairwise(bounds)):
+        return f"bounds={bounds!r:.60}: expected whole numbers that rise from 0"
+    return None
+
+
+def _header_of(folder: Path) -> tuple[int, tuple[int, ...]]:
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{folder}: there is no such folder. Check the path.")
+    path = folder / HEADER
+    try:
+        header = json.loads(path.read_bytes())
+    except FileNotFoundError as error:
+        raise _damaged(path, "it is not there, and it is what is written last") from error
+    except (ValueError, RecursionError) as error:
+        raise _damaged(path, f"it is no JSON ({error})") from error
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise _damaged(path, "it is not the header of components")
+    if header.get("schema") != SCHEMA:
+        raise ValueError(
+            f"{folder.name}/{HEADER} has the schema {header.get('schema')!r}, and this is "
+            f"temporalnmf {__version__}, which reads schema {SCHEMA}. Update temporalnmf."
+        )
+    K, bounds = header.get("n_components"), header.get("bounds")
+    if reason := _unsound(K, bounds):
+        raise _damaged(path, reason)
+    assert isinstance(K, int)
+    assert isinstance(bounds, list)
+    return K, tuple(bounds)
+
+
+def _damaged(path: Path, reason: str) -> ValueError:
+    return ValueError(
+        f"{path.parent.name}/{path.name}: {reason}. The folder of components is not finished, "
+        f"damaged or foreign: copy or write it again."
+    )

@@ -1,0 +1,273 @@
+"""The command `fit` on shards and folders of Parquet files, in this process and on a cluster."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from clusters import a_client, eventually, separate  # noqa: F401
+from commands import done, invoke, refused
+from temporalnmf import TemporalNMF, load
+from temporalnmf.cli import data
+from temporalnmf.cli.console import Voice
+from temporalnmf.cli.fit import Staff, fit_table
+from temporalnmf.shards import Shards
+from temporalnmf.solvers import Progress
+
+COLUMNS = ("--time", "time", "--feature", "feature", "--value", "value")
+QUICK = ("--components", 2, "--starts", 1, "--tol", 1e-3)
+LOCAL = ("--dask", "local", "--workers", 2, "--memory-limit", "600MB")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder of two Parquet files, and what becomes of it as shards."""
+    folder = tmp_path_factory.mktemp("data")
+    rng = np.random.default_rng(0)
+    level = 30.0 * np.exp(np.cumsum(rng.normal(0.0, 0.2, size=(24, 2)), axis=0))
+    counts = rng.poisson(level @ rng.dirichlet(np.ones(20), size=2))
+    times, features = np.meshgrid(np.arange(1990, 2014), np.arange(20), indexing="ij")
+    rows = pd.DataFrame(
+        {
+            "time": times.ravel(),
+            "feature": [f"w{f:02d}" for f in features.ravel()],
+            "value": counts.ravel(),
+        }
+    )
+    rows = rows[(rows.value > 0) & (rows.time != 2003)].sample(frac=1, random_state=0)
+    (folder / "rows").mkdir()
+    rows[::2].to_parquet(folder / "rows" / "one.parquet")
+    rows[1::2].to_parquet(folder / "rows" / "two.parquet")
+    rows.to_csv(folder / "rows.csv", index=False)
+    done("shard", folder / "rows", *COLUMNS, "--out", folder / "shards")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def fitted(place, tmp_path_factory):
+    """The model of the shards, made in this process."""
+    return TemporalNMF(2, tol=1e-3, random_state=0).fit(Shards.open(place / "shards"))
+
+
+@pytest.fixture
+def alone(monkeypatch):
+    """As if no test before had started a cluster."""
+    monkeypatch.setattr("temporalnmf.splitting._client", lambda: None)
+
+
+def same(path, model):
+    """The model of a file is another, to the bit."""
+    found = load(path)
+    np.testing.assert_array_equal(found.components_, model.components_)
+    np.testing.assert_array_equal(found.activations_, model.activations_)
+    return True
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_folder_of_shards(place, fitted, tmp_path):
+    out = tmp_path / "m.npz"
+    said = done("fit", place / "shards", *QUICK, "--out", out).output
+    assert "shards: 24 steps x 20 features" in said
+    assert "2003" in said  # the notes of the folder
+    assert "top features" in said
+    assert "Cluster" not in said
+    assert "for this fit only" not in said
+    assert same(out, fitted)
+    model = load(out)
+    assert model.provenance_["sha256"] == data.checksum(place / "shards" / "shards.json")
+    assert list(model.feature_labels()[:2]) == ["w00", "w01"]
+    done("forecast", out, "--steps", 2, "--out", tmp_path / "next.csv")
+    done("report", out, "--out", tmp_path / "report.html")
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_folder_of_parquet_files(place, fitted, tmp_path):
+    out = tmp_path / "m.npz"
+    found = done("fit", place / "rows", *QUICK, "--out", out, "--json")
+    assert "columns taken by their names, as with --time time --feature feature" in found.stderr
+    assert "written as 16 shards, for this fit only; to keep them" in found.stderr
+    answer = json.loads(found.stdout)
+    assert (answer["n_steps"], answer["n_features"], answer["gaps"]) == (24, 20, ["2003"])
+    assert len(answer["provenance"]["sha256"]) == 64
+    assert any("rows read" in note for note in answer["notes"])
+    assert same(out, fitted)
+    assert list(tmp_path.iterdir()) == [out]  # the shards are gone
+
+
+@pytest.mark.usefixtures("alone")
+def test_columns_of_a_folder_by_other_names(place, fitted, tmp_path):
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    rows = pd.read_csv(place / "rows.csv").rename(columns={"feature": "word"})
+    rows.to_csv(folder / "one.csv", index=False)
+    said = refused("fit", folder, "--out", tmp_path / "m.npz")
+    assert "name its columns with --time and --feature" in said or "--feature" in said
+    said = done("fit", folder, "--feature", "word", *QUICK, "--out", tmp_path / "m.npz").output
+    assert "as with --time time --value value" in said
+    assert same(tmp_path / "m.npz", fitted)
+
+
+def test_a_cluster_of_its_own(place, fitted, tmp_path):
+    out = tmp_path / "m.npz"
+    said = done("fit", place / "shards", *QUICK, *LOCAL, "--out", out).output
+    assert "Cluster: 2 workers, 2 threads, 600 MB of memory each; 16 blocks of features" in said
+    assert "kept in their memory" in said
+    assert same(out, fitted)
+
+
+def test_a_scheduler_and_a_table_in_a_file(place, fitted, client, tmp_path):
+    """An ordinary table is the same fit there, from shards that are made for it."""
+    address = client.scheduler.address
+    out = tmp_path / "new" / "m.npz"
+    words = ("fit", place / "rows.csv", *COLUMNS, *QUICK, "--scheduler", address, "--out", out)
+    said = done(*words).output
+    assert "written as 16 shards, for this fit only" in said
+    assert "Cluster: 2 workers, 2 threads" in said
+    assert same(out, fitted)
+    assert load(out).provenance_["sha256"] == data.checksum(place / "rows.csv")
+    assert [path.name for path in tmp_path.iterdir()] == ["new"]
+    assert refused(*words).endswith("--force replaces it; or choose another name.")
+
+
+def test_what_is_said_of_memory_is_what_is_done(place, client, monkeypatch):
+    """The line at the start and the team agree on whether data stay with the workers."""
+    shards, settings = Shards.open(place / "shards"), {"n_components": 2, "tol": 1e-2}
+    said, teams = [], []
+    monkeypatch.setattr(Voice, "say", lambda self, text="", **_: said.append(text))
+
+    def seen(n_starts, max_iter, more):
+        from contextlib import nullcontext
+
+        return nullcontext(lambda progress: teams.append(progress.components.crew.team) or more())
+
+    monkeypatch.setattr("temporalnmf.cli.fit.fit_progress", seen)
+    for share, resident in ((0.4, True), (0.0, False)):
+        monkeypatch.setattr("temporalnmf.splitting._SHARE", share)
+        fit_table(shards, settings, Voice(), client)
+        assert teams[-1]._resident is resident
+        words = "kept in their memory" if resident else "read from disk for every pass"
+        assert words in next(text for text in said[::-1] if "Cluster" in text)
+
+
+def test_a_cluster_that_is_lost_is_one_line(place, tmp_path):
+    """And exit code 2, no traceback, no shards left behind."""
+    (tmp_path / "cluster").mkdir()
+    with separate(tmp_path / "cluster") as (process, address):
+        words = ["fit", str(place / "rows"), "--components", "2", "--tol", "0", "--max-iter",
+                 "1000000", "--scheduler", address, "--out", str(tmp_path / "m.npz")]  # fmt: skip
+        command = [sys.executable, "-m", "temporalnmf", *words]
+        environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, stdout=pipe, stderr=pipe, env=environment) as run:
+            for line in run.stdout:
+                if line.startswith(b"Cluster: 1 worker, 1 thread"):
+                    break
+            process.kill()
+            _, error = run.communicate(timeout=60)
+    assert run.returncode == 2, error
+    (line,) = error.decode().splitlines()
+    assert line.startswith(f"Error: The Dask scheduler at {address} does not answer.")
+    assert [path.name for path in tmp_path.iterdir()] == ["cluster"]
+
+
+def test_words_on_workers():
+    """Looked at once a second at the most; a lost one stays lost when another comes."""
+    now, asked = [0.0], []
+    workers = {"a": {"metrics": {"memory": 2e8}}, "b": {"metrics": {"memory": 3e9}}}
+
+    class Client:
+        def scheduler_info(self, n_workers):
+            asked.append(n_workers)
+            return {"workers": workers}
+
+    staff = Staff(Client(), lambda: now[0])
+    assert staff() == ", fullest worker 3.0 GB"
+    del workers["b"]
+    workers["c"] = {"metrics": {}}
+    assert staff() == ", fullest worker 3.0 GB"
+    now[0] = 1.0
+    assert staff() == ", fullest worker 200 MB, 1 worker lost"
+    assert asked == [-1, -1]
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_callback_asks_for_components_if_it_wants_them(place):
+    """Of shards they stay where they are; of data in memory they are an array."""
+    seen = []
+
+    def look(progress):
+        if len(seen) < 1:
+            seen.append((progress, progress.components.array()))
+
+    shards = Shards.open(place / "shards")
+    TemporalNMF(2, tol=1e-2, random_state=0, callback=look).fit(shards)
+    progress, W = seen[0]
+    assert isinstance(progress, Progress)
+    assert W.shape == (20, 2)
+    np.testing.assert_allclose(W.sum(axis=0), 1.0)
+    assert progress.activations.shape[1] == 2
+    arrays = []
+    plain = TemporalNMF(2, tol=1e-2, callback=lambda progress: arrays.append(progress))
+    plain.fit(shards.matrix(), mask=shards.observed)
+    assert arrays[0].components.shape == (2, 20)
+    assert not arrays[0].components.flags.writeable
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_fit_of_shards_goes_on_from_a_folder(place, fitted, tmp_path):
+    folder, out = tmp_path / "kept", tmp_path / "m.npz"
+    done("fit", place / "shards", *QUICK, "--checkpoint", folder, "--out", out)
+    assert same(out, fitted)
+    (tmp_path / "file").write_text("x")
+    words = ("fit", place / "shards", *QUICK, "--checkpoint", tmp_path / "file", "--out", out)
+    assert "wants a folder. Name another." in refused(*words, "--force")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("shards", "--calibrate", 10), "--calibrate 10 needs the data in memory, and"),
+        (("rows.csv", *COLUMNS, "--calibrate", 10, *LOCAL), "with --dask they are on a cluster"),
+        (("shards", "--jobs", 2, *LOCAL), "--jobs 2 is for processes without a cluster: drop it"),
+        (("shards", "--workers", 2), "--workers 2 is for a cluster on this machine: --dask local"),
+        (("shards", "--dask", "here"), "--dask 'here'"),
+        (("shards", "--dask", "local", "--memory-limit", "1MB"), "too little for a worker"),
+        (("shards", "--scheduler", "nowhere"), "expected the address that `dask scheduler` prints"),
+        (("shards", "--freq", "M"), "--freq M: "),
+        (("shards", "--time", "year"), "Leave it out, or make other shards"),
+        (("nothing", "--dask", "local"), "there is no such file or folder. Check the path."),
+        (("rows.csv", "--checkpoint", "kept"), "--checkpoint kept does nothing with --solver"),
+        (("shards", "--out", "shards/m.npz"), "lies in the folder that is read. Name another"),
+        ((".", "--out", "../m.npz"), "name its columns with --time and --feature"),
+    ],
+)
+def test_what_does_not_go_together(place, tmp_path, monkeypatch, words, said):
+    """Is refused before anything is read or started."""
+    monkeypatch.chdir(place)
+    monkeypatch.setattr("temporalnmf.cluster.local", None)
+    monkeypatch.setattr("temporalnmf.shards.Shards.open", None)
+    out = () if "--out" in words else ("--out", tmp_path / "m.npz")
+    if words[0] == ".":
+        (place / "other").mkdir(exist_ok=True)
+        pd.DataFrame({"year": [1], "word": ["a"]}).to_parquet(place / "other" / "a.parquet")
+        words = ("other", *words[1:])
+    assert said in refused("fit", *words, *out)
+
+
+def test_a_scheduler_that_is_not_there(place, tmp_path, monkeypatch):
+    monkeypatch.setattr("temporalnmf.cluster.PATIENCE", 0.5)
+    words = ("fit", place / "rows", "--scheduler", "127.0.0.1:9", "--out", tmp_path / "m.npz")
+    assert "no Dask scheduler answered" in refused(*words)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_help_tells_of_folders_and_clusters():
+    said = " ".join(invoke("fit", "--help").output.split())
+    for word in ("--scheduler", "--dask", "--workers", "--memory-limit", "folder of shards"):
+        assert word in said
+    assert not Path("model.npz").exists()

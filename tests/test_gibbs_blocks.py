@@ -1,0 +1,320 @@
+"""Draws on data in blocks of features, here and on a cluster."""
+
+import json
+import os
+import signal
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import geweke as joint
+from clusters import a_client, eventually  # noqa: F401
+from temporalnmf import TemporalNMF
+from temporalnmf.chains import Rate
+from temporalnmf.likelihoods.poisson import Poisson
+from temporalnmf.observations import dask, observe
+from temporalnmf.observations.split import SplitSeries, even_bounds, slices, split_here
+from temporalnmf.parallel import Workers
+from temporalnmf.sampling import checkpoint as checkpoints
+from temporalnmf.sampling import gibbs, learning
+from temporalnmf.sampling import run as runs
+from temporalnmf.sampling.blocks import SplitGibbs
+from temporalnmf.sampling.conditionals import First
+from temporalnmf.sampling.gibbs import Gibbs
+from temporalnmf.sampling.learning import Learned, Smoothing
+from temporalnmf.sampling.run import draw_factors
+from temporalnmf.validation import Series
+
+N_STEPS, N_FEATURES = 12, 23
+BLOCKS = even_bounds(N_FEATURES, 5)
+KEPT = ("components", "activations", "smoothing", "log_posterior")
+
+
+def some_series(scale=1.0, storage=np.asarray):
+    """Counts without one step, one entry, and one feature; large ones, too, if they are scaled."""
+    rng = np.random.default_rng(3)
+    X = np.round(scale * rng.poisson(rng.gamma(0.5, 4.0, size=(N_STEPS, N_FEATURES))))
+    weights = np.ones_like(X)
+    weights[3] = weights[5, 7] = weights[:, 9] = 0.0
+    weights[6, 10:15] = 0.0  # all of a block, if there are five
+    return Series(storage(X * weights), weights, np.linspace(0.5, 2.0, N_STEPS))
+
+
+@pytest.fixture(autouse=True)
+def short_starts(monkeypatch):
+    """Starts need not be good ones."""
+    monkeypatch.setattr(runs, "_START_ITER", 5)
+
+
+def drawn(series, **settings):
+    given = {"n_draws": 6, "n_tune": 4, "n_chains": 2, "random_state": 0, "smoothing": "learn"}
+    model = TemporalNMF(3, solver="gibbs", **given | settings)
+    with pytest.warns(match="draws|runs"):
+        return draw_factors(model, series)
+
+
+def same(one, other):
+    for name in KEPT:
+        np.testing.assert_array_equal(getattr(one.draws, name), getattr(other.draws, name))
+    np.testing.assert_array_equal(one.W, other.W)
+    assert one.objective == other.objective
+    assert one.divergence == other.divergence
+
+
+def on_cluster(client, series, n_groups, **parameters):
+    groups = dask.groups_of(slices(series, BLOCKS), BLOCKS, n_groups)
+    team = dask.DaskTeam(client, groups, BLOCKS, **parameters)
+    return SplitSeries.of(team, series.exposure, series.timeline)
+
+
+# Bits
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
+def test_draws_do_not_depend_on_who_holds_the_blocks(storage, client):
+    """This process, with one thread or two; or workers, with two groups or three."""
+    series = some_series(20.0, storage)
+    one = drawn(split_here(series, BLOCKS))
+    assert np.ptp(one.draws.smoothing) > 0.0
+    same(one, drawn(split_here(series, BLOCKS, n_jobs=2)))
+    for n_groups in (2, 3) if storage is np.asarray else (2,):
+        held = on_cluster(client, series, n_groups)
+        same(one, drawn(held))
+        held.team.close()
+
+
+def test_draws_go_on_if_a_worker_is_lost(client, tmp_path, monkeypatch):
+    """In the middle of a run, before and after a checkpoint of the blocks."""
+    monkeypatch.setattr(dask, "_PAUSE", 0.0)
+    series = some_series(20.0)
+    init = np.ones((3, N_FEATURES)) / N_FEATURES, np.ones((N_STEPS, 3))
+    settings = {"init": init, "thin": 1, "n_chains": 1}
+    held = on_cluster(client, series, 2, folder=tmp_path)
+
+    def kill(progress):
+        if progress.iteration in (6, 8):
+            before = held.team.losses
+            victim = held.team._members[0].address
+            os.kill(client.run(os.getpid, workers=[victim])[victim], signal.SIGKILL)
+            eventually(lambda: victim not in client.scheduler_info()["workers"])
+            assert held.team.losses == before
+
+    same(drawn(split_here(series, BLOCKS), **settings), drawn(held, callback=kill, **settings))
+    assert held.team.losses >= 2
+    held.team.close()
+
+
+def started(split, smoothing=0.3, learned=True):
+    """A run on split data, from flat weights."""
+    (n_steps, n_features), K = split.shape, 2
+    observations = split.observe(Poisson())
+    start = observations.hold(np.full((n_features, K), 1.0 / n_features))
+    return SplitGibbs(
+        split,
+        Learned(Rate("learn"), 10.0, K),
+        start,
+        np.random.default_rng(0).gamma(2.0, 5.0, size=(K, n_steps)),
+        Smoothing(smoothing, learned),
+        First(2.0, 3.0),
+        np.random.SeedSequence(0),
+    )
+
+
+@pytest.mark.parametrize("way", ["of the run", "of the blocks"])
+def test_a_state_that_is_restored_goes_on_to_the_bit(way, tmp_path):
+    split = split_here(some_series(20.0), BLOCKS)
+    bench, run = split.team._bench, started(split)
+
+    def sweeps():
+        for _ in range(3):
+            run.sweep()
+        return run.state()
+
+    def file_of(block):
+        return tmp_path / f"{block}.npz"
+
+    state = {name: np.array(array) for name, array in sweeps().items()}
+    bench.save(file_of)
+    expected = sweeps()
+    if way == "of the run":
+        run.restore(state)
+    else:
+        bench._blocks.clear()
+        bench.load(file_of)
+        run.resume = lambda where: None  # blocks are where they were
+        run.restore(state)
+    found = sweeps()
+    assert all(np.array_equal(expected[name], found[name]) for name in expected)
+
+
+def test_a_fit_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoints, "INTERVAL", 0.0)
+    series, path = some_series(), tmp_path / "state.npz"
+
+    def split():
+        return split_here(series, [0, 4, 5, N_FEATURES])
+
+    def dies(progress):
+        if progress.iteration >= 17:  # in the second run
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        draw_factors(
+            TemporalNMF(3, solver="gibbs", n_draws=6, n_tune=4, n_chains=2, random_state=0,
+                        smoothing="learn", checkpoint=path, callback=dies),
+            split(),
+        )  # fmt: skip
+    with np.load(path) as file:
+        assert len(json.loads(str(file["state_streams"]))) == 3 * 32 + 1
+    same(drawn(split(), checkpoint=path), drawn(split()))
+    assert not path.exists()
+
+
+# Laws
+
+
+class _Held(SplitGibbs):
+    """A run that lets a simulation write to its weights and counts."""
+
+    def sweep(self):
+        self._crew.hold(self.W)
+        super().sweep()
+        self.W = self.weights()
+
+    def __setattr__(self, name, value):
+        if name != "_counts":
+            super().__setattr__(name, value)
+            return
+        indptr, indices, counts = value
+        blocks = self._crew.team._bench._blocks[self._crew.number]
+        for b, (i, j) in enumerate(zip(BOUNDS[:-1], BOUNDS[1:], strict=True)):
+            part = slice(indptr[i], indptr[j])
+            blocks[b]._counts = indptr[i : j + 1] - indptr[i], indices[part], counts[part]
+
+
+# A feature alone, that lacks an entry; and two, of which one is never observed in "entries".
+BOUNDS = [0, 1, 3, 4]
+
+
+def simulation(mask, learned):
+    """As `geweke.fixed`, in blocks."""
+    found = joint.Simulation(
+        Learned(joint.SETTINGS["rate"], 1.0, joint.K), Smoothing(joint.SMOOTHING, learned),
+        joint.MASKS[mask], 0,
+    )  # fmt: skip
+    series = Series(np.ones((joint.N, joint.F)), joint.MASKS[mask], found.exposure)
+    split = split_here(series, BOUNDS)
+    start = split.observe(Poisson()).hold(found.run.W)
+    found.run = _Held(
+        split, found.run.law, start, found.run.H, found.run.smoothing, joint.FIRST_LAW,
+        np.random.SeedSequence(0),
+    )  # fmt: skip
+    found.run.W = found.run.weights()
+    return found
+
+
+# Three tests of up to 15 functionals: |z| beyond 4.5 by chance once in 3000 runs of them all.
+@pytest.mark.parametrize(
+    ("mask", "learned"), [("steps", False), ("entries", False), ("entries", True)]
+)
+def test_sweeps_leave_the_joint_law_as_it_is(mask, learned, monkeypatch):
+    """Geweke's test; with a narrow prior of the smoothing, so that its moments are known."""
+    monkeypatch.setattr(learning, "_WIDE", 0.4)
+    monkeypatch.setattr(learning, "SMOOTHING", 0.7)
+    z = joint.geweke(simulation(mask, learned), n_chains=400, rounds=5)
+    assert abs(z).max() < joint.BOUND, z
+
+
+def test_missing_entries_of_whole_blocks_are_drawn(monkeypatch):
+    """The test above notices if a step that a block lacks were taken for one that all lack."""
+    right = gibbs._counts
+    monkeypatch.setattr(gibbs, "_counts", lambda series, there: right(series, series.observed))
+    z = joint.geweke(simulation("entries", False), n_chains=400, rounds=5)
+    assert abs(z).max() > 2.0 * joint.BOUND, z
+
+
+def numbers(run, observations):
+    """Some functionals of a run with one component."""
+    path = np.log(run.H)
+    return [
+        run.log_posterior(observations), path.mean(), path[0, 3], path.std(),
+        np.log(run.smoothing.value), np.sum(run.weights() ** 2),
+    ]  # fmt: skip
+
+
+def means_of(run, observations):
+    """Means of functionals, and their squared standard errors by batches."""
+    found = []
+    for _ in range(2100):
+        run.sweep()
+        found.append(numbers(run, observations))
+    batches = np.reshape(found[100:], (40, 50, -1)).mean(axis=1)
+    return batches.mean(axis=0), batches.var(axis=0, ddof=1) / 40
+
+
+def test_posterior_means_are_those_of_data_in_memory():
+    """With large counts, of which the smoothing asks. False alarm 1 in 2000: 39 batches or so."""
+    rng = np.random.default_rng(5)
+    X = rng.poisson(np.exp(rng.normal(4.0, 1.5, size=(6, 5)))).astype(float)
+    series = Series(X, np.ones((6, 1)), np.ones(6))
+    split = split_here(series, [0, 2, 5])
+    W, H, first = np.full((5, 1), 0.2), np.full((1, 6), 300.0), First(2.0, 300.0)
+    law, seed = Learned(Rate(4.0, 4.0), 300.0, 1), np.random.SeedSequence(1)
+    elsewhere, here = split.observe(Poisson()), observe(X, series.weights, np.ones(6), Poisson())
+    run = SplitGibbs(split, law, elsewhere.hold(W), H, Smoothing(0.3, True), first, seed)
+    found, variances = means_of(run, elsewhere)
+    run = Gibbs(series, law, W, H, Smoothing(0.3, True), first, seed, Workers(1))
+    expected, others = means_of(run, here)
+    z = (found - expected) / np.sqrt(variances + others)
+    assert abs(z).max() < 4.5, z
+
+
+def test_the_log_posterior_is_that_of_data_in_memory():
+    series = some_series()
+    split = split_here(series, BLOCKS)
+    run = started(split)
+    for _ in range(3):
+        run.sweep()
+    alone = Gibbs(
+        series, run.law, run.weights(), run.H, run.smoothing, run.first,
+        np.random.SeedSequence(0), Workers(1),
+    )  # fmt: skip
+    alone.Z = run.Z
+    observations = observe(series.X, series.weights, series.exposure, Poisson())
+    expected = alone.log_posterior(observations)
+    assert run.log_posterior(observations) == pytest.approx(expected, rel=1e-12)
+    assert run.count_active() == N_FEATURES - 1
+
+
+# Refusals
+
+
+def test_what_is_no_count_is_refused_in_any_block():
+    series = some_series()
+    X, weights = series.X.copy(), series.weights.copy()
+    X[2, 20] = 1.5
+    model = TemporalNMF(3, solver="gibbs")
+    with pytest.raises(ValueError, match=r"X has 1\.5, and draws .* need counts"):
+        draw_factors(model, split_here(Series(X, weights, series.exposure), [0, 8, N_FEATURES]))
+    weights[2, 20] = 0.5
+    with pytest.raises(ValueError, match=r"mask has the weight 0\.5: draws"):
+        draw_factors(model, split_here(Series(X, weights, series.exposure), [0, 8, N_FEATURES]))
+
+
+def test_draws_without_room_are_refused_before_the_start(monkeypatch):
+    split = split_here(some_series(), [0, 8, N_FEATURES])
+    monkeypatch.setattr(runs, "MEMORY", 1)
+    monkeypatch.setattr(runs, "_MOST_MEMORY", 8 * 2 * 3 * N_FEATURES * 4 - 1)
+    with pytest.raises(ValueError, match=r"8 draws of each of 2 runs for 23 .*'accelerated'"):
+        drawn(split, n_draws=80)
+    monkeypatch.setattr(runs, "_MOST_MEMORY", 8 * 2 * 3 * N_FEATURES * 4)
+    assert drawn(split, n_draws=80, n_tune=0).draws.n_draws == 16
+
+
+def test_runs_leave_nothing_in_the_blocks():
+    """Only the means that stability is measured with, which the next fit drops."""
+    split = split_here(some_series(), [0, 8, N_FEATURES])
+    drawn(split)
+    held = [of for of, blocks in split.team._bench._blocks.items() if blocks]
+    assert all(type(split.team._bench._blocks[of][0]).__name__ == "Block" for of in held)

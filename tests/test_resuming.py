@@ -1,0 +1,140 @@
+"""A fit of data in blocks that was cut short goes on where it was, to the bit."""
+
+import os
+import signal
+
+import dask.array as da
+import numpy as np
+import pytest
+from distributed import Client
+
+from clusters import a_client, eventually, separate  # noqa: F401
+from temporalnmf import TemporalNMF
+from temporalnmf.observations import dask as on_dask
+from temporalnmf.observations.dask import ClusterLostError
+from temporalnmf.sampling import checkpoint
+
+pytestmark = pytest.mark.filterwarnings("ignore:The fit did not converge")
+
+
+@pytest.fixture(autouse=True)
+def every_moment(monkeypatch):
+    monkeypatch.setattr(checkpoint, "INTERVAL", 0.0)
+
+
+def _data():
+    rng = np.random.default_rng(0)
+    X = rng.poisson(rng.gamma(0.5, 1.0, (30, 3)) @ rng.gamma(0.3, 2.0, (3, 60))).astype(float)
+    X[7], X[3, 5] = np.nan, np.nan
+    return da.from_array(X, chunks=(30, 13))
+
+
+class StopError(Exception):
+    pass
+
+
+class StopAt:
+    """A callback that ends a fit the hard way."""
+
+    def __init__(self, look):
+        self.left = look
+
+    def __call__(self, progress):
+        self.left -= 1
+        if self.left == 0:
+            raise StopError
+
+
+def _same(one, other):
+    for name in ("components_", "activations_", "history_", "history_iterations_", "stability_"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+    assert one.stop_reason_ == other.stop_reason_
+
+
+SETTINGS = [
+    {"solver": "mm", "chain": "rate"},
+    {"solver": "accelerated", "chain": "rate"},
+    {"solver": "accelerated", "chain": "none", "smoothing": 0.0},
+    {"solver": "accelerated", "chain": "bgar", "likelihood": "poisson", "map_scale": "log"},
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=lambda s: f"{s['solver']}-{s['chain']}")
+@pytest.mark.parametrize("look", [2, 9, 14, 18])
+def test_goes_on_to_the_same_bits(settings, look, tmp_path):
+    params = {"random_state": 3, "n_init": 2, "max_iter": 90, "tol": 0.0, **settings}
+    every_look = []
+    whole = TemporalNMF(3, callback=every_look.append, **params).fit(_data())
+    folder = tmp_path / "kept"
+    with pytest.raises(StopError):
+        TemporalNMF(3, checkpoint=folder, callback=StopAt(look), **params).fit(_data())
+    assert (folder / "fit.npz").exists()
+    looks = []
+    model = TemporalNMF(3, checkpoint=folder, callback=looks.append, **params).fit(_data())
+    _same(model, whole)
+    assert len(looks) == len(every_look) - (look - 1)  # none was done again
+    assert list(folder.iterdir()) == []
+
+
+def test_learned_hyper_parameters_go_on_too(tmp_path):
+    from temporalnmf.chains import Rate
+
+    params = {"random_state": 3, "max_iter": 60, "tol": 0.0, "chain": Rate(5.0, "learn")}
+    whole = TemporalNMF(2, **params).fit(_data())
+    with pytest.raises(StopError):
+        TemporalNMF(2, checkpoint=tmp_path, callback=StopAt(6), **params).fit(_data())
+    model = TemporalNMF(2, checkpoint=tmp_path, **params).fit(_data())
+    np.testing.assert_array_equal(model.chain_.beta, whole.chain_.beta)
+    np.testing.assert_array_equal(model.components_, whole.components_)
+
+
+def test_another_fit_is_refused(tmp_path):
+    with pytest.raises(StopError):
+        TemporalNMF(3, random_state=0, checkpoint=tmp_path, callback=StopAt(5)).fit(_data())
+    with pytest.raises(ValueError, match=r"n_components=3, and this one has 4"):
+        TemporalNMF(4, random_state=0, checkpoint=tmp_path).fit(_data())
+    with pytest.raises(ValueError, match="of a fit to other data"):
+        TemporalNMF(3, random_state=0, checkpoint=tmp_path).fit(_data() + 1.0)
+
+
+def test_the_place_is_a_folder(tmp_path):
+    path = tmp_path / "file"
+    path.touch()
+    with pytest.raises(ValueError, match=r"checkpoint='.*file' is a file"):
+        TemporalNMF(3, checkpoint=path).fit(_data())
+
+
+def test_a_fit_begun_on_a_cluster_goes_on_without_it(client, tmp_path):
+    params = {"random_state": 3, "n_init": 2, "max_iter": 90, "tol": 0.0}
+    with pytest.raises(StopError):
+        TemporalNMF(3, checkpoint=tmp_path, callback=StopAt(13), **params).fit(_data())
+    with client.as_current(), pytest.raises(StopError):
+        TemporalNMF(3, checkpoint=tmp_path, callback=StopAt(5), **params).fit(_data())
+    model = TemporalNMF(3, checkpoint=tmp_path, **params).fit(_data())
+    _same(model, TemporalNMF(3, **params).fit(_data()))
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_a_scheduler_that_disappears_leaves_a_checkpoint(given, tmp_path, monkeypatch):
+    monkeypatch.setattr(on_dask, "_NO_SCHEDULER", 2.0)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    params = {"random_state": 3, "max_iter": 90, "tol": 0.0}
+    folder = tmp_path / "kept" if given else None
+    with separate(tmp_path) as (process, address):
+
+        def kill(progress):
+            if progress.iteration == 40:
+                os.kill(process.pid, signal.SIGKILL)
+                process.wait()
+
+        with (
+            Client(address, direct_to_workers=True, set_as_default=True),
+            pytest.raises(ClusterLostError, match=r"The Dask scheduler at tcp://.*goes on") as lost,
+        ):
+            TemporalNMF(3, checkpoint=folder, callback=kill, **params).fit(_data())
+    kept = str(lost.value).split("checkpoint='")[1].split("'")[0]
+    model = TemporalNMF(3, checkpoint=kept, **params).fit(_data())
+    whole = TemporalNMF(3, **params).fit(_data())
+    np.testing.assert_array_equal(model.components_, whole.components_)
+    np.testing.assert_array_equal(model.history_, whole.history_)
