@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: run test test-long browser calibrate results results-draws evidence coverage bench docs lint types lock clean
+.PHONY: run test test-long browser calibrate results results-draws evidence coverage bench bench-cluster docs lint types lock clean
 
 # Fit, forecast and report on the embedded data; ends with the path of the report.
 run: $(INSTALLED)
@@ -67,6 +67,11 @@ coverage: $(INSTALLED)
 # TEMPORALNMF_TORCH_PYTHON, an interpreter that has torchnmf, if that is to be measured too.
 bench: $(INSTALLED)
 	$(BIN)/python benchmarks/bench.py
+
+# Fits on a cluster of this machine (docs/benchmarks/cluster.md): 20 minutes of a quiet machine with
+# 16 GB of memory and 8 GB of disk.
+bench-cluster: $(INSTALLED)
+	$(BIN)/python benchmarks/cluster.py all --out results/cluster
 
 # The pages, with the guides run anew where they changed, in docs/_build/html; a warning is an error.
 docs: $(INSTALLED)

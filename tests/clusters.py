@@ -73,9 +73,13 @@ def kill_one(client, rng=None):
 
     def alive():
         known = client.sync(client.scheduler.identity, n_workers=-1)["workers"]
-        nannies = client.cluster.workers.values()
-        found = [n.pid for n in nannies if n.worker_address in known and n.pid is not None]
-        return sorted(set(found) - _killed)
+        found = set()
+        for nanny in client.cluster.workers.values():
+            process = nanny.process
+            ready = process is not None and process.status.name == nanny.status.name == "running"
+            if ready and nanny.worker_address in known:
+                found.add(process.pid)
+        return sorted(found - _killed)
 
     found = eventually(alive)
     pid = found[0 if rng is None else rng.integers(len(found))]

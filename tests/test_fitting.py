@@ -44,7 +44,9 @@ def test_stability_is_the_mean_cosine_of_the_best_matching():
     """Against a search over all matchings."""
     from itertools import permutations
 
+    from temporalnmf.likelihoods import Poisson
     from temporalnmf.matching import stability
+    from temporalnmf.observations import observe
 
     rng = np.random.default_rng(5)
     W, *others = rng.gamma(0.5, size=(4, 9, 3))
@@ -59,4 +61,6 @@ def test_stability_is_the_mean_cosine_of_the_best_matching():
             key=lambda p: sum(cosine(W[:, k], other[:, p[k]]) for k in range(3)),
         )
         expected += [cosine(W[:, k], other[:, best[k]]) / 3 for k in range(3)]
-    np.testing.assert_allclose(stability(W, others), expected, rtol=1e-12)
+    hold = observe(np.ones((2, 9)), np.ones((2, 1)), np.ones(2), Poisson()).hold
+    found = stability(hold(W), [hold(other) for other in others])
+    np.testing.assert_allclose(found, expected, rtol=1e-12)

@@ -21,13 +21,14 @@ BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 COMMANDS = typer.main.get_command(app).commands
 
 # Run where a page shows them and its earlier blocks made their input; others are only parsed.
-QUICK = {"fit", "forecast", "impute", "info", "report", "simulate"}
+QUICK = {"fit", "forecast", "impute", "info", "report", "shard", "simulate"}
 
 # Files that show that the commands of a page were run, not only read.
 MAKES = {
     "quickstart.md": ["plays.npz", "plays_next.csv", "plays.html", "plays_model.npz"],
     "commands.md": ["next_year.csv", "filled_bands.csv", "report.html", "events.npz", "paths.png"],
     "chains.md": ["rate.png", "rate.csv"],
+    "cluster.md": ["plays.npz", "from_shards.npz", "from_parquet.npz", "small.npz", "kept.npz"],
 }
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -479,6 +479,8 @@ class DaskTeam(Team):
 
     def close(self) -> None:
         for member in self._members:
+            with suppress(OSError, RuntimeError):
+                member.post.close()
             member.post = member.future = None
         if self._own is not None:
             self._own.remove(self.n_blocks)

@@ -75,10 +75,8 @@ def draw_factors(model: Any, series: Series) -> Fitted:
         draws = _side_by_side(model, store, level, sampler.learned, sampler.thin)
         W = np.array(draws.flat("components").mean(axis=0, dtype=float).T)
         H = draws.flat("activations").mean(axis=0).T
-        divergence = observations.value(
-            np.array(W, order=observations.order), np.ascontiguousarray(H)
-        )
-        divergence = max(divergence - observations.saturated, 0.0)
+        mean = observations.hold(np.array(W, order=observations.order))
+        divergence = max(mean.value(np.ascontiguousarray(H)) - observations.saturated, 0.0)
     monitor = _history(model, draws, sampler.n_sweeps)
     runs = [observations.hold(run.mean(axis=0, dtype=float).T) for run in draws.components]
     fitted = Fitted(
@@ -92,6 +90,8 @@ def draw_factors(model: Any, series: Series) -> Fitted:
         stability=stability(runs[0], runs[1:]),
         draws=draws,
     )
+    for features in (mean, *runs):
+        features.drop()
     sampler.checkpoint.remove()  # now that there is a result
     return fitted
 
