@@ -1,6 +1,7 @@
 """Data cut into blocks: the same answer wherever the blocks are, and however they are grouped."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -87,10 +88,7 @@ def test_sums_have_the_same_bits_however_blocks_are_grouped(seed):
     values = list(np.exp(rng.normal(0.0, 12.0, size=(n, 3))) * rng.choice([-1.0, 1.0], (n, 1)))
     expected = paired(values)
     cuts = np.unique(np.concatenate([[0, n], rng.integers(0, n + 1, size=5)]))
-    parts = [
-        combined(dict(numbered(values[i:j], i)), n, "add")
-        for i, j in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True)
-    ]
+    parts = [combined(dict(numbered(values[i:j], i)), n, "add") for i, j in pairwise(cuts.tolist())]
     while len(parts) > 1:
         rng.shuffle(parts)
         parts = [combined({**parts[0], **parts[1]}, n, "add"), *parts[2:]]
@@ -120,7 +118,7 @@ def test_random_weights_are_the_same_for_any_cut(chunk, monkeypatch):
     assert len(np.unique(every)) == every.size
     for n_blocks in (1, 2, 5, 23):
         cuts = even_bounds(23, n_blocks)
-        parts = [random_rows(rng, i, j, 4) for i, j in zip(cuts[:-1], cuts[1:], strict=True)]
+        parts = [random_rows(rng, i, j, 4) for i, j in pairwise(cuts)]
         np.testing.assert_array_equal(np.concatenate(parts), every)
     # The first chunk is the stream itself, and the next numbers are those after it.
     copy = np.random.default_rng(3)
@@ -292,7 +290,7 @@ def test_many_weights_beside_each_other(place):
 def test_what_was_told_is_told_as_it_was(place):
     """Messages may wait, and the array that they speak of may change meanwhile."""
     case = FEW[0]
-    _, W, H, series = of_case(case)
+    _, W, _, series = of_case(case)
     there = placed(series, case.likelihood, place)
     given = np.repeat(W, 60, axis=1)  # large enough to be sent once only
     expected = given.copy()

@@ -42,12 +42,14 @@ def place(tmp_path_factory):
     rows[::2].to_parquet(folder / "rows" / "one.parquet")
     rows[1::2].to_parquet(folder / "rows" / "two.parquet")
     rows.to_csv(folder / "rows.csv", index=False)
+    (folder / "other").mkdir()
+    pd.DataFrame({"year": [1], "word": ["a"]}).to_parquet(folder / "other" / "a.parquet")
     done("shard", folder / "rows", *COLUMNS, "--out", folder / "shards")
     return folder
 
 
 @pytest.fixture(scope="module")
-def fitted(place, tmp_path_factory):
+def fitted(place):
     """The model of the shards, made in this process."""
     return TemporalNMF(2, tol=1e-3, random_state=0).fit(Shards.open(place / "shards"))
 
@@ -108,8 +110,7 @@ def test_columns_of_a_folder_by_other_names(place, fitted, tmp_path):
     folder.mkdir()
     rows = pd.read_csv(place / "rows.csv").rename(columns={"feature": "word"})
     rows.to_csv(folder / "one.csv", index=False)
-    said = refused("fit", folder, "--out", tmp_path / "m.npz")
-    assert "name its columns with --time and --feature" in said or "--feature" in said
+    assert "--feature" in refused("fit", folder, "--out", tmp_path / "m.npz")
     said = done("fit", folder, "--feature", "word", *QUICK, "--out", tmp_path / "m.npz").output
     assert "as with --time time --value value" in said
     assert same(tmp_path / "m.npz", fitted)
@@ -231,7 +232,7 @@ def test_a_fit_of_shards_goes_on_from_a_folder(place, fitted, tmp_path):
         (("nothing", "--dask", "local"), "there is no such file or folder. Check the path."),
         (("rows.csv", "--checkpoint", "kept"), "--checkpoint kept does nothing with --solver"),
         (("shards", "--out", "shards/m.npz"), "lies in the folder that is read. Name another"),
-        ((".", "--out", "../m.npz"), "name its columns with --time and --feature"),
+        (("other",), "name its columns with --time and --feature"),
     ],
 )
 def test_what_does_not_go_together(place, tmp_path, monkeypatch, words, said):
@@ -240,10 +241,6 @@ def test_what_does_not_go_together(place, tmp_path, monkeypatch, words, said):
     monkeypatch.setattr("distributed.LocalCluster", None)
     monkeypatch.setattr("temporalnmf.shards.Shards.open", None)
     out = () if "--out" in words else ("--out", tmp_path / "m.npz")
-    if words[0] == ".":
-        (place / "other").mkdir(exist_ok=True)
-        pd.DataFrame({"year": [1], "word": ["a"]}).to_parquet(place / "other" / "a.parquet")
-        words = ("other", *words[1:])
     assert said in refused("fit", *words, *out)
 
 

@@ -4,7 +4,9 @@ import os
 import threading
 import warnings
 
+import dask
 import dask.array as da
+import distributed  # noqa: F401  its settings, before one is changed
 import numpy as np
 import pytest
 
@@ -28,8 +30,14 @@ N_ITER = 60
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch):
-    """Look early at whether a worker is gone."""
+    """Look early at whether a worker is gone.
+
+    Dask looks 15 s after each loss, and a worker that it does not see then, being killed once
+    more, is not started again.
+    """
     monkeypatch.setattr(actors, "_PATIENCE", 0.2)
+    with dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"}):
+        yield
 
 
 def data(seed=0, n_steps=25, n_features=40):
@@ -185,7 +193,7 @@ def test_an_error_of_the_disk_is_no_lost_worker(client, tmp_path):
     W, H = start(series)
     assert np.isfinite(problem.objective(W, H))
     file.unlink()
-    with pytest.raises(OSError, match="FileNotFoundError.*data"):
+    with pytest.raises(OSError, match=r"FileNotFoundError.*data"):
         problem.objective(W, H)
     assert team.losses == 0
     file.touch()

@@ -90,7 +90,7 @@ def test_draws_do_not_depend_on_who_holds_the_blocks(storage, client):
 def test_draws_of_many_features_do_not_depend_on_threads(monkeypatch):
     """Blocks of several shards each, and features that are too many to share anything."""
     rng = np.random.default_rng(3)
-    X = rng.poisson(rng.gamma(0.5, 3.0, size=(20, 1400))).astype(float)
+    X = 1.0 + rng.poisson(rng.gamma(0.5, 3.0, size=(20, 1400)))
     series = Series(X, np.ones((20, 1)), np.ones(20))
     one, other = (split_here(series, [0, 800, 1400], n_jobs=n) for n in (1, 2))
     same(drawn(one), drawn(other))
@@ -103,22 +103,21 @@ def test_draws_of_many_features_do_not_depend_on_threads(monkeypatch):
 
 
 @pytest.mark.parametrize("saved", [True, False], ids=["from a checkpoint", "from the beginning"])
-def test_draws_go_on_if_workers_are_lost(saved, client, tmp_path, monkeypatch):
-    """Two of them, in the middle of a run."""
+def test_draws_go_on_if_a_worker_is_lost(saved, client, tmp_path, monkeypatch):
+    """In the middle of a run."""
     monkeypatch.setattr(dask, "_PAUSE", 0.0)
     series = some_series(20.0)
-    init = np.ones((3, N_FEATURES)) / N_FEATURES, np.ones((N_STEPS, 3))
-    settings = {"init": init, "thin": 1, "n_chains": 1}
+    settings = {"thin": 1, "n_chains": 1}
     held = on_cluster(client, series, 2, folder=tmp_path if saved else None)
 
     def kill(progress):
-        if progress.iteration in (6, 8):
+        if progress.iteration == 6:
             victim = held.team._members[0].address
             os.kill(client.run(os.getpid, workers=[victim])[victim], signal.SIGKILL)
             eventually(lambda: victim not in client.scheduler_info()["workers"])
 
     same(drawn(split_here(series, BLOCKS), **settings), drawn(held, callback=kill, **settings))
-    assert held.team.losses == 2
+    assert held.team.losses == 1
     held.team.close()
 
 

@@ -32,8 +32,11 @@ from .validation import check_exposure, check_mask, checked_part
 
 # Blocks of a Dask array whose features are all in one chunk.
 _BLOCKS = 16
-# Share of a worker's memory that data may take: there may be a second group to take over.
-_SHARE = 0.4
+# Share of a worker's memory that may be used, before Dask gives it no more work, and what the
+# program takes; share of the rest that data may take: there may be a second group to take over.
+_USABLE, _PROGRAM, _SHARE = 0.8, 2.5e8, 0.5
+# Bytes that a solver keeps for each weight: W and its sums, and memory of L-BFGS.
+_BYTES = {"mm": 32, "accelerated": 176, "gibbs": 176}
 # Bytes from which on moving them between workers is worth a word.
 _COSTLY = 2**28
 # Names of features that are kept in memory.
@@ -183,8 +186,7 @@ def _team(estimator: Any, source: Any) -> Iterator[Team]:
     from .observations.dask import DaskTeam, groups_of
 
     workers = client.scheduler_info(n_workers=-1)["workers"].values()
-    limits = [worker["memory_limit"] for worker in workers if worker["memory_limit"]]
-    resident = not limits or source.nbytes / max(len(limits), 1) <= _SHARE * min(limits)
+    resident = _check_memory(estimator, source, [worker["memory_limit"] for worker in workers])
     groups = groups_of(source.pieces, source.bounds, max(len(workers), 1))
     with _folder(estimator, client) as folder:
         team = DaskTeam(client, groups, source.bounds, resident=resident, folder=folder)
@@ -192,6 +194,25 @@ def _team(estimator: Any, source: Any) -> Iterator[Team]:
             yield team
         finally:
             team.close()
+
+
+def _check_memory(estimator: Any, source: Any, limits: list[int]) -> bool:
+    """Refuse what workers cannot hold; whether they can hold the data, too."""
+    known = [limit for limit in limits if limit]
+    if not known:
+        return True
+    room = _USABLE * min(known) - _PROGRAM
+    each = _BYTES.get(estimator.solver, _BYTES["mm"]) * source.shape[1] * estimator.n_components
+    each /= len(limits)
+    if each > room:
+        others = ", solver='mm'" if estimator.solver == "accelerated" else ""
+        raise ValueError(
+            f"The weights of {source.shape[1]:,} features, and what solver={estimator.solver!r} "
+            f"keeps of each, take {each / 1e9:.2g} GB on every one of {len(limits)} workers, which "
+            f"have a limit of {min(known) / 1e9:.2g} GB, the program itself included. Take more "
+            f"workers or memory, fewer components (n_components={estimator.n_components}){others}."
+        )
+    return bool(source.nbytes / len(limits) <= _SHARE * (room - each))
 
 
 def _local_team(estimator: Any, source: Any) -> Iterator[Team]:

@@ -11,6 +11,7 @@ Blocks only depend on what they are told, so the fit goes on as if nothing had h
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -319,7 +320,7 @@ class DaskTeam(Team):
 
         def own(given: Any) -> Any:
             if not _large(given):
-                return np.array(given) if isinstance(given, np.ndarray) else given
+                return copy.deepcopy(given)  # arrays and random streams move on
             if self._last is None or not np.array_equal(given, self._last):
                 self._last = np.array(given)
             return self._last

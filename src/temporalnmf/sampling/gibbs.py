@@ -9,9 +9,6 @@ since columns of W sum to one, so the activations of each component are drawn on
 
 Given H, features have to do with each other only through sums, so they may lie in several blocks
 (`blocks.py`).
-
-Given H, features have to do with each other only through sums, so they may lie in several blocks
-(`blocks.py`).
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ def _check_room(model: Any, n_features: int) -> None:
         raise ValueError(
             f"n_components={model.n_components}: {n_kept} draws of each of {model.n_chains} runs "
             f"for {n_features} features take {n_kept * each / 2**30:.1f} GB, and there is room for "
-            f"{_MOST_MEMORY / 2**30:.1f} GB. Take fewer components or runs, or use "
+            f"{_MOST_MEMORY / 2**30:.1f} GB. Take fewer components, runs or draws, or use "
             f"solver='accelerated'."
         )
 
