@@ -145,7 +145,7 @@ def test_what_is_said_of_memory_is_what_is_done(place, client, monkeypatch):
     monkeypatch.setattr(Voice, "say", lambda self, text="", **_: said.append(text))
 
     watched(monkeypatch, lambda progress: teams.append(progress.components.crew.team))
-    for share, resident in ((0.4, True), (0.0, False)):
+    for share, resident in ((0.5, True), (0.0, False)):
         monkeypatch.setattr("temporalnmf.splitting._SHARE", share)
         fit_table(shards, settings, Voice(), client)
         assert teams[-1]._resident is resident

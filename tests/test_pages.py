@@ -82,7 +82,7 @@ def test_blocks_of_a_page_run(page, workplace):
                 assert done.exit_code == 0, f"{words}: {done.output}{done.exception!r}"
     for words in inline_commands(text):
         check_command(words)
-    for name in MAKES.get(page.name, []):
+    for name in MAKES.get(str(page.relative_to(DOCS)), []):
         assert (workplace / name).stat().st_size > 0, name
 
 

@@ -92,7 +92,7 @@ def _head(results: Results) -> str:
 How fast temporalnmf is, beside scikit-learn's `NMF`, torchnmf and a plain-NumPy version of the
 same algorithm, and how its time and memory grow. `make bench` measures all of it again and writes
 this page, its plots and [the raw records](results.json).{warning}
-Posterior draws have [a page of their own](gibbs.md).
+Posterior draws have [a page of their own](gibbs.md), and so have [fits on a cluster](cluster.md).
 
 Machine: {machine["cpu"]}, {machine["cores"]} cores, {machine["system"]}. Python
 {machine["python"]}, {versions}.

@@ -23,6 +23,8 @@ PATIENCE = 10.0
 # A worker has taken some 325 MB after its first fits, of next to no data, and Dask gives no work to
 # one that is above 80 % of its limit.
 _LEAST_MEMORY = 500_000_000
+# Seconds within which a worker that we can speak to answers.
+_NEAR = 2.0
 # How often the data may go down with all workers that hold them, as often as Dask repeats a task.
 _LOSSES = 3
 # Run by each worker that we start. Ctrl-C goes to all processes of a terminal, and is for the one
@@ -92,7 +94,20 @@ def connected(scheduler: str, timeout: float = PATIENCE) -> Iterator[Client]:
             f"`dask scheduler` starts one and prints its address."
         ) from error
     with _silenced(), distributed.Client(scheduler, timeout=timeout) as client:
+        # What goes by way of the scheduler goes twice; but it may be the only way.
+        client.direct_to_workers = _reaches_workers(client)
         yield client
+
+
+def _reaches_workers(client: Client) -> bool:
+    """Whether this machine can speak to a worker."""
+    try:
+        for worker in islice(client.scheduler_info(n_workers=-1)["workers"], 1):
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(asyncio.run, _greet(worker, _NEAR)).result()
+    except Exception:  # whatever the reason
+        return False
+    return True
 
 
 def _check_address(scheduler: str) -> str:
@@ -153,7 +168,7 @@ def local(
             preload=[_ASIDE],
             silence_logs=logging.ERROR,
         ) as cluster,
-        distributed.Client(cluster) as client,
+        distributed.Client(cluster, direct_to_workers=True) as client,
     ):
         yield client
 

@@ -29,7 +29,7 @@ _SAME_NAMES = ("freq", "h1", "n_steps", "n_paths", "baseline", "rule")
 _RENAMED = {
     "n_draws": "--draws", "n_tune": "--tune", "n_chains": "--runs", "thin": "--thin",
     "checkpoint": "--checkpoint", "solver": "--solver", "likelihood": "--likelihood",
-    "exposure": "--exposure", "n_components": "--components",
+    "exposure": "--exposure",
 }  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from math import isfinite
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -420,7 +421,7 @@ def fit_table(
     if voice.checkpoint is not None and voice.checkpoint.exists():
         voice.say(f"Found {voice.checkpoint}: going on from it, if it is of this very fit.")
     if client is not None:
-        voice.say(_about_cluster(client, table))
+        voice.say(_about_cluster(client, model, table))
     more = str if client is None else Staff(client)
     began = monotonic()
     with _progress(model, table, more) as callback, convergence_told():
@@ -431,16 +432,17 @@ def fit_table(
     return model
 
 
-def _about_cluster(client: Client, shards: Any) -> str:
-    """Who works on how much, in a line."""
-    from ..splitting import _SHARE
+def _about_cluster(client: Client, model: TemporalNMF, shards: Any) -> str:
+    """Who works on how much, in a line; refuses what is too much."""
+    from ..splitting import _check_memory
 
     workers = client.scheduler_info(n_workers=-1)["workers"].values()
     threads = sum(worker["nthreads"] for worker in workers)
-    limits = [worker["memory_limit"] for worker in workers if worker["memory_limit"]]
+    limits = [worker["memory_limit"] for worker in workers]
     size = sum(shards.nbytes(i) for i in range(shards.n_shards))
-    resident = not limits or size / len(limits) <= _SHARE * min(limits)
-    each = f", {_size(min(limits))} of memory each" if limits else ""
+    source = SimpleNamespace(shape=(shards.n_times, shards.n_features), nbytes=size)
+    resident = _check_memory(model, source, limits)
+    each = f", {_size(min(limits))} of memory each" if all(limits) else ""
     kept = "kept in their memory" if resident else "read from disk for every pass"
     return (
         f"Cluster: {_number(len(workers), 'worker')}, {_number(threads, 'thread')}{each}; "

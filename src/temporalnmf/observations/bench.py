@@ -16,7 +16,7 @@ from ..parallel import Workers
 from ..validation import Series
 from .base import Observations, Sums, observe
 from .block import Block
-from .crew import Answer, Nodes, combined, numbered
+from .crew import Answer, Nodes, combined
 from .starts import random_rows
 
 # Questions about the data, rather than about some W.
@@ -224,14 +224,16 @@ class Bench:
 
     def ask(self, questions: Sequence[Question]) -> Nodes:
         """Ask every block in turn, and answer the last question."""
-        answers = []
+        nodes: Nodes = {}
+        how = questions[-1].how
         for i in range(len(self.data)):
-            answer = None
             for question in questions:
                 answer = self._ask(i, question)
-            answers.append(answer)
-        nodes, how = dict(numbered(answers, self.first)), questions[-1].how
-        return combined(nodes, self.n_blocks, how) if how not in ("", "each") else nodes
+            nodes[0, self.first + i] = answer
+            if how not in ("", "each"):
+                # At once: answers of many blocks would take as much memory as their data.
+                nodes = combined(nodes, self.n_blocks, how)
+        return nodes
 
     def _ask(self, i: int, question: Question) -> Answer:
         of = question.of

@@ -190,9 +190,12 @@ class Block:
         self._before[...] = self.W
 
     def undo(self) -> None:
-        """W as it was when it was last good; this is the end of the path."""
+        """W as it was when it was last good."""
         self.W[...] = self._before
-        self._track = _NOWHERE
+
+    def leave(self) -> None:
+        """The end of the path: what was remembered takes much more memory than W."""
+        self._track, self._before = _NOWHERE, self.W
 
     # Everything that later answers depend on, between two iterations.
 

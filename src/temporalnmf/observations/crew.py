@@ -7,7 +7,7 @@ are the same, and so are their bits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -109,12 +109,8 @@ class Here(Crew):
         for i, block in enumerate(self.blocks):
             given = (a.blocks[i] if isinstance(a, Here) else a for a in arguments)
             found.append(getattr(block, name)(*given))
-        return found if how == "each" else whole(dict(numbered(found)), self.n_blocks, how)
-
-
-def numbered(answers: Sequence[Answer], first: int = 0) -> Iterator[tuple[tuple[int, int], Answer]]:
-    """Answers of neighbouring blocks with their places."""
-    return (((0, first + i), answer) for i, answer in enumerate(answers))
+        nodes = {(0, i): answer for i, answer in enumerate(found)}
+        return whole(nodes, self.n_blocks, how)
 
 
 def whole(nodes: Nodes, n_blocks: int, how: str) -> Answer:

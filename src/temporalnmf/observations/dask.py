@@ -345,8 +345,11 @@ class DaskTeam(Team):
     def _round(self, questions: list[Question]) -> Nodes:
         """Ask all groups, and again those that were lost on the way."""
         nodes: Nodes = {}
-        own = any(question.own for question in questions)
-        tree = _tree(self._members, len(self._members) if own else _FAN)
+        # All at once where each is told something of its own, and where a worker has two groups,
+        # since it can only wait for one answer.
+        flat = any(question.own for question in questions)
+        flat = flat or len({member.address for member in self._members}) < len(self._members)
+        tree = _tree(self._members, len(self._members) if flat else _FAN)
         packed = self._packed(questions)
         pending = [(self._members[number], below, packed) for number, _, below in tree]
         while pending:

@@ -148,3 +148,6 @@ class Features:
 
     def undo(self) -> None:
         self.crew.tell("undo")
+
+    def leave(self) -> None:
+        self.crew.tell("leave")

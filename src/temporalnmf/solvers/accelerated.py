@@ -115,6 +115,8 @@ class Accelerated:
             path.reconsider(problem)
             monitor.record(objective, features, H, n)
             keeper.rest(state)
+        if path is not None and not fixed_W:
+            features.leave()
         return FitResult(features, H, problem.chain, monitor)
 
 
@@ -184,6 +186,7 @@ class _Path:
         """Leave W where it was when it was last good."""
         if not self.fixed_W:
             self.features.undo()
+            self.features.leave()
 
     def reconsider(self, problem: Problem) -> None:
         """H or the chain has changed: look again."""
