@@ -40,13 +40,13 @@ class Recorder:
 def test_every_accepted_step_descends(case, monkeypatch, place):
     monkeypatch.setattr(accelerated, "_WARM_UP", 3)
     monkeypatch.setattr(accelerated, "_STAGE", 1)  # every iteration is accepted or undone
-    seeds, steps = {"memory": (2, 40), "blocks": (2, 25), "dask": (1, 15)}[place]
+    seeds, steps = {"memory": (2, 40), "blocks": (1, 25), "dask": (1, 10)}[place]
     for seed in range(seeds):
         problem, W, H = random_problem(case, seed, place=place)
         recorder = Recorder()
         result = Accelerated().solve(problem, W, H, Monitor(steps, 0.0, callback=recorder))
         scale = _parts(problem, W, H)
-        assert len(recorder.objectives) > min(10, steps // 2)
+        assert len(recorder.objectives) > steps // 4
         assert np.all(np.diff(recorder.objectives) <= 1e-12 * scale)
         # What is reported is what is there.
         end = problem.objective(result.W, result.H)

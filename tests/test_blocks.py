@@ -21,7 +21,7 @@ from cases import (
 from clusters import inside
 from temporalnmf.observations import dask as actors
 from temporalnmf.observations import observe, starts
-from temporalnmf.observations.crew import combined, numbered, whole
+from temporalnmf.observations.crew import combined, whole
 from temporalnmf.observations.split import even_bounds, split_here
 from temporalnmf.observations.starts import random_rows, skip_rows
 from temporalnmf.solvers import Accelerated, MajorizeMinimize, Monitor, accelerated
@@ -72,6 +72,11 @@ def short(monkeypatch):
 # Sums over blocks
 
 
+def numbered(answers, first=0):
+    """Answers of neighbouring blocks by their places in the tree of pairs."""
+    return {(0, first + i): answer for i, answer in enumerate(answers)}
+
+
 def paired(values):
     """The sum of neighbours, then of neighbouring sums, and so on; an odd last one is passed on."""
     if len(values) == 1:
@@ -88,23 +93,23 @@ def test_sums_have_the_same_bits_however_blocks_are_grouped(seed):
     values = list(np.exp(rng.normal(0.0, 12.0, size=(n, 3))) * rng.choice([-1.0, 1.0], (n, 1)))
     expected = paired(values)
     cuts = np.unique(np.concatenate([[0, n], rng.integers(0, n + 1, size=5)]))
-    parts = [combined(dict(numbered(values[i:j], i)), n, "add") for i, j in pairwise(cuts.tolist())]
+    parts = [combined(numbered(values[i:j], i), n, "add") for i, j in pairwise(cuts.tolist())]
     while len(parts) > 1:
         rng.shuffle(parts)
         parts = [combined({**parts[0], **parts[1]}, n, "add"), *parts[2:]]
     np.testing.assert_array_equal(whole(parts[0], n, "add"), expected)
-    np.testing.assert_array_equal(whole(dict(numbered(values)), n, "add"), expected)
+    np.testing.assert_array_equal(whole(numbered(values), n, "add"), expected)
 
 
 def test_sums_of_tuples_and_extremes():
     answers = [(np.array([float(i), -i]), 2.0**i) for i in range(7)]
-    array, number = whole(dict(numbered(answers)), 7, "add")
+    array, number = whole(numbered(answers), 7, "add")
     assert array.tolist() == [21.0, -21.0]
     assert number == 127.0
     values = [np.array([3.0, 1.0]), np.array([2.0, np.inf]), np.array([5.0, -1.0])]
-    assert whole(dict(numbered(values)), 3, "least").tolist() == [2.0, -1.0]
-    assert whole(dict(numbered(values)), 3, "most").tolist() == [5.0, np.inf]
-    assert whole(dict(numbered(values)), 3, "each") == values
+    assert whole(numbered(values), 3, "least").tolist() == [2.0, -1.0]
+    assert whole(numbered(values), 3, "most").tolist() == [5.0, np.inf]
+    assert whole(numbered(values), 3, "each") == values
 
 
 @pytest.mark.parametrize("chunk", [1, 4, 7, 100])

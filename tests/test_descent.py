@@ -1,5 +1,7 @@
 """Every step of MM lowers the objective, and long runs end at stationary points."""
 
+from zlib import crc32
+
 import numpy as np
 import pytest
 
@@ -20,8 +22,10 @@ def _slack(problem, W, H, aux):
 
 @pytest.mark.parametrize("case", all_cases(), ids=str)
 def test_no_step_increases_the_objective(case, place):
-    seeds, steps = {"memory": (4, 12), "blocks": (2, 6), "dask": (2, 2)}[place]
-    for seed in range(seeds):
+    # Even seeds have smoothing, odd ones have none.
+    some = crc32(str(case).encode()) % 2
+    seeds, steps = {"memory": (range(4), 12), "blocks": (range(2), 5), "dask": ([some], 2)}[place]
+    for seed in seeds:
         problem, W, H = random_problem(case, seed, place=place)
         aux = problem.chain.auxiliary(H, problem.scale)
         current = problem.objective(W, H, aux)
@@ -55,7 +59,8 @@ def test_a_sweep_returns_the_auxiliary_variables_of_its_result(case, place):
 
 @pytest.mark.parametrize("case", all_cases(), ids=str)
 def test_components_stay_on_the_simplex_and_unseen_features_at_zero(case, place):
-    for smoothing in (0.0, 0.3):
+    other = crc32(str(case).encode()) % 2  # not what the test above has
+    for smoothing in ((0.3,) if other else (0.0,)) if place == "dask" else (0.0, 0.3):
         problem, W, H = random_problem(case, seed=1, smoothing=smoothing, place=place)
         for _ in range(1 if place == "dask" else 3):
             W = w_step(problem, W, H)

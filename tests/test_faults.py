@@ -17,7 +17,7 @@ from temporalnmf.chains import Rate
 from temporalnmf.likelihoods.poisson import Poisson
 from temporalnmf.objective import Problem
 from temporalnmf.observations import dask as actors
-from temporalnmf.observations.dask import DaskTeam, groups_of
+from temporalnmf.observations.dask import ClusterLostError, DaskTeam, groups_of
 from temporalnmf.observations.split import SplitSeries, even_bounds, slices, split_here
 from temporalnmf.shards import write_shards
 from temporalnmf.solvers import Accelerated, MajorizeMinimize, Monitor
@@ -176,7 +176,7 @@ def test_data_that_kill_every_worker(client, monkeypatch):
     pieces[4] = Deadly(pieces[4].data)
     team = DaskTeam(client, groups_of(pieces, BOUNDS, 2), BOUNDS)
     words = rf"2 workers in a row were lost with the same features, number {BOUNDS[3]} and"
-    with pytest.raises(RuntimeError, match=words):
+    with pytest.raises(ClusterLostError, match=words):
         SplitSeries.of(team, series.exposure)
     # Others can use the cluster.
     assert on_workers(client, series, BOUNDS, 2).totals.tolist() == series.totals.tolist()

@@ -292,7 +292,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         with a row for every step, also for periods that were absent.
         """
         check_is_fitted(self)
-        if isinstance(X, str | PathLike):
+        if isinstance(X, str | PathLike) and not is_split(X):
             X = read_table(X)
         series = self._series_of(X, mask, exposure)
         return filled(X, series, expected_rows(self, series))
@@ -555,7 +555,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         before = self.__dict__.copy()
         try:
             check_parameters(self)
-            self._columns = list(X.columns) if hasattr(X, "columns") else None
+            framed = not is_split(X) and hasattr(X, "columns")
+            self._columns = list(X.columns) if framed else None
             with self._checked(X, mask, exposure, reset=True) as series:
                 self._take(fit_factors(self, series), series)
         except BaseException:

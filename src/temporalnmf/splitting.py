@@ -127,7 +127,7 @@ class _DaskSource:
                 f"in one place: {X.nbytes / 1e9:.1f} GB are moved between workers, once. Chunks "
                 f"like X.rechunk((-1, {X.chunksize[1]})) avoid it.",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
         if not _is_dask(mask):
             mask = check_mask(mask, (N, F))
@@ -210,7 +210,7 @@ def _check_memory(estimator: Any, source: Any, limits: list[int]) -> bool:
             f"The weights of {source.shape[1]:,} features, and what solver={estimator.solver!r} "
             f"keeps of each, take {each / 1e9:.2g} GB on every one of {len(limits)} workers, which "
             f"have a limit of {min(known) / 1e9:.2g} GB, the program itself included. Take more "
-            f"workers or memory, fewer components (n_components={estimator.n_components}){others}."
+            f"workers or memory, fewer components{others}."
         )
     return bool(source.nbytes / len(limits) <= _SHARE * (room - each))
 

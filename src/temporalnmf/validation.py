@@ -242,7 +242,7 @@ def checked_part(
     weights = check_mask(weights if weights.shape[1] > 1 else weights[:, 0], X.shape)
     if sparse.issparse(X):
         X = sparse.csr_array(X)
-        weights = _check_sparse(X, weights, likelihood)
+        weights = _check_sparse(X, weights, likelihood, named.columns[0])
     else:
         weights = _check_dense(X, weights, likelihood, named, name)
     return Series(X, _narrow(weights), exposure)
@@ -416,7 +416,7 @@ def _refuse(wrong: Array, X: Array, user_X: Any, what: str, remedy: str) -> None
     raise ValueError(f"{what}: {X[n, f]} at {where} ({int(wrong.sum())} in all). Remedy: {remedy}.")
 
 
-def _check_sparse(X: sparse.csr_array, weights: Any, likelihood: Likelihood) -> Any:
+def _check_sparse(X: sparse.csr_array, weights: Any, likelihood: Likelihood, first: int = 0) -> Any:
     if not likelihood.takes_zeros:
         raise ValueError(
             f"X is sparse, but zeros are outside the domain of the {likelihood.name} likelihood. "
@@ -433,7 +433,7 @@ def _check_sparse(X: sparse.csr_array, weights: Any, likelihood: Likelihood) -> 
             j = int(np.argmax(wrong))
             n = int(np.searchsorted(X.indptr, j, side="right")) - 1
             raise ValueError(
-                f"{what}: {X.data[j]} at row {n}, column {X.indices[j]} "
+                f"{what}: {X.data[j]} at row {n}, column {first + X.indices[j]} "
                 f"({int(wrong.sum())} in all). Remedy: {remedy}."
             )
     return weights

@@ -14,6 +14,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -41,7 +42,7 @@ _LARGE = 2**10
 
 
 class ClusterLostError(ConnectionError):
-    """The scheduler, or all workers, are gone."""
+    """The scheduler or all workers are gone, or workers are lost again and again."""
 
 
 @dataclass(frozen=True)
@@ -213,6 +214,7 @@ class _Member:
     """A group, and who holds it now."""
 
     group: Group
+    pieces: list[Any] | None = None
     post: Any = None
     future: Any = None
     address: str = ""
@@ -325,7 +327,8 @@ class DaskTeam(Team):
                 self._last = np.array(given)
             return self._last
 
-        return question._replace(arguments=tuple(map(own, question.arguments)))
+        arguments = tuple(map(own, question.arguments))
+        return question._replace(arguments=arguments, own=copy.deepcopy(question.own))
 
     def _packed(self, questions: list[Question]) -> list[Question]:
         """Without a large array that all have already."""
@@ -402,14 +405,17 @@ class DaskTeam(Team):
 
         On no other, if that is lost: so we know whom we wait for.
         """
-        group = member.group
-        pieces = [
-            self._client.compute(piece, workers=[address]) if hasattr(piece, "dask") else piece
-            for piece in group.pieces
-        ]
         member.address = address
+        if member.pieces is None:
+            # Futures that live as long as the fit: what is lost of them, Dask computes again.
+            member.pieces = [
+                self._client.compute(piece, workers=[address], allow_other_workers=True)
+                if hasattr(piece, "dask")
+                else piece
+                for piece in member.group.pieces
+            ]
         member.future = self._client.submit(
-            Post, pieces, replace(group, pieces=()), self.n_blocks, self._resident,
+            Post, member.pieces, replace(member.group, pieces=()), self.n_blocks, self._resident,
             actor=True, workers=[address], pure=False,
         )  # fmt: skip
 
@@ -423,7 +429,7 @@ class DaskTeam(Team):
             except TimeoutError:
                 if member.address not in self.workers():
                     raise _LostError from None
-            except (OSError, RuntimeError) as error:
+            except (OSError, RuntimeError, CancelledError) as error:
                 raise _LostError from error
 
     def _replace(self, member: _Member) -> None:
@@ -433,7 +439,7 @@ class DaskTeam(Team):
         while True:
             member.losses += 1
             if member.losses > _MOST_LOSSES:
-                raise RuntimeError(
+                raise ClusterLostError(
                     f"{member.losses} workers in a row were lost with the same features, number "
                     f"{member.group.offsets[0]} and following. Perhaps these do not fit into "
                     f"memory: give workers more of it, or cut the data into more shards."
@@ -485,6 +491,6 @@ class DaskTeam(Team):
         for member in self._members:
             with suppress(OSError, RuntimeError):
                 member.post.close()
-            member.post = member.future = None
+            member.post = member.future = member.pieces = None
         if self._own is not None:
             self._own.remove(self.n_blocks)
