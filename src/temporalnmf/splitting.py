@@ -13,6 +13,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
@@ -23,12 +24,13 @@ import numpy as np
 from scipy import sparse
 
 from . import registry
+from .files import written_whole
 from .likelihoods.base import Array, Likelihood
-from .observations.bench import Bench, Slice
+from .observations.bench import Bench, Piece, Slice
 from .observations.split import LocalTeam, SplitSeries, Team, even_bounds
 from .shards import Shards, is_shards
 from .timeline import Timeline, timeline_of
-from .validation import check_exposure, check_mask, checked_part
+from .validation import Series, check_exposure, check_mask, checked_part
 
 # Blocks of a Dask array whose features are all in one chunk.
 _BLOCKS = 16
@@ -142,6 +144,57 @@ class _DaskSource:
                 weights = weights.to_delayed().tolist()
             self.pieces.append(make(chunks, weights, self.exposure, likelihood, i, name))
 
+    def stored(self, client: Any, folder: Path | None) -> list[StoredSlice]:
+        """Have the blocks written to files, so that any worker can take one over."""
+        import dask
+
+        if folder is None:
+            raise ValueError(
+                "X is a Dask array, and its blocks are written to files that all workers see, so "
+                "that nothing is lost with a worker; but these do not see temporary files of this "
+                "machine. Give checkpoint= a folder that all machines share."
+            )
+        store = dask.delayed(_store, pure=False)
+        places = [folder / f"data-{b:05d}.npz" for b in range(len(self.pieces))]
+        tasks = [store(piece, place) for piece, place in zip(self.pieces, places, strict=True)]
+        found: list[StoredSlice] = client.gather(client.compute(tasks))
+        return found
+
+
+@dataclass(frozen=True)
+class StoredSlice(Piece):
+    """Data in a file."""
+
+    path: Path
+
+    def series(self) -> Series:
+        with np.load(self.path, allow_pickle=False) as file:
+            return Series(_matrix(file, "X"), _matrix(file, "weights"), file["exposure"])
+
+
+def _store(piece: Slice, path: Path) -> StoredSlice:
+    series = piece.series()
+    members: dict[str, Any] = {"exposure": series.exposure}
+    for name in ("X", "weights"):
+        matrix = getattr(series, name)
+        if sparse.issparse(matrix):
+            rows = sparse.csr_array(matrix)
+            parts = {"data": rows.data, "indices": rows.indices, "indptr": rows.indptr}
+            members |= {f"{name}_{part}": array for part, array in parts.items()}
+            members[f"{name}_shape"] = np.array(rows.shape)
+        else:
+            members[name] = matrix
+    with written_whole(path) as partial, partial.open("wb") as file:
+        np.savez(file, **members)
+    return StoredSlice(path)
+
+
+def _matrix(file: Any, name: str) -> Any:
+    if name in file.files:
+        return file[name]
+    parts = tuple(file[f"{name}_{part}"] for part in ("data", "indices", "indptr"))
+    return sparse.csr_array(parts, shape=tuple(file[f"{name}_shape"].tolist()))
+
 
 def _slice(
     chunks: list[list[Any]], weights: Any, exposure: Array, likelihood: Likelihood, first: int,
@@ -187,8 +240,11 @@ def _team(estimator: Any, source: Any) -> Iterator[Team]:
 
     workers = client.scheduler_info(n_workers=-1)["workers"].values()
     resident = _check_memory(estimator, source, [worker["memory_limit"] for worker in workers])
-    groups = groups_of(source.pieces, source.bounds, max(len(workers), 1))
     with _folder(estimator, client) as folder:
+        pieces = source.pieces
+        if isinstance(source, _DaskSource):
+            pieces = source.stored(client, folder)
+        groups = groups_of(pieces, source.bounds, max(len(workers), 1))
         team = DaskTeam(client, groups, source.bounds, resident=resident, folder=folder)
         try:
             yield team
@@ -289,5 +345,7 @@ def _folder(estimator: Any, client: Any) -> Iterator[Path | None]:
         )
         raise ClusterLostError(f"{error} {what}") from error
     finally:
+        for data in folder.glob("data-*.npz"):
+            data.unlink(missing_ok=True)
         if given is None and not lost:
             shutil.rmtree(folder, ignore_errors=True)

@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from ..likelihoods.base import Array
-from .bench import DATA, Bench, Question
+from .bench import DATA, Bench, Piece, Question
 from .crew import Answer, Nodes, combined, whole
 from .split import Checkpoint, Team
 
@@ -51,7 +51,7 @@ class Group:
 
     number: int
     first: int
-    pieces: tuple[Any, ...]
+    pieces: tuple[Piece, ...]
     offsets: tuple[int, ...]
 
     @property
@@ -78,7 +78,7 @@ def _tree(members: Sequence[_Member], fan: int) -> Sequence[_Below]:
     return found
 
 
-def groups_of(pieces: Sequence[Any], bounds: Array, n_groups: int) -> list[Group]:
+def groups_of(pieces: Sequence[Piece], bounds: Array, n_groups: int) -> list[Group]:
     """Groups of about as many blocks."""
     cuts = np.unique(np.arange(n_groups + 1) * len(pieces) // n_groups)
     offsets = np.asarray(bounds).tolist()
@@ -103,12 +103,12 @@ class _DiskError(Exception):
 class Post:
     """A group on its worker: the actor."""
 
-    def __init__(self, pieces: Sequence[Any], group: Group, n_blocks: int, resident: bool) -> None:
+    def __init__(self, group: Group, n_blocks: int, resident: bool) -> None:
         from distributed import get_worker
 
         threads = int(get_worker().state.nthreads)
         self._bench = Bench(
-            pieces, group.offsets, group.first, n_blocks, resident=resident, n_jobs=threads
+            group.pieces, group.offsets, group.first, n_blocks, resident=resident, n_jobs=threads
         )
         self._n_blocks = n_blocks
         self._serial = 0
@@ -214,7 +214,6 @@ class _Member:
     """A group, and who holds it now."""
 
     group: Group
-    pieces: list[Any] | None = None
     post: Any = None
     future: Any = None
     address: str = ""
@@ -261,7 +260,6 @@ class DaskTeam(Team):
     ----------
     client : distributed.Client
     groups : list of Group
-        Whose pieces are `Piece` objects, or Delayed ones.
     bounds : array of int, (n_blocks + 1,)
     resident : bool
         Keep the data in the memory of the workers; or read them for every pass.
@@ -406,16 +404,8 @@ class DaskTeam(Team):
         On no other, if that is lost: so we know whom we wait for.
         """
         member.address = address
-        if member.pieces is None:
-            # Futures that live as long as the fit: what is lost of them, Dask computes again.
-            member.pieces = [
-                self._client.compute(piece, workers=[address], allow_other_workers=True)
-                if hasattr(piece, "dask")
-                else piece
-                for piece in member.group.pieces
-            ]
         member.future = self._client.submit(
-            Post, member.pieces, replace(member.group, pieces=()), self.n_blocks, self._resident,
+            Post, member.group, self.n_blocks, self._resident,
             actor=True, workers=[address], pure=False,
         )  # fmt: skip
 
@@ -491,6 +481,6 @@ class DaskTeam(Team):
         for member in self._members:
             with suppress(OSError, RuntimeError):
                 member.post.close()
-            member.post = member.future = member.pieces = None
+            member.post = member.future = None
         if self._own is not None:
             self._own.remove(self.n_blocks)
