@@ -40,7 +40,7 @@ def soon(monkeypatch):
         yield
 
 
-def data(seed=0, n_steps=25, n_features=40):
+def data(seed=0, n_steps=60, n_features=40):  # so that H is not sent twice
     rng = np.random.default_rng(seed)
     X = rng.poisson(rng.gamma(0.5, 2.0, (n_steps, 3)) @ rng.gamma(0.3, 2.0, (3, n_features)))
     weights = (rng.random(X.shape) < 0.9).astype(float)

@@ -425,6 +425,7 @@ class DaskTeam(Team):
     def _replace(self, member: _Member) -> None:
         """Make a lost group anew, on the worker that has fewest, and tell it all again."""
         self.losses += 1
+        self._sent = None  # it does not have what the others have
         log = [_cut(questions, member) for questions in (self._prepared, *self._log) if questions]
         while True:
             member.losses += 1
