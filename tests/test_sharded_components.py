@@ -433,3 +433,32 @@ def test_a_save_that_is_killed_between_folder_and_file_leaves_the_old_model(tmp_
     assert {p.name for p in out.iterdir()} == {"model.npz", "model.components"}
     np.testing.assert_array_equal(load(path).components_, old.components_)
     np.testing.assert_array_equal(again.components_, old.components_)
+
+
+def test_a_fit_whose_components_are_too_large_for_one_place(tmp_path, monkeypatch):
+    """They stay in files, and everything after the fit is as it would be in memory."""
+    from temporalnmf import fitting
+    from temporalnmf.shards import write_shards
+    from temporalnmf.timeline import timeline_of
+
+    rng = np.random.default_rng(0)
+    X = rng.poisson(rng.gamma(0.5, 2.0, (30, 2)) @ rng.gamma(0.3, 2.0, (2, 25))).astype(float)
+    names, timeline = [f"w{f}" for f in range(25)], timeline_of(np.arange(30))
+    write_shards(tmp_path / "shards", X, names=names, timeline=timeline, n_shards=4)
+    params = {"n_components": 2, "random_state": 0, "tol": 1e-4}
+    whole = TemporalNMF(**params).fit(tmp_path / "shards")
+    monkeypatch.setattr(fitting, "MOST_HERE", 0)
+    model = TemporalNMF(**params).fit(tmp_path / "shards")
+    assert isinstance(model.components_, ShardedComponents)
+    np.testing.assert_array_equal(np.asarray(model.components_), whole.components_)
+    np.testing.assert_array_equal(model.forecast(2).values, whole.forecast(2).values)
+    steps = tmp_path / "shards"
+    np.testing.assert_array_equal(model.transform(steps), whole.transform(steps))
+    model.save(tmp_path / "model.npz")
+    place = model.components_.folder
+    assert place.exists()
+    del model  # and what was only in temporary files
+    assert not place.exists()
+    again = load(tmp_path / "model.npz")
+    assert isinstance(again.components_, ShardedComponents)
+    np.testing.assert_array_equal(again.forecast(2).values, whole.forecast(2).values)

@@ -5,8 +5,10 @@ Here data are V (F, N), components W (F, K) and activations H (K, N).
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import warnings
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -29,7 +31,7 @@ from .likelihoods.base import Array, Likelihood
 from .objective import Problem
 from .observations import Observations, observe
 from .observations.features import Features
-from .observations.split import AnySeries, SplitObservations, SplitSeries
+from .observations.split import AnySeries, LocalTeam, SplitObservations, SplitSeries
 from .parallel import Workers
 from .posterior import Posterior, laplace_of
 from .resuming import FitKeeper
@@ -159,6 +161,7 @@ def _best_mode(model: Any, series: AnySeries) -> Fitted:
         chain = chain.resolve(observations.level, model.n_components)
         chain.check("map", model.map_scale)
         problem = Problem(observations, chain, model.map_scale, float(model.smoothing))
+        _check_place(model, observations)
         keeper = _keeper(model, series, observations)
         results = list(_starts(model, problem, series, kept, keeper))
         best = min(results, key=lambda result: result.monitor.history[-1])
@@ -204,10 +207,33 @@ def _last_look(
 
 def brought_here(model: Any, observations: Observations, features: Features) -> Any:
     """W (F, K), or files of it where it is too large for one place."""
-    nbytes = 8 * observations.shape[0] * model.n_components
-    if isinstance(observations, SplitObservations) and nbytes > MOST_HERE:
-        return observations.write(features, Path(tempfile.mkdtemp(prefix="temporalnmf-W-")))
-    return features.array()
+    if not (isinstance(observations, SplitObservations) and _too_large(model, observations)):
+        return features.array()
+    folder = Path(tempfile.mkdtemp(prefix="temporalnmf-W-"))
+    found = observations.write(features, folder)
+    # They are gone with the model, unless it was saved.
+    weakref.finalize(found, shutil.rmtree, folder, ignore_errors=True)
+    return found
+
+
+def _too_large(model: Any, observations: Observations) -> bool:
+    """Whether W is too large for one place."""
+    return bool(8 * observations.shape[0] * model.n_components > MOST_HERE)
+
+
+def _check_place(model: Any, observations: Observations) -> None:
+    """Refuse, before a long fit, what could not be brought here after it."""
+    if (
+        isinstance(observations, SplitObservations)
+        and not isinstance(observations.team, LocalTeam)
+        and observations.team.folder is None
+        and _too_large(model, observations)
+    ):
+        raise ValueError(
+            f"The components of {observations.shape[0]:,} features are too large for this process, "
+            f"and workers do not see its temporary files. Set TMPDIR to a folder that all machines "
+            f"share."
+        )
 
 
 def infer(model: Any, series: AnySeries, *, continue_chain: bool = False) -> Array:
