@@ -77,8 +77,17 @@ def undisturbed(solver, series):
     return result.W, result.H, result.monitor.history, len(asked)
 
 
-@pytest.mark.parametrize("kept", ["always", "never"])
-@pytest.mark.parametrize("solver", [MajorizeMinimize(), Accelerated()], ids=lambda s: s.name)
+@pytest.mark.parametrize(
+    ("solver", "kept"),
+    [
+        (Accelerated(), "always"),
+        # Ten restarts of a worker each, of which every one takes seconds.
+        pytest.param(Accelerated(), "never", marks=pytest.mark.long),
+        pytest.param(MajorizeMinimize(), "always", marks=pytest.mark.long),
+        pytest.param(MajorizeMinimize(), "never", marks=pytest.mark.long),
+    ],
+    ids=lambda given: getattr(given, "name", given),
+)
 def test_a_worker_is_killed_at_ten_random_moments(solver, kept, client, tmp_path, monkeypatch):
     """Before a question is asked, or while it is answered or the state is written."""
     monkeypatch.setattr(actors, "_PAUSE", 0.0 if kept == "always" else np.inf)
@@ -204,7 +213,7 @@ def test_an_error_of_the_disk_is_no_lost_worker(client, tmp_path):
 def test_a_shard_that_vanishes_during_a_fit(client, tmp_path, monkeypatch):
     X = data().X
     names = [f"w{i}" for i in range(40)]
-    write_shards(tmp_path / "s", X, names=names, timeline=timeline_of(np.arange(25)), n_shards=4)
+    write_shards(tmp_path / "s", X, names=names, timeline=timeline_of(np.arange(60)), n_shards=4)
     monkeypatch.setattr(splitting, "_SHARE", 0.0)  # read for every pass
     monkeypatch.setattr(splitting, "_client", lambda: client)
     before = client.run(os.getpid)

@@ -114,7 +114,7 @@ def test_a_fit_begun_on_a_cluster_goes_on_without_it(client, tmp_path):
     _same(model, TemporalNMF(3, **params).fit(_data()))
 
 
-@pytest.mark.parametrize("given", [True, False])
+@pytest.mark.parametrize("given", [pytest.param(True, marks=pytest.mark.long), False])
 def test_a_scheduler_that_disappears_leaves_a_checkpoint(given, tmp_path, monkeypatch):
     monkeypatch.setattr(on_dask, "_NO_SCHEDULER", 2.0)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
