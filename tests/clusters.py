@@ -48,6 +48,8 @@ def inside(n_workers=2):
         scheduler_kwargs={"dashboard": False},
         silence_logs=logging.ERROR,
     )
+    # What its housekeeping says when the cluster closes a moment before it.
+    logging.getLogger("tornado.application").setLevel(logging.CRITICAL)
     at_end.enter_context(cluster)
     return at_end.enter_context(Client(cluster, set_as_default=False))
 
