@@ -10,7 +10,11 @@ def pytest_sessionfinish():
     clusters.at_end.close()
 
 
-@pytest.fixture(params=PLACES)
+# On workers data are cut into blocks, too.
+_IMPLIED = pytest.param("blocks", marks=pytest.mark.long)
+
+
+@pytest.fixture(params=[_IMPLIED if place == "blocks" else place for place in PLACES])
 def place(request):
     """Where the data of a problem are: in memory, cut into blocks, or on the workers of a cluster.
 

@@ -306,7 +306,7 @@ def _given_folder(estimator: Any) -> Path | None:
     """Where the user wants checkpoints of a fit by solvers; draws have a file of their own."""
     if estimator.checkpoint is None or estimator.solver in registry.SAMPLERS:
         return None
-    folder = Path(estimator.checkpoint)
+    folder = Path(estimator.checkpoint).resolve()  # workers are in folders of their own
     if folder.exists() and not folder.is_dir():
         raise ValueError(
             f"checkpoint={str(folder)!r} is a file: data in blocks want a folder. Name another."
