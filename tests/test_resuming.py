@@ -93,8 +93,27 @@ def test_another_fit_is_refused(tmp_path):
         TemporalNMF(3, random_state=0, checkpoint=tmp_path, callback=StopAt(5)).fit(_data())
     with pytest.raises(ValueError, match=r"n_components=3, and this one has 4"):
         TemporalNMF(4, random_state=0, checkpoint=tmp_path).fit(_data())
+    start = np.ones((3, 60)), np.ones((30, 3))
+    with pytest.raises(ValueError, match=r"of a fit with init=random, and this one has \d+"):
+        TemporalNMF(3, random_state=0, checkpoint=tmp_path, init=start).fit(_data())
+    with pytest.raises(ValueError, match="of a fit with random_state="):
+        TemporalNMF(3, random_state=1, checkpoint=tmp_path).fit(_data())
     with pytest.raises(ValueError, match="of a fit to other data"):
         TemporalNMF(3, random_state=0, checkpoint=tmp_path).fit(_data() + 1.0)
+
+
+def test_a_generator_of_random_numbers_is_known_by_its_numbers(tmp_path):
+    """Not by where it lies in memory."""
+    params = {"max_iter": 90, "tol": 0.0}
+    state = np.random.RandomState
+    with pytest.raises(StopError):
+        TemporalNMF(
+            3, random_state=state(5), checkpoint=tmp_path, callback=StopAt(9), **params
+        ).fit(_data())
+    model = TemporalNMF(3, random_state=state(5), checkpoint=tmp_path, **params).fit(_data())
+    whole = TemporalNMF(3, random_state=state(5), **params).fit(_data())
+    np.testing.assert_array_equal(model.components_, whole.components_)
+    np.testing.assert_array_equal(model.history_, whole.history_)
 
 
 def test_the_place_is_a_folder(tmp_path):

@@ -9,13 +9,14 @@ import shutil
 import tempfile
 import warnings
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -162,8 +163,9 @@ def _best_mode(model: Any, series: AnySeries) -> Fitted:
         chain.check("map", model.map_scale)
         problem = Problem(observations, chain, model.map_scale, float(model.smoothing))
         _check_place(model, observations)
-        keeper = _keeper(model, series, observations)
-        results = list(_starts(model, problem, series, kept, keeper))
+        seeds = check_random_state(model.random_state).randint(2**31 - 1, size=4)
+        keeper = _keeper(model, series, observations, seeds)
+        results = list(_starts(model, problem, series, kept, seeds, keeper))
         best = min(results, key=lambda result: result.monitor.history[-1])
         others = [result.features for result in results if result is not best]
         stability = matching.stability(best.features, others)
@@ -321,17 +323,22 @@ def check_size(model: Any, series: AnySeries) -> None:
         )
 
 
-def _keeper(model: Any, series: AnySeries, observations: Observations) -> FitKeeper | None:
+def _keeper(
+    model: Any, series: AnySeries, observations: Observations, seeds: Array
+) -> FitKeeper | None:
     """Who keeps a fit of data in blocks, where there is a place for it."""
     if not isinstance(observations, SplitObservations) or observations.team.folder is None:
         return None
-    identity = {
-        name: getattr(model, name)
-        for name in (
-            "n_components", "solver", "map_scale", "max_iter", "tol", "n_init", "smoothing",
-            "random_state", "point",
-        )
-    }  # fmt: skip
+    names = (
+        "n_components", "solver", "map_scale", "max_iter", "tol", "n_init", "smoothing", "point",
+    )  # fmt: skip
+    identity: dict[str, Any] = {name: getattr(model, name) for name in names}
+    if model.random_state is not None:
+        identity["random_state"] = seeds.tolist()
+    if model.warm_start and hasattr(model, "components_"):
+        identity["init"] = _checksum([model.components_, model.activations_])
+    else:
+        identity["init"] = model.init if isinstance(model.init, str) else _checksum(model.init)
     chain = chain_of(model)
     given = {name: np.asarray(value).tolist() for name, value in chain.get_params().items()}
     identity |= {"chain": chain.name, "hyper-parameters": given}
@@ -339,11 +346,23 @@ def _keeper(model: Any, series: AnySeries, observations: Observations) -> FitKee
     return FitKeeper(observations.team.folder, identity, observations)
 
 
+def _checksum(arrays: Iterable[Any]) -> int:
+    """A number that changes with starting values."""
+    found = 0
+    for array in arrays:
+        found = crc32(np.ascontiguousarray(array, dtype=float).view(np.uint8).data, found)
+    return found
+
+
 def _starts(
-    model: Any, problem: Problem, series: AnySeries, kept: Array, keeper: FitKeeper | None
+    model: Any,
+    problem: Problem,
+    series: AnySeries,
+    kept: Array,
+    seeds: Array,
+    keeper: FitKeeper | None,
 ) -> Iterator[FitResult]:
     solver = registry.create(registry.SOLVERS, model.solver, "solver")
-    seeds = check_random_state(model.random_state).randint(2**31 - 1, size=4)
     parent = np.random.default_rng(seeds)
     for i in range(model.n_init):
         (rng,) = parent.spawn(1)

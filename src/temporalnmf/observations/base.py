@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -47,7 +47,7 @@ class Observations:
         The threads that passes run on; the result does not depend on their number.
     """
 
-    order: ClassVar[Literal["C", "F"]]
+    order: Literal["C", "F"]
     likelihood: Likelihood
     shape: tuple[int, int]
     seen: Array

@@ -17,7 +17,6 @@ from ..validation import Series
 from .base import Observations, Sums, observe
 from .block import Block
 from .crew import Answer, Nodes, combined
-from .starts import random_rows
 
 # Questions about the data, rather than about some W.
 DATA = -1
@@ -169,7 +168,7 @@ class Streamed(Observations):
 
     def __init__(self, example: Observations, load: Callable[..., Observations]) -> None:
         super().__init__()
-        self.order = example.order  # type: ignore[misc]
+        self.order = example.order
         self.likelihood, self.shape = example.likelihood, example.shape
         self.seen, self.counted = example.seen, example.counted
         self.level, self.saturated = example.level, example.saturated
@@ -258,8 +257,6 @@ class Bench:
         if question.name == "draw_here":
             self._blocks[of][i] = found = _held_block().begun(self.data[i], *given)
             return found.count_active()
-        if question.name == "shake":
-            return _shaken(target, *given)
         return getattr(target, question.name)(*given)
 
     def save(self, file_of: Callable[[int], Path]) -> None:
@@ -303,10 +300,3 @@ def _held_block() -> Any:
     from ..sampling.blocks import HeldBlock
 
     return HeldBlock
-
-
-def _shaken(block: Block, rng: np.random.Generator) -> Array:
-    """Weights times random factors; returns Σ_f w, (K,)."""
-    F, K = block.W.shape
-    block.hold(block.W * random_rows(rng, block.first, block.first + F, K))
-    return block.W.sum(axis=0)

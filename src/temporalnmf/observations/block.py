@@ -69,6 +69,12 @@ class Block:
         self.hold(random_rows(rng, self.first, self.first + F, n_components))
         return column_sums(self.W)
 
+    def shake(self, rng: np.random.Generator) -> Array:
+        """Weights times random factors; returns Σ_f w, (K,)."""
+        F, K = self.W.shape
+        self.hold(self.W * random_rows(rng, self.first, self.first + F, K))
+        return column_sums(self.W)
+
     def only_active(self, seen: bool) -> Array:
         """No weight for features never counted, or never seen; returns Σ_f w, (K,)."""
         active = self.observations.seen if seen else self.observations.counted

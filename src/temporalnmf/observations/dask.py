@@ -287,7 +287,9 @@ class DaskTeam(Team):
         self._checkpoint: Checkpoint | None = None
         self._own: Checkpoint | None = None  # one that nobody asked for
         self._log: list[list[Question]] = []
+        # The large array that was copied last, and the one that all groups have.
         self._last: Any = None
+        self._sent: Any = None
         self._saved = time.monotonic()
         self.losses = 0
         homes = self.workers()
@@ -302,12 +304,11 @@ class DaskTeam(Team):
     # Questions.
 
     def ask(self, question: Question) -> Answer:
-        questions = [self._own_copy(q) for q in (*self._waiting, question)]
-        self._waiting = []
+        questions, self._waiting = [*self._waiting, self._own_copy(question)], []
         self._serial += 1
         nodes = self._round(questions)
         if question.name == "prepare":
-            self._prepared, self._checkpoint, self._log = [question], None, []
+            self._prepared, self._checkpoint, self._log = questions[-1:], None, []
         elif question.of != DATA or len(questions) > 1:
             self._log.append(questions)
         return whole(nodes, self.n_blocks, question.how)
@@ -340,8 +341,6 @@ class DaskTeam(Team):
             return given
 
         return [q._replace(arguments=tuple(map(packed, q.arguments))) for q in questions]
-
-    _sent: Any = None
 
     def _round(self, questions: list[Question]) -> Nodes:
         """Ask all groups, and again those that were lost on the way."""

@@ -25,7 +25,7 @@ class DenseObservations(Observations):
     Poisson.
     """
 
-    order = "F"
+    order: Literal["C", "F"] = "F"
 
     def __init__(self, X: Array, weights: Array, exposure: Array, likelihood: Likelihood) -> None:
         super().__init__()

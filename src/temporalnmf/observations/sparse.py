@@ -35,7 +35,7 @@ class SparseObservations(Observations):
         The same data, seen before: what was found out about them is not found out again.
     """
 
-    order = "C"
+    order: Literal["C", "F"] = "C"
 
     def __init__(
         self,

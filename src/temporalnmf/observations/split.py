@@ -209,7 +209,7 @@ AnySeries = Series | SplitSeries
 class SplitObservations(Observations):
     """Observations of which others hold the entries."""
 
-    order = "C"
+    order: Literal["C", "F"] = "C"
 
     def __init__(self, team: Team, steps: Steps, likelihood: Likelihood, n_steps: int) -> None:
         super().__init__()
