@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: run test test-long browser calibrate results results-draws evidence coverage bench bench-cluster docs lint types lock clean
+.PHONY: run test test-long browser calibrate results results-draws evidence coverage bench bench-cluster fuzz reliability mutants docs lint types lock audit clean
 
 # Fit, forecast and report on the embedded data; ends with the path of the report.
 run: $(INSTALLED)
@@ -73,6 +73,31 @@ bench: $(INSTALLED)
 bench-cluster: $(INSTALLED)
 	$(BIN)/python benchmarks/cluster.py all --out results/cluster
 
+# A slice of the fuzzing behind docs/reliability; other cases every time with SEED=….
+SEED := 0
+fuzz: $(INSTALLED)
+	$(BIN)/python tools/fuzz.py fits --seconds 10 --seed $(SEED)
+	$(BIN)/python tools/fuzz.py files --seconds 5 --seed $(SEED)
+
+# All figures of docs/reliability but for mutants: an hour and a half on two cores.
+RELIABILITY := docs/reliability
+reliability: $(INSTALLED)
+	$(BIN)/python tools/fuzz.py fits --cases 20000 --json $(RELIABILITY)/fits.json
+	$(BIN)/python tools/fuzz.py files --cases 200000 --json $(RELIABILITY)/files.json
+	$(BIN)/python tools/faults.py --rounds 5 --json $(RELIABILITY)/faults.json
+	$(BIN)/python tools/leaks.py --fits 1000 --json $(RELIABILITY)/leaks.json
+	$(BIN)/python tools/sync_reliability.py
+
+# Mutation testing of chains and roots, another hour; in an environment of its own, since the lock
+# does not have its tool.
+mutants: $(INSTALLED)
+	$(PYTHON) -m venv .venv-mutants
+	.venv-mutants/bin/python -m pip install --quiet -r requirements.lock
+	.venv-mutants/bin/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	.venv-mutants/bin/python -m pip install --quiet cosmic-ray==8.7.0
+	.venv-mutants/bin/python tools/mutants.py --sample 600 --seed 0 --out $(RELIABILITY)/mutants.json
+	$(BIN)/python tools/sync_reliability.py
+
 # The pages, with the guides run anew where they changed, in docs/_build/html; a warning is an error.
 docs: $(INSTALLED)
 	$(BIN)/sphinx-build -b html -W --keep-going --quiet docs docs/_build/html
@@ -88,7 +113,8 @@ types: $(INSTALLED)
 # The locked versions are the ones that CI tests with; the ranges are in pyproject.toml.
 $(INSTALLED): requirements.lock pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+		-r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
@@ -97,10 +123,17 @@ lock:
 	.venv-lock/bin/python -m pip install --quiet pip-tools
 	.venv-lock/bin/pip-compile --quiet --strip-extras --extra dev --no-emit-index-url \
 		--no-emit-find-links --no-emit-trusted-host --no-annotate --no-header \
-		--allow-unsafe --output-file requirements.lock pyproject.toml
-	sed -i.bak '/^temporalnmf/d' requirements.lock && rm requirements.lock.bak
+		--allow-unsafe --generate-hashes --output-file requirements.lock pyproject.toml
+	sed -i.bak -e '/^temporalnmf/d' -e '/^#/d' requirements.lock && rm requirements.lock.bak
 	rm -rf .venv-lock
 
+# Known holes in the locked versions; wants https://pypi.org. What could not be looked up fails, too.
+audit:
+	$(PYTHON) -m venv .venv-audit
+	.venv-audit/bin/python -m pip install --quiet pip-audit
+	.venv-audit/bin/pip-audit --strict --disable-pip --require-hashes --requirement requirements.lock
+	rm -rf .venv-audit
+
 clean:
-	rm -rf .venv .venv-lock results .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv .venv-lock .venv-audit .venv-mutants results .mypy_cache .ruff_cache .pytest_cache
 	find src -name __pycache__ -prune -exec rm -rf {} +

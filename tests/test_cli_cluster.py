@@ -230,7 +230,6 @@ def test_a_fit_of_shards_goes_on_from_a_folder(place, fitted, tmp_path):
         (("shards", "--freq", "M"), "--freq M: "),
         (("shards", "--time", "year"), "Leave it out, or make other shards"),
         (("nothing", "--dask", "local"), "there is no such file or folder. Check the path."),
-        (("rows.csv", "--checkpoint", "kept"), "--checkpoint kept does nothing with --solver"),
         (("shards", "--out", "shards/m.npz"), "lies in the folder that is read. Name another"),
         (("other",), "name its columns with --time and --feature"),
     ],

@@ -15,6 +15,7 @@ from commands import done, invoke, refused
 from drawn import NAMES, SETTLED, drawn, months
 from temporalnmf import TemporalNMF, load
 from temporalnmf.chains import Rate
+from temporalnmf.sampling.checkpoint import Checkpoint
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -163,7 +164,6 @@ G = ("--solver", "gibbs")
     ("words", "said"),
     [
         (("--draws", 5), "--draws 5 does nothing with --solver accelerated: use --solver gibbs"),
-        (("--checkpoint", "c"), "--checkpoint c does nothing with --solver accelerated"),
         ((*G, "--starts", 3), "--starts 3 does nothing with --solver gibbs: see --draws and"),
         ((*G, "--max-iter", 9), "--max-iter 9 does nothing with --solver gibbs"),
         ((*G, "--likelihood", "exponential"),
@@ -214,8 +214,7 @@ def test_a_foreign_checkpoint_is_refused(table, tmp_path):
 
 def test_a_checkpoint_of_another_fit_is_refused(table, tmp_path):
     path = tmp_path / "it's one.npz"
-    with path.open("wb") as file:
-        np.savez(file, identity=np.array(json.dumps({"n_components": 7})))
+    Checkpoint(path, {"n_components": 7}).write({})
     before = path.read_bytes()
     words = ("fit", table, *DRAWS, "--out", tmp_path / "m.npz", "--checkpoint", path)
     result = invoke(*words)
@@ -240,15 +239,8 @@ def test_fractions_are_refused_in_words_of_the_command_line(tmp_path):
     assert "give the size behind rates as --exposure, or use --solver accelerated." in said
 
 
-# A checkpoint is written after every sweep.
-PROGRAM = (
-    "import temporalnmf.sampling.checkpoint as checkpoint; checkpoint.INTERVAL = 0.0\n"
-    "from temporalnmf.__main__ import main; main()"
-)
-
-
 def started(*words, **options):
-    program = [sys.executable, "-c", PROGRAM, *map(str, words)]
+    program = [sys.executable, "-m", "temporalnmf", *map(str, words)]
     return subprocess.Popen(program, stdout=subprocess.PIPE, text=True, **options)
 
 
@@ -267,7 +259,7 @@ def goes_on(words, out, checkpoint, whole):
 def test_after_a_kill_the_same_command_goes_on(table, model, tmp_path):
     out, checkpoint = tmp_path / "m.npz", tmp_path / "draws.ckpt"
     words = ("fit", table, *DRAWS, "--jobs", 1, "--out", out, "--checkpoint", checkpoint)
-    process = started(*words)
+    process = started(*words, "--checkpoint-every", 0)
     while not checkpoint.exists() and process.poll() is None:
         time.sleep(0.002)
     process.kill()
@@ -295,9 +287,8 @@ def test_ctrl_c_says_that_the_same_command_goes_on(table, model, tmp_path, monke
         patch.setattr("temporalnmf.cli.fit.draws_progress", watched)
         result = invoke(*words)  # half a minute has not passed: nothing was kept
         assert result.stderr == "Interrupted: nothing was written.\n"
-        patch.setattr("temporalnmf.sampling.checkpoint.INTERVAL", 0.0)
         last = 70
-        result = invoke(*words)
+        result = invoke(*words, "--checkpoint-every", 0)
     assert result.exit_code == 130
     assert result.stderr == f"Interrupted: the same command goes on from {checkpoint}.\n"
     goes_on(words, out, checkpoint, model[0])

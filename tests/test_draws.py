@@ -14,7 +14,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from temporalnmf import TemporalNMF, load
 from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
-from temporalnmf.sampling import checkpoint as checkpoints
 from temporalnmf.sampling import run
 
 CHAINS = [
@@ -147,12 +146,11 @@ def dies_after(n):
 
 
 @pytest.mark.parametrize("when", [12, 45, 75, 110], ids=["tuning", "first", "drawing", "second"])
-def test_a_run_that_was_stopped_goes_on_with_the_same_draws(when, tmp_path, monkeypatch):
-    monkeypatch.setattr(checkpoints, "INTERVAL", 0.0)
+def test_a_run_that_was_stopped_goes_on_with_the_same_draws(when, tmp_path):
     settings = {"chain": BGAR("learn", "learn", "learn"), "smoothing": "learn", "data": GAPPY}
     path = tmp_path / "state.npz"
     with pytest.raises(KilledError):
-        fitted(**settings, checkpoint=path, callback=dies_after(when))
+        fitted(**settings, checkpoint=path, checkpoint_every=0, callback=dies_after(when))
     assert path.exists()
     left = []
     again = fitted(**settings, checkpoint=path, callback=lambda p: left.append(p.iteration))
@@ -190,13 +188,12 @@ def test_a_process_that_was_killed_goes_on(tmp_path):
         "import os, signal, sys\n"
         "import numpy as np\n"
         "from temporalnmf import TemporalNMF\n"
-        "from temporalnmf.sampling import checkpoint\n"
-        "checkpoint.INTERVAL = 0.0\n"
         "def die(progress):\n"
         "    if progress.iteration >= 40:\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
         "TemporalNMF(2, solver='gibbs', n_draws=40, n_tune=20, n_chains=2, random_state=0,\n"
-        "            checkpoint=sys.argv[1], callback=die).fit(np.load(sys.argv[2]))\n"
+        "            checkpoint=sys.argv[1], checkpoint_every=0,\n"
+        "            callback=die).fit(np.load(sys.argv[2]))\n"
     )
     np.save(tmp_path / "x.npy", X)
     ended = subprocess.run(
@@ -207,11 +204,10 @@ def test_a_process_that_was_killed_goes_on(tmp_path):
     same(fitted(checkpoint=path), fitted())
 
 
-def test_a_checkpoint_of_another_fit_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(checkpoints, "INTERVAL", 0.0)
+def test_a_checkpoint_of_another_fit_is_refused(tmp_path):
     path = tmp_path / "state.npz"
     with pytest.raises(KilledError):
-        fitted(checkpoint=path, callback=dies_after(30))
+        fitted(checkpoint=path, checkpoint_every=0, callback=dies_after(30))
     before = path.read_bytes()
     for changes, words in (
         ({"n_tune": 21}, "n_tune=20, and this one has 21"),

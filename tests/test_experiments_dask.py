@@ -245,17 +245,18 @@ def test_ctrl_c_ends_a_local_cluster(table, tmp_path):
     out = tmp_path / "out"
     words = compared(table, out, "--dask", "local", "--workers", 2)
     words = [str(word) for word in words]
-    words[words.index("--splits") + 1] = "40"
+    words[words.index("--splits") + 1] = "80"
     process = subprocess.Popen(
         [sys.executable, "-m", "temporalnmf", *words], start_new_session=True, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)},
     )  # fmt: skip
     with process:
-        eventually(lambda: (out / "fits.jsonl").exists() and read_records(out / "fits.jsonl"))
+        # The stop may undo the record that is being written.
+        eventually(lambda: len(read_records(out / "fits.jsonl")) > 2)
         os.killpg(process.pid, signal.SIGINT)
         said = process.communicate(timeout=30)[1]
     assert process.returncode == 130
     assert said == "Interrupted: the same command goes on where it was.\n"
     eventually(lambda: not list(running(process.pid)), 5.0)
     assert not list(tmp_path.glob("temporalnmf-*"))
-    assert 0 < len(read_records(out / "fits.jsonl")) < 480
+    assert 0 < len(read_records(out / "fits.jsonl")) < 960

@@ -628,6 +628,8 @@ def write_damaged(path, kind):
         path.write_text("1 2\n3 4\n", encoding="utf-8")
     elif kind == "pickle":
         np.save(path, np.array([[Trap()]], dtype=object), allow_pickle=True)
+    elif kind == "huge":  # memory for so many numbers would be taken
+        path.write_bytes(whole.replace(b"(3, 2), }" + b" " * 9, b"(3000000000, 2), }"))
     else:
         arrays = {
             "negative": -three_by_two(),
@@ -645,7 +647,8 @@ def write_damaged(path, kind):
         ("cut", ""),
         ("empty", ""),
         ("text", ""),
-        ("pickle", "allow_pickle=False"),
+        ("pickle", "holds Python objects"),
+        ("huge", "does not fit its 48 bytes"),
         ("negative", "negative or not finite"),
         ("nan", "negative or not finite"),
         ("infinite", "negative or not finite"),
@@ -660,6 +663,15 @@ def test_damaged_matrices_are_refused(folder, kind, reason):
     message = f"{path} could not be read: .*{reason}.*put a whole one in its place"
     with pytest.raises(ValueError, match=message):
         fetch_nips()
+
+
+@pytest.mark.usefixtures("small")
+def test_a_small_file_of_a_huge_matrix_is_refused(folder):
+    """Sparse, and dense it would take more memory than there is."""
+    path = folder / "nips.npz"
+    sparse.save_npz(path, sparse.csr_matrix(([1.0], ([0], [0])), shape=(10**7, 10**8)))
+    with pytest.raises(ValueError, match=r"its matrix would take 8,000,000,000,000,000 bytes"):
+        fetch_nips(data=path)
 
 
 @pytest.mark.parametrize("kind", ["cut", "text", "labels", "pickle", "incomplete"])

@@ -19,7 +19,6 @@ from temporalnmf.likelihoods.poisson import Poisson
 from temporalnmf.observations import dask, observe
 from temporalnmf.observations.split import SplitSeries, even_bounds, slices, split_here
 from temporalnmf.parallel import Workers
-from temporalnmf.sampling import checkpoint as checkpoints
 from temporalnmf.sampling import gibbs, learning
 from temporalnmf.sampling import run as runs
 from temporalnmf.sampling.blocks import SplitGibbs
@@ -164,8 +163,7 @@ def test_a_state_that_is_restored_goes_on_to_the_bit(way, tmp_path):
     assert all(np.array_equal(expected[name], found[name]) for name in expected)
 
 
-def test_a_fit_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
-    monkeypatch.setattr(checkpoints, "INTERVAL", 0.0)
+def test_a_fit_goes_on_from_its_checkpoint(tmp_path):
     series, path = some_series(), tmp_path / "state.npz"
 
     def split():
@@ -176,7 +174,7 @@ def test_a_fit_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
             raise KeyError
 
     with pytest.raises(KeyError):
-        drawn(split(), checkpoint=path, callback=dies)
+        drawn(split(), checkpoint=path, checkpoint_every=0, callback=dies)
     with np.load(path) as file:
         assert len(json.loads(str(file["state_streams"]))) == 3 * 32 + 1
     same(drawn(split(), checkpoint=path), drawn(split()))

@@ -13,7 +13,7 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-from temporalnmf import TemporalNMF
+from temporalnmf import TemporalNMF, load, registry
 from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate
 from temporalnmf.reading import TimeTable
 from temporalnmf.timeline import timeline_of
@@ -776,3 +776,35 @@ def test_a_table_may_hide_single_entries(mask):
     np.testing.assert_allclose(found.activations_, expected.activations_)
     shown = model().fit(sparse.csr_array(COUNTS), mask=both.any(axis=1))
     assert not np.allclose(found.activations_, shown.activations_)
+
+
+@pytest.mark.parametrize("keep", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("solver", [*registry.SOLVERS, *registry.SAMPLERS])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_hidden_values_of_sparse_data_leave_no_trace(solver, keep):
+    """Not even by their number, which would change the order of sums and of random numbers."""
+    rng = np.random.default_rng(4)
+    X = rng.poisson(1.5, (12, 9)).astype(float)
+    seen = rng.random(X.shape) < 0.7
+    found = []
+    for hidden in (0.0, 7.0, np.nan, X):
+        data = sparse.csr_array(np.where(seen, X, hidden))
+        model = TemporalNMF(
+            2, solver=solver, max_iter=60, n_draws=5, n_tune=3, n_chains=2, random_state=0
+        )
+        found.append(model.fit(data, mask=keep(seen)))
+    for other in found[1:]:
+        np.testing.assert_array_equal(other.components_, found[0].components_)
+        np.testing.assert_array_equal(other.activations_, found[0].activations_)
+        np.testing.assert_array_equal(
+            other.smooth(n_samples=9).values, found[0].smooth(n_samples=9).values
+        )
+
+
+@pytest.mark.parametrize("init", ["random", "nndsvda"])
+def test_components_of_single_precision_data_are_doubles(init, tmp_path):
+    X = np.random.default_rng(0).poisson(5.0, (9, 7)).astype(np.float32)
+    model = TemporalNMF(2, init=init, tol=1e-2, random_state=0).fit(X)
+    assert model.components_.dtype == model.activations_.dtype == np.float64
+    again = load(model.save(tmp_path / "model.npz"))
+    np.testing.assert_array_equal(again.components_, model.components_)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 import pytest
+import sync_reliability
 import typer
 from matplotlib import pyplot
 from typer.testing import CliRunner
@@ -157,3 +158,25 @@ def test_formats_page_names_every_member_of_a_model_file(workplace):
         with zipfile.ZipFile(path) as file:
             for name in file.namelist():
                 assert f"`{name.removesuffix('.npy')}`" in page, name
+
+
+def test_figures_of_reliability_are_those_of_the_runs():
+    """Of the files beside the page; `tools/sync_reliability.py` puts them there."""
+    page = (DOCS / "reliability" / "README.md").read_text(encoding="utf-8")
+    assert sync_reliability.synced(page) == page
+    assert page.count("<!-- figures: ") == len(sync_reliability.FIGURES)
+    assert sync_reliability.read("fits")["unexpected"] == []
+    assert sync_reliability.read("fits")["cases"] >= 20_000
+    assert sync_reliability.read("faults")["wrong"] == []
+    assert sync_reliability.read("mutants")["killed_share"] >= 0.85
+
+
+def test_every_survivor_is_listed():
+    page = (DOCS / "reliability" / "survivors.md").read_text(encoding="utf-8")
+    for mutant in sync_reliability.read("mutants")["results"]:
+        if mutant["outcome"] == "survived":
+            place = f"| `{mutant['file']}` {mutant['line']} | "
+            changed = mutant["diff"][1][1:].strip().replace("|", "\\|")
+            assert any(
+                row.startswith(place) and f"`{changed}`" in row for row in page.splitlines()
+            ), mutant

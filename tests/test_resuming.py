@@ -9,7 +9,8 @@ import pytest
 from distributed import Client
 
 from clusters import a_client, eventually, separate  # noqa: F401
-from temporalnmf import TemporalNMF
+from stops import StopAt, StopError
+from temporalnmf import TemporalNMF, fitting, splitting
 from temporalnmf.observations import dask as on_dask
 from temporalnmf.observations.dask import ClusterLostError
 from temporalnmf.sampling import checkpoint
@@ -17,9 +18,9 @@ from temporalnmf.sampling import checkpoint
 pytestmark = pytest.mark.filterwarnings("ignore:The fit did not converge")
 
 
-@pytest.fixture(autouse=True)
-def every_moment(monkeypatch):
-    monkeypatch.setattr(checkpoint, "INTERVAL", 0.0)
+def _kept(folder, *components, **params):
+    """A model that is kept at each look."""
+    return TemporalNMF(*components, checkpoint=folder, checkpoint_every=0, **params)
 
 
 def _data():
@@ -27,22 +28,6 @@ def _data():
     X = rng.poisson(rng.gamma(0.5, 1.0, (30, 3)) @ rng.gamma(0.3, 2.0, (3, 60))).astype(float)
     X[7], X[3, 5] = np.nan, np.nan
     return da.from_array(X, chunks=(30, 13))
-
-
-class StopError(Exception):
-    pass
-
-
-class StopAt:
-    """A callback that ends a fit the hard way."""
-
-    def __init__(self, look):
-        self.left = look
-
-    def __call__(self, progress):
-        self.left -= 1
-        if self.left == 0:
-            raise StopError
 
 
 def _same(one, other):
@@ -60,17 +45,20 @@ SETTINGS = [
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=lambda s: f"{s['solver']}-{s['chain']}")
-@pytest.mark.parametrize("look", [2, 9, 14, 18])
+@pytest.mark.parametrize(
+    "look",
+    [2, pytest.param(9, marks=pytest.mark.long), 14, pytest.param(18, marks=pytest.mark.long)],
+)
 def test_goes_on_to_the_same_bits(settings, look, tmp_path):
     params = {"random_state": 3, "n_init": 2, "max_iter": 90, "tol": 0.0, **settings}
     every_look = []
     whole = TemporalNMF(3, callback=every_look.append, **params).fit(_data())
     folder = tmp_path / "kept"
     with pytest.raises(StopError):
-        TemporalNMF(3, checkpoint=folder, callback=StopAt(look), **params).fit(_data())
+        _kept(folder, 3, callback=StopAt(look), **params).fit(_data())
     assert (folder / "fit.npz").exists()
     looks = []
-    model = TemporalNMF(3, checkpoint=folder, callback=looks.append, **params).fit(_data())
+    model = _kept(folder, 3, callback=looks.append, **params).fit(_data())
     _same(model, whole)
     assert len(looks) == len(every_look) - (look - 1)  # none was done again
     assert list(folder.iterdir()) == []
@@ -82,24 +70,24 @@ def test_learned_hyper_parameters_go_on_too(tmp_path):
     params = {"random_state": 3, "max_iter": 60, "tol": 0.0, "chain": Rate(5.0, "learn")}
     whole = TemporalNMF(2, **params).fit(_data())
     with pytest.raises(StopError):
-        TemporalNMF(2, checkpoint=tmp_path, callback=StopAt(6), **params).fit(_data())
-    model = TemporalNMF(2, checkpoint=tmp_path, **params).fit(_data())
+        _kept(tmp_path, 2, callback=StopAt(6), **params).fit(_data())
+    model = _kept(tmp_path, 2, **params).fit(_data())
     np.testing.assert_array_equal(model.chain_.beta, whole.chain_.beta)
     np.testing.assert_array_equal(model.components_, whole.components_)
 
 
 def test_another_fit_is_refused(tmp_path):
     with pytest.raises(StopError):
-        TemporalNMF(3, random_state=0, checkpoint=tmp_path, callback=StopAt(5)).fit(_data())
+        _kept(tmp_path, 3, random_state=0, callback=StopAt(5)).fit(_data())
     with pytest.raises(ValueError, match=r"n_components=3, and this one has 4"):
-        TemporalNMF(4, random_state=0, checkpoint=tmp_path).fit(_data())
+        _kept(tmp_path, 4, random_state=0).fit(_data())
     start = np.ones((3, 60)), np.ones((30, 3))
     with pytest.raises(ValueError, match=r"of a fit with init=random, and this one has \d+"):
-        TemporalNMF(3, random_state=0, checkpoint=tmp_path, init=start).fit(_data())
+        _kept(tmp_path, 3, random_state=0, init=start).fit(_data())
     with pytest.raises(ValueError, match="of a fit with random_state="):
-        TemporalNMF(3, random_state=1, checkpoint=tmp_path).fit(_data())
+        _kept(tmp_path, 3, random_state=1).fit(_data())
     with pytest.raises(ValueError, match="of a fit to other data"):
-        TemporalNMF(3, random_state=0, checkpoint=tmp_path).fit(_data() + 1.0)
+        _kept(tmp_path, 3, random_state=0).fit(_data() + 1.0)
 
 
 def test_a_generator_of_random_numbers_is_known_by_its_numbers(tmp_path):
@@ -107,35 +95,71 @@ def test_a_generator_of_random_numbers_is_known_by_its_numbers(tmp_path):
     params = {"max_iter": 90, "tol": 0.0}
     state = np.random.RandomState
     with pytest.raises(StopError):
-        TemporalNMF(
-            3, random_state=state(5), checkpoint=tmp_path, callback=StopAt(9), **params
-        ).fit(_data())
-    model = TemporalNMF(3, random_state=state(5), checkpoint=tmp_path, **params).fit(_data())
+        _kept(tmp_path, 3, random_state=state(5), callback=StopAt(9), **params).fit(_data())
+    model = _kept(tmp_path, 3, random_state=state(5), **params).fit(_data())
     whole = TemporalNMF(3, random_state=state(5), **params).fit(_data())
     np.testing.assert_array_equal(model.components_, whole.components_)
     np.testing.assert_array_equal(model.history_, whole.history_)
+
+
+def test_without_a_seed_later_starts_are_those_of_the_first_attempt(tmp_path, monkeypatch):
+    seeds = np.random.RandomState(8)
+    params = {"n_init": 3, "max_iter": 20}
+    whole = TemporalNMF(3, random_state=8, **params).fit(_data())
+    monkeypatch.setattr(fitting, "check_random_state", lambda none: seeds)
+    with pytest.raises(StopError):
+        _kept(tmp_path, 3, callback=StopAt(2), **params).fit(_data())
+    _same(_kept(tmp_path, 3, **params).fit(_data()), whole)
+
+
+@pytest.mark.parametrize("harm", [lambda file: file.unlink(), lambda file: file.write_bytes(b"x")])
+def test_a_folder_without_a_block_is_refused(harm, tmp_path):
+    with pytest.raises(StopError):
+        _kept(tmp_path, 3, random_state=0, callback=StopAt(5)).fit(_data())
+    harm(next(tmp_path.glob("block-00002.*")))
+    with pytest.raises(ValueError, match="lacks a file of a block, or has a damaged one"):
+        _kept(tmp_path, 3, random_state=0).fit(_data())
+
+
+def test_it_is_written_when_it_is_time(tmp_path, monkeypatch):
+    """A second goes by between two looks."""
+    now, files = [0.0], []
+    monkeypatch.setattr(checkpoint, "monotonic", lambda: now[0])
+    monkeypatch.setattr(splitting, "_client", lambda: None)  # another test's
+
+    def tick(progress):
+        now[0] += 1.0
+        files.append({file.name for file in tmp_path.iterdir()})
+        return now[0] == 9.0
+
+    params = {"random_state": 0, "tol": 0.0, "checkpoint": tmp_path}
+    TemporalNMF(3, checkpoint_every=3.5, callback=tick, **params).fit(_data())
+    blocks = [{f"block-0000{b}.{n}.npz" for b in range(5)} | {"fit.npz"} for n in (1, 2)]
+    assert files == 4 * [set()] + 4 * [blocks[0]] + [blocks[1]]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_place_is_a_folder(tmp_path):
     path = tmp_path / "file"
     path.touch()
     with pytest.raises(ValueError, match=r"checkpoint='.*file' is a file"):
-        TemporalNMF(3, checkpoint=path).fit(_data())
+        _kept(path, 3).fit(_data())
 
 
 def test_a_fit_begun_on_a_cluster_goes_on_without_it(client, tmp_path):
     params = {"random_state": 3, "n_init": 2, "max_iter": 90, "tol": 0.0}
     with pytest.raises(StopError):
-        TemporalNMF(3, checkpoint=tmp_path, callback=StopAt(13), **params).fit(_data())
+        _kept(tmp_path, 3, callback=StopAt(13), **params).fit(_data())
     with client.as_current(), pytest.raises(StopError):
-        TemporalNMF(3, checkpoint=tmp_path, callback=StopAt(5), **params).fit(_data())
-    model = TemporalNMF(3, checkpoint=tmp_path, **params).fit(_data())
+        _kept(tmp_path, 3, callback=StopAt(5), **params).fit(_data())
+    model = _kept(tmp_path, 3, **params).fit(_data())
     _same(model, TemporalNMF(3, **params).fit(_data()))
 
 
 @pytest.mark.parametrize("given", [pytest.param(True, marks=pytest.mark.long), False])
 def test_a_scheduler_that_disappears_leaves_a_checkpoint(given, tmp_path, monkeypatch):
     monkeypatch.setattr(on_dask, "_NO_SCHEDULER", 2.0)
+    monkeypatch.setattr(fitting, "EVERY", 0.0)  # of a folder of our own
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     params = {"random_state": 3, "max_iter": 90, "tol": 0.0}
@@ -151,9 +175,9 @@ def test_a_scheduler_that_disappears_leaves_a_checkpoint(given, tmp_path, monkey
             Client(address, direct_to_workers=True, set_as_default=True),
             pytest.raises(ClusterLostError, match=r"The Dask scheduler at tcp://.*goes on") as lost,
         ):
-            TemporalNMF(3, checkpoint=folder, callback=kill, **params).fit(_data())
+            _kept(folder, 3, callback=kill, **params).fit(_data())
     kept = str(lost.value).split("checkpoint='")[1].split("'")[0]
-    model = TemporalNMF(3, checkpoint=kept, **params).fit(_data())
+    model = _kept(kept, 3, **params).fit(_data())
     whole = TemporalNMF(3, **params).fit(_data())
     np.testing.assert_array_equal(model.components_, whole.components_)
     np.testing.assert_array_equal(model.history_, whole.history_)

@@ -20,6 +20,7 @@ BOUNDS = [0, 4, 5, 11, 12]
 K, F = 3, 12
 PLAIN = rng.dirichlet(np.ones(F), size=K)
 PLAIN[:, [2, 6]] = PLAIN[:, [9]]  # equal ones, in different blocks
+PLAIN /= PLAIN.sum(axis=1, keepdims=True)
 X = rng.poisson(rng.gamma(2.0, 4.0, size=(25, F))).astype(float)
 
 

@@ -5,7 +5,14 @@ import pytest
 from temporalnmf.kernels import special
 from temporalnmf.kernels.floor import FLOOR
 from temporalnmf.kernels.logarithm import log
-from temporalnmf.kernels.special import bessel_ratio, digamma, log_bessel_scaled, trigamma
+from temporalnmf.kernels.special import (
+    bessel_ratio,
+    digamma,
+    gamma_constant,
+    gamma_excess,
+    log_bessel_scaled,
+    trigamma,
+)
 
 DIGITS = 40
 DIGAMMA_ZERO = 1.4616321449683623
@@ -64,6 +71,21 @@ def test_tetragamma():
 
 
 @np.errstate(all="ignore")
+def test_gamma_cost():
+    """Near x = s all that is large cancels; far below it 1 + (x − s)/s is nothing but rounding."""
+    rng = np.random.default_rng(4)
+    shape = 10.0 ** np.concatenate([rng.uniform(-3.0, 9.0, 400), [-3.0, 1.204, 1.205, 9.0, 12.0]])
+    near, far = 1.0 + 10.0 ** rng.uniform(-9.0, -0.1, 205), 10.0 ** rng.uniform(-60.0, 9.0, 200)
+    x = shape * np.concatenate([far, near])
+    off = []
+    for s, value in zip(shape, x, strict=True):
+        exact = mpmath.loggamma(s) - s * mpmath.log(value) + mpmath.mpf(value)
+        # The quotient x/s is rounded, too.
+        found = gamma_constant(s) + gamma_excess(s, value)
+        off.append(abs(found - exact) / (1 + abs(exact) + s * abs(np.log(value / s))))
+    assert max(off) < 1e-14
+
+
 def test_gamma_limits():
     np.testing.assert_array_equal(
         digamma([0.0, np.inf, np.nan, -0.5]), [-np.inf, np.inf, np.nan, np.nan]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, logsumexp
 
-from cases import SCALES
+from cases import SCALES, chains
 from oracle_updates import (
     PRECISION,
     Law,
@@ -23,6 +23,7 @@ from oracle_updates import (
     simplex_by_bisection,
 )
 from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
+from temporalnmf.kernels import roots
 from temporalnmf.kernels.floor import FLOOR
 from temporalnmf.kernels.roots import quadratic_root
 from temporalnmf.kernels.simplex import lowest_rates
@@ -366,18 +367,23 @@ class Profile(NamedTuple):
         return here
 
 
-def assert_sweeps_settle(profile, chain, H, n, *, rounds):
-    """Sweeps take h_n to a local minimum of the profile, and none of them raises its value."""
+def holding_others(likelihood, H, n):
+    """A likelihood that is the given one at step n; its weight holds all others where they are."""
     p, q, r = np.zeros((3, *H.shape))
-    p[:, n], q[:, n], r[:, n] = profile.likelihood
-    # A likelihood of this weight holds the other steps where they are.
+    p[:, n], q[:, n], r[:, n] = likelihood
     others = np.arange(N_STEPS) != n
     p[:, others], q[:, others] = 1e30, 1e30 / H[:, others]
+    return Majorizer(p, q, r)
+
+
+def assert_sweeps_settle(profile, chain, H, n, *, rounds):
+    """Sweeps take h_n to a local minimum of the profile, and none of them raises its value."""
+    likelihood, others = holding_others(profile.likelihood, H, n), np.arange(N_STEPS) != n
     moving, scale = H.copy(), profile.law.scale
     aux = chain.auxiliary(H, scale)
     values = [profile.value(H[:, n])]
     for turn in range(rounds):
-        aux = chain.sweep(moving, aux, Majorizer(p, q, r), scale)
+        aux = chain.sweep(moving, aux, likelihood, scale)
         if turn < 2:
             values.append(profile.value(moving[:, n]))
     np.testing.assert_allclose(moving[:, others], H[:, others], rtol=1e-14)
@@ -395,6 +401,70 @@ def test_sweeps_of_bgar_settle_at_a_local_minimum_of_the_profile(scale, n):
     inputs = random_inputs("bgar", scale, seed=7, size=80)
     profile = Profile.around(n, inputs.law, inputs.likelihood, inputs.H)
     assert_sweeps_settle(profile, inputs.chain, inputs.H, n, rounds=100)
+
+
+@pytest.mark.parametrize("n", range(N_STEPS))
+@pytest.mark.parametrize("scale", SCALES)
+def test_sweeps_of_bgar_settle_soon(scale, n):
+    """Newton's steps: nine of ten are where they stay after four sweeps, all after ten."""
+    inputs = random_inputs("bgar", scale, seed=30, size=300)
+    likelihood = holding_others([x[:, n] for x in inputs.likelihood], inputs.H, n)
+    H, aux = inputs.H.copy(), inputs.chain.auxiliary(inputs.H, scale)
+    moves = []
+    for _ in range(11):
+        before = H[:, n].copy()
+        aux = inputs.chain.sweep(H, aux, likelihood, scale)
+        moves.append(abs(np.log(H[:, n] / before)))
+    assert np.mean(moves[3] > 1e-6) < 0.1
+    assert np.max(moves[10]) < 2e-6
+    expected = inputs.chain.auxiliary(H, scale)
+    np.testing.assert_allclose(aux[:, max(n - 1, 0) : n + 1], expected[:, max(n - 1, 0) : n + 1],
+                               rtol=1e-8)  # fmt: skip
+
+
+@pytest.mark.parametrize("start", [1e-28, 1e25])
+@pytest.mark.parametrize("n", range(N_STEPS))
+@pytest.mark.parametrize("scale", SCALES)
+def test_sweeps_of_bgar_come_near_from_afar(scale, n, start):
+    """Thirty of Newton's steps are not enough; (B1)–(B3) go the rest of the way."""
+    chain, found = BGAR(8.0, 0.4, 0.6), []
+    for begin in (start, 40.0):
+        H = np.array([[30.0, 50.0, 20.0]])
+        likelihood = holding_others(([40.0], [1.0], [0.0]), H, n)
+        H[0, n] = begin
+        aux = chain.auxiliary(H, scale)
+        path = []
+        for _ in range(8):
+            aux = chain.sweep(H, aux, likelihood, scale)
+            path.append(H[0, n])
+        found.append(path)
+    (first, *_, last), (*_, expected) = found
+    assert abs(np.log(first / expected)) < 0.3
+    assert last == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("held", [0, 1, 2])
+@pytest.mark.parametrize("scale", SCALES)
+def test_sweeps_are_rounds_of_updates(scale, held):
+    """Neighbours that are coupled take turns; auxiliary variables follow each round."""
+    rng = np.random.default_rng(31)
+    H = rng.gamma(2.0, 5.0, size=(3, 7))
+    likelihood = Majorizer(*rng.gamma(1.0, size=(3, *H.shape)))
+    for chain in chains(scale):
+        if chain.name == "bgar":
+            continue  # has its own way, see (B5)
+        turns = 2 if chain.name in ("rate", "shape") else 1
+        expected, aux = H.copy(), chain.auxiliary(H, scale)
+        for _ in range(chain.sweeps):
+            for first in range(held, held + turns):
+                total = likelihood.plus(chain.terms(expected, aux, scale))
+                part = slice(first, None, turns)
+                expected[:, part] = chain.minimise(expected, aux, total, part, scale)
+            aux = chain.auxiliary(expected, scale)
+        found = H.copy()
+        returned = chain.sweep(found, chain.auxiliary(H, scale), likelihood, scale, held=held)
+        np.testing.assert_allclose(found, expected, rtol=1e-12, err_msg=str(chain))
+        np.testing.assert_allclose(returned, aux, rtol=1e-12, err_msg=str(chain))
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -599,6 +669,123 @@ def test_quadratic_root_does_not_cancel():
     P, Q, R = exact(p), exact(q), exact(r)
     expected = (P + root(P * P + 4 * Q * R)) / (2 * Q)
     assert_close(quadratic_root(p, q, r, 5.0), expected, 1e-15 * expected)
+
+
+# The searches: an error in a derivative or in a step would change not their result but their pace.
+
+
+def equations(rng, size=300):
+    """Each equation as a function of its unknown, with a place to start from."""
+    p, q, r, lower, width, near, far, start = spread_out(rng, 3.0, (8, size))
+    r[::2], width[::3] = 0.0, np.inf
+    shape = [
+        (partial(roots._shape_equation, p=p[i] + 1.0, q=q[i], r=r[i], alpha=near[i]), start[i])
+        for i in range(size)
+    ]
+    barrier = [
+        (
+            partial(roots._barrier_equation, p=p[i], q=q[i], r=r[i], lower=lower[i],
+                    width=width[i], g_lower=near[i], g_upper=far[i]),
+            start[i],
+        )
+        for i in range(size)
+    ]  # fmt: skip
+    retained = [
+        (
+            partial(roots._retained_equation, rate=q[i], gap=p[i], kappa=near[i], lam=far[i]),
+            roots._retained_guess(q[i], p[i], near[i], far[i]),
+        )
+        for i in range(size)
+    ]
+    return {"shape": shape, "barrier": barrier, "retained": retained}
+
+
+@pytest.mark.parametrize("name", ["shape", "barrier", "retained"])
+def test_equations_come_with_their_derivatives(name):
+    """In the logarithm of the unknown, by central differences of the fourth order."""
+    step = 1e-3
+    for equation, x in equations(np.random.default_rng(20))[name][:100]:
+        at = np.array([equation(x * np.exp(u * step)) for u in (-2, -1, 0, 1, 2)])
+        slope, bend = (8.0 * (at[3, :2] - at[1, :2]) - (at[4, :2] - at[0, :2])) / (12.0 * step)
+        size = abs(at[2]).max()
+        np.testing.assert_allclose(at[2, 1:], [slope, bend], rtol=1e-8, atol=1e-9 * size)
+
+
+@pytest.mark.parametrize(
+    ("name", "mean", "most"), [("shape", 5.7, 11), ("barrier", 6.3, 13), ("retained", 1.9, 4)]
+)
+def test_searches_take_few_steps(name, mean, most):
+    counts = []
+    for equation, x in equations(np.random.default_rng(21))[name]:
+        low, high, step, last, count = 0.0, np.inf, 0.5, False, 0
+        while not last:
+            value, slope, bend = equation(x)
+            x, low, high, step, last = roots._advance(
+                x, value, slope, bend, low, high, step, roots.LAST_STEP
+            )
+            count += 1
+            assert count <= most
+        counts.append(count)
+    assert np.mean(counts) < mean
+
+
+ADVANCES = {
+    # (x, value, slope, bend, low, high, previous): (x, low, high, step, last)
+    "at the root": ((2.0, 0.0, 1.0, 0.0, 1.0, 3.0, 1.0), (2.0, 2.0, 3.0, 0.0, True)),
+    "Newton": ((1.0, -0.1, 1.0, 0.0, 0.5, 2.0, 0.3), (1.105, 1.0, 2.0, 0.1, False)),
+    "Halley": ((1.0, -1.0, 1.0, 10.0, 0.5, 2.0, 0.5), (1 + 13 / 72, 1.0, 2.0, 1 / 6, False)),
+    "twice Newton at most": (
+        (1.0, -0.1, 1.0, -100.0, 0.5, 2.0, 0.5), (1.22, 1.0, 2.0, 0.2, False)
+    ),
+    "last": ((1.0, 1e-6, 1.0, 0.0, 0.5, 2.0, 1.0), (1.0 - 1e-6, 0.5, 1.0, -1e-6, True)),
+    "does not shrink": (
+        (1.0, -0.1, 1.0, 0.0, 0.5, 4.0, 0.15), (2.0, 1.0, 4.0, np.log(2.0), False)
+    ),
+    "leaves the bracket": (
+        (1.0, 0.5, 1.0, 0.0, 0.81, 4.0, 2.0), (0.9, 0.81, 1.0, np.log(0.9), False)
+    ),
+    "no slope": ((1.0, 0.5, 0.0, 0.0, 0.25, 4.0, 2.0), (0.5, 0.25, 1.0, np.log(0.5), False)),
+    "closed bracket": (
+        (1.0 + 4e-16, 0.5, 0.0, 0.0, 1.0, 4.0, 2.0), (1.0, 1.0, 1.0 + 4e-16, 0.0, True)
+    ),
+    "up, still open": ((1.0, -0.5, 0.0, 0.0, 0.0, np.inf, 0.25), (2.5, 1.0, np.inf, 1.0, False)),
+    "down, still open": (
+        (1.0, 0.5, -1.0, 0.0, 0.0, np.inf, -0.125), (0.625, 0.0, 1.0, -0.5, False)
+    ),
+    "Halley, still open": (
+        (1.0, -0.1, 1.0, 0.0, 0.0, np.inf, 0.5), (1.105, 1.0, np.inf, 0.1, False)
+    ),
+    "at the largest": (
+        (1e304, -1.0, 0.0, 0.0, 0.0, np.inf, 0.5), (1e304, 1e304, np.inf, 2.0, True)
+    ),
+    "at the smallest": (
+        (1e-304, 1.0, 0.0, 0.0, 0.0, np.inf, 0.5), (1e-304, 0.0, 1e-304, -2.0, True)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ADVANCES)
+def test_searches_advance_by_halley_or_half_the_bracket(case):
+    given, expected = ADVANCES[case]
+    found = roots._advance(*given, roots.LAST_STEP)
+    np.testing.assert_allclose(found[:4], expected[:4], rtol=1e-11, atol=1e-15)
+    assert found[4] == expected[4]
+
+
+def test_steps_of_searches_grow_as_they_say():
+    """x e^step, to step³/6 for small steps."""
+    for step in np.concatenate([np.linspace(-1.0, 1.0, 21), [-30.0, -1.5, 1.1, 5.0]]):
+        allowed = 0.5 * abs(step) ** 3 if abs(step) <= 1.0 else 1e-14
+        assert roots._grown(3.0, step) == pytest.approx(3.0 * np.exp(step), rel=allowed + 1e-15)
+
+
+@pytest.mark.parametrize("gap", [0.0, 1e300])
+def test_the_first_guess_of_b_is_the_root_where_one_barrier_is_all(gap):
+    """The barriers fall together, or one is out of sight: a quadratic equation is left."""
+    for rate, kappa, lam in spread_out(np.random.default_rng(22), 3.0, (200, 3)):
+        guess = roots._retained_guess(rate, gap, kappa, lam)
+        found = roots._retained_odds(rate, gap, kappa, lam, 1.0, roots.LAST_STEP)
+        assert guess == pytest.approx(found, rel=1e-12)
 
 
 # (W2): the W step on the simplex.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +19,7 @@ from .forecasting import Noise, check_coverage
 from .likelihoods import Poisson
 from .likelihoods.base import Array
 from .predicting import NO_LAW, data_of, forecast
+from .telling import without
 from .timeline import timeline_of
 from .validation import Series, check_count
 
@@ -153,10 +153,9 @@ def _fit_until(past: Any, series: Series, origin: int) -> None:
     """Fit to the steps before the origin."""
     known = series.take(np.arange(origin)).on_grid(timeline_of(np.arange(origin)))
     past.n_features_in_ = series.X.shape[1]
-    with warnings.catch_warnings():
-        # How far single runs of draws have settled shows in what they forecast.
-        if past.solver in registry.SAMPLERS:
-            warnings.simplefilter("ignore", ConvergenceWarning)
+    # How far single runs of draws have settled shows in what they forecast.
+    unwanted = (ConvergenceWarning,) if past.solver in registry.SAMPLERS else ()
+    with without(*unwanted):
         past._take(fit_factors(past, known), known)
 
 

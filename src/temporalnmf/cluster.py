@@ -166,7 +166,7 @@ def local(
             dashboard_address="127.0.0.1:0",
             scheduler_kwargs={"dashboard": False, "local_directory": folder},
             preload=[_ASIDE],
-            silence_logs=logging.ERROR,
+            silence_logs=logging.CRITICAL,
         ) as cluster,
         distributed.Client(cluster, direct_to_workers=True) as client,
     ):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 from numba.core import event
 
@@ -13,12 +13,18 @@ _KIND = "numba:compile"
 
 
 class _Announcer(event.Listener):
+    """Of one fit. Numba calls all there are, for all fits, under its compiler's lock."""
+
+    at_work: ClassVar[set[_Announcer]] = set()
+
     def __init__(self) -> None:
         self.told = False
 
     def on_start(self, event: Any) -> None:
-        if not self.told:
-            self.told = True
+        # Fits side by side wait for the same compiler: one word is enough for all of them.
+        told = any(announcer.told for announcer in tuple(self.at_work))
+        self.told = True
+        if not told:
             print(
                 "temporalnmf: compiling for this machine; the result is kept on disk, so the next "
                 "fit of this kind starts at once.",
@@ -36,12 +42,19 @@ def announced(wanted: bool) -> Iterator[None]:
     Somebody may be if it is wanted, in a terminal or in a notebook. Code that comes from the disk
     is not compiled.
     """
-    if not (wanted or sys.stderr.isatty() or "ipykernel" in sys.modules):
+    if not (wanted or _terminal() or "ipykernel" in sys.modules):
         yield
         return
     listener = _Announcer()
+    _Announcer.at_work.add(listener)
     event.register(_KIND, listener)
     try:
         yield
     finally:
         event.unregister(_KIND, listener)
+        _Announcer.at_work.remove(listener)
+
+
+def _terminal() -> bool:
+    """Whether errors go to a terminal; services may have none, or have closed it."""
+    return not getattr(sys.stderr, "closed", True) and sys.stderr.isatty()

@@ -15,7 +15,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import pairwise
 from numbers import Integral
@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from . import __version__
+from .archives import LARGEST, json_of, npy_header, path_inside
 from .files import refuse_overwriting, written_whole
 
 if TYPE_CHECKING:
@@ -77,6 +78,8 @@ class ShardedComponents:
     folder: Path
     n_components: int
     bounds: tuple[int, ...]
+    # Sums of the blocks whose numbers were found to be sound.
+    _read: dict[int, Array] = field(default_factory=dict)
 
     ndim: ClassVar[int] = 2
     dtype: ClassVar[np.dtype[Any]] = np.dtype("<f8")
@@ -118,7 +121,7 @@ class ShardedComponents:
     def blocks(self) -> Iterator[tuple[slice, Array]]:
         """The features of each block and its numbers (n_components, …), mapped into memory."""
         for i, (first, last) in enumerate(pairwise(self.bounds)):
-            yield slice(first, last), self._mapped(i).T
+            yield slice(first, last), self._block(i).T
 
     def top(self, n: int) -> tuple[Array, Array]:
         """The n largest features of each component: their indices and weights, (n_components, n).
@@ -183,7 +186,7 @@ class ShardedComponents:
             columns = range(F)[columns]
         out = np.empty((np.size(columns), *np.arange(K)[rows].shape))
         for i, place, local in self._parts(columns):
-            out[place] = self._mapped(i)[local][:, rows]
+            out[place] = self._block(i)[local][:, rows]
         return out[0] if np.ndim(columns) == 0 else np.moveaxis(out, 0, -1)
 
     def __rmatmul__(self, left: Any) -> Array:
@@ -227,31 +230,47 @@ class ShardedComponents:
             places = order[cuts[i] : cuts[i + 1]]
             yield i, places, wanted[places] - self.bounds[i]
 
+    def _block(self, i: int) -> Array:
+        """A block, of which each number was looked at when it was first wanted."""
+        block = self._mapped(i)
+        if i not in self._read:
+            if not (block.min() >= 0.0 and block.max() <= LARGEST):  # nor is NaN
+                path = block_file(self.folder, i)
+                raise _damaged(path, "it has numbers that are negative or not finite")
+            self._read[i] = block.sum(axis=0, dtype=float)
+            if len(self._read) == len(self.bounds) - 1:
+                sums = np.sum([self._read[j] for j in sorted(self._read)], axis=0)
+                if not np.all(np.abs(sums - 1.0) <= 1e-6):
+                    raise _damaged(Path(self.folder) / HEADER, "components do not sum to one")
+        return block
+
     def _mapped(self, i: int) -> Array:
         """A block as it is in its file, a row per feature.
 
         What the file says of itself has to agree with the header, and with its size.
         """
-        path, shape = block_file(self.folder, i), (self.bounds[i + 1] - self.bounds[i], len(self))
+        shape = self.bounds[i + 1] - self.bounds[i], self.n_components
+        path = path_inside(self.folder, block_file(self.folder, i).name)
         try:
-            array = np.lib.format.open_memmap(path, mode="r")
-            whole = path.stat().st_size
+            with path.open("rb") as file:
+                found, fortran, kind = npy_header(file)
+                start, whole = file.tell(), path.stat().st_size
         except FileNotFoundError as error:
             raise _damaged(path, "it is not there") from error
-        except OSError:
-            raise
-        except Exception as error:  # whatever a damaged file makes NumPy say
-            raise _damaged(path, f"it is no NPY file of numbers ({error})") from error
-        if array.dtype != self.dtype or array.shape != shape or not array.flags.c_contiguous:
-            order = "C" if array.flags.c_contiguous else "Fortran"
+        except ValueError as error:
+            raise _damaged(path, str(error)) from error
+        if kind != self.dtype or found != shape or fortran:
             raise _damaged(
                 path,
-                f"it holds {array.dtype.str} of shape {array.shape} in {order} order, and not "
-                f"{self.dtype.str} of shape {shape} in C order",
+                f"it holds {kind.str} of shape {found} in {'Fortran' if fortran else 'C'} order, "
+                f"and not {self.dtype.str} of shape {shape} in C order",
             )
-        if whole != array.offset + array.nbytes:
+        wanted = start + shape[0] * shape[1] * kind.itemsize
+        if whole < wanted:
+            raise _damaged(path, f"it is no NPY file of {wanted:,} bytes, it has {whole:,}")
+        if whole > wanted:
             raise _damaged(path, f"it has {whole:,} bytes, which does not fit its shape {shape}")
-        return np.asarray(array)
+        return np.asarray(np.memmap(path, dtype=kind, mode="r", offset=start, shape=shape))
 
 
 def block_file(folder: str | PathLike[str], i: int) -> Path:
@@ -411,12 +430,12 @@ def _unsound(n_components: Any, bounds: Any) -> str | None:
 def _header_of(folder: Path) -> tuple[int, tuple[int, ...]]:
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder}: there is no such folder. Check the path.")
-    path = folder / HEADER
+    path = path_inside(folder, HEADER)
     try:
-        header = json.loads(path.read_bytes())
+        header = json_of(path.read_bytes())
     except FileNotFoundError as error:
         raise _damaged(path, "it is not there, and it is what is written last") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise _damaged(path, f"it is no JSON ({error})") from error
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise _damaged(path, "it is not the header of components")

@@ -73,9 +73,14 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         With solver="gibbs", keep every `thin`-th draw; None keeps as many as fit into 256 MB, and
         at least 8 per run.
     checkpoint : path or None, default=None
-        With solver="gibbs", a file for the state of the draws, written every half a minute. A fit
-        that was killed goes on from it with the same draws, if it has the same parameters and
-        data. It is removed at the end.
+        A file for the state of the fit, written now and then, and at Ctrl-C. A fit that was cut
+        short goes on from it, if it has the same parameters and data, and ends with the same
+        bits; with random_state=None, too, and a RandomState has to be as it was at first. The file
+        is removed at the end. For data that are not in memory, and solvers other than "gibbs", a
+        folder.
+    checkpoint_every : float, default=30.0
+        Seconds between two writes of the checkpoint. It is written at a look at the objective,
+        see `callback`; 0 writes it at each.
     warm_start : bool, default=False
         Start `fit` from the last solution.
     callback : callable or None, default=None
@@ -106,8 +111,9 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     converged_ : bool
     n_iter_ : int
     objective_ : float
-        The objective at the result. Not quite the end of `history_`, since the activations are
-        solved once more at the final components, as `transform` does.
+        The objective at the result, up to a constant that depends on the unit of X. Not quite the
+        end of `history_`, since the activations are solved once more at the final components, as
+        `transform` does.
     reconstruction_err_ : float
         Divergence (Kullback–Leibler or Itakura–Saito) of the observed entries from the fit, the
         product of `activations_` and `components_`; of draws, from the product of means.
@@ -177,6 +183,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         n_chains: int = 4,
         thin: int | None = None,
         checkpoint: str | PathLike[str] | None = None,
+        checkpoint_every: float = 30.0,
         warm_start: bool = False,
         callback: Callback | None = None,
         n_jobs: int | None = None,
@@ -199,6 +206,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.n_chains = n_chains
         self.thin = thin
         self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
         self.warm_start = warm_start
         self.callback = callback
         self.n_jobs = n_jobs

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
@@ -35,9 +34,13 @@ from .observations.features import Features
 from .observations.split import AnySeries, LocalTeam, SplitObservations, SplitSeries
 from .parallel import Workers
 from .posterior import Posterior, laplace_of
-from .resuming import FitKeeper
+from .resuming import FitKeeper, InFile, InFolder
+from .sampling.checkpoint import EVERY, Checkpoint, when_saved
+from .sampling.interrupts import between_sweeps
 from .solvers.mm import FitResult
 from .solvers.monitor import Monitor
+from .telling import warn
+from .unit import unit_of
 from .validation import check_choice
 
 if TYPE_CHECKING:
@@ -83,7 +86,7 @@ def check_parameters(model: Any) -> None:
     for name, kind, least in (
         ("n_components", Integral, 1), ("n_init", Integral, 1), ("max_iter", Integral, 1),
         ("tol", Real, 0), ("smoothing", Real, 0), ("n_draws", Integral, 1), ("n_tune", Integral, 0),
-        ("n_chains", Integral, 1), ("thin", Integral, 1),
+        ("n_chains", Integral, 1), ("thin", Integral, 1), ("checkpoint_every", Real, 0),
     ):  # fmt: skip
         value = getattr(model, name)
         if (name == "thin" and value is None) or (name == "smoothing" and value == "learn"):
@@ -156,16 +159,21 @@ def _best_mode(model: Any, series: AnySeries) -> Fitted:
     chain = chain_of(model)
     kept = fitted_steps(series.observed, chain, model.point)
     used = series.take(kept)
+    unit = _unit(used, model._likelihood())
+    used = used.in_unit(unit)
     with machinery(model) as workers:
         observations = observations_of(used, model._likelihood(), workers)
         check_counted(observations)
-        chain = chain.resolve(observations.level, model.n_components)
+        level = unit * observations.level
+        chain = chain.resolve(level, model.n_components)
+        chain.check_level(level / model.n_components)
+        chain = chain.in_unit(unit)
         chain.check("map", model.map_scale)
         problem = Problem(observations, chain, model.map_scale, float(model.smoothing))
         _check_place(model, observations)
         seeds = check_random_state(model.random_state).randint(2**31 - 1, size=4)
-        keeper = _keeper(model, series, observations, seeds)
-        results = list(_starts(model, problem, series, kept, seeds, keeper))
+        with _keeper(model, series, problem, seeds) as keeper:
+            results = list(_starts(model, problem, series, kept, seeds, keeper, unit))
         best = min(results, key=lambda result: result.monitor.history[-1])
         others = [result.features for result in results if result is not best]
         stability = matching.stability(best.features, others)
@@ -181,22 +189,28 @@ def _best_mode(model: Any, series: AnySeries) -> Fitted:
         divergence = max(features.value(H) - observations.saturated, 0.0)
         posterior = None
         if isinstance(observations, SplitObservations):
-            posterior = _last_look(model, observations, features, H, best.chain)
+            posterior = _last_look(model, observations, features, H, best.chain, unit)
         W = brought_here(model, observations, features)
         if keeper is not None:
-            keeper.remove()  # now that there is a result
+            when_saved(keeper.remove)
     _warn(model, best.monitor, best.chain, H)
-    filled = fill_gaps(H, kept, series.n_steps, best.chain, model.point, model.map_scale)
+    filled = fill_gaps(H, kept, series.n_steps, best.chain, model.point, model.map_scale, unit)
+    chain = best.chain.in_unit(1.0 / unit)
     if stability is not None:
         stability = stability[order]
     return Fitted(
-        W, filled, kept, best.chain, best.monitor, objective, divergence, stability,
+        W, filled, kept, chain, best.monitor, objective, divergence, stability,
         posterior=posterior,
     )  # fmt: skip
 
 
 def _last_look(
-    model: Any, observations: SplitObservations, features: Features, H: Array, chain: Chain
+    model: Any,
+    observations: SplitObservations,
+    features: Features,
+    H: Array,
+    chain: Chain,
+    unit: float,
 ) -> Posterior | None:
     """How sure activations are, while the data can be asked."""
     if chain.name == "none":
@@ -204,7 +218,7 @@ def _last_look(
     if model.map_scale != "log":
         problem = Problem(observations, chain, "log")
         H = _solve_activations(model, problem, features, H)
-    return laplace_of(partial(observations.curvature, features), H, chain)
+    return laplace_of(partial(observations.curvature, features), H, chain).in_unit(unit)
 
 
 def brought_here(model: Any, observations: Observations, features: Features) -> Any:
@@ -251,23 +265,34 @@ def infer(model: Any, series: AnySeries, *, continue_chain: bool = False) -> Arr
             )
         return infer_draws(model, series, continue_chain=continue_chain).expected.mean(axis=0).T
     chain, W = model.chain_, model.components_.T
-    last = model.activations_[-1] if continue_chain and chain.dynamic else None
     if not series.observed.any():
         last = model.activations_[-1]
         return chain.point_forecast(last, series.n_steps, model.point, model.map_scale)
     kept = fitted_steps(series.observed, chain, model.point)
+    last = model.activations_[-1] if continue_chain and chain.dynamic else None
     if last is not None:
         kept = np.arange(kept[-1] + 1)  # the anchor stands before the first step
     used = series.take(kept)
+    unit = _unit(used, model._likelihood())
+    used, chain = used.in_unit(unit), chain.in_unit(unit)
     H = start_activations(used, W.shape[1])
     held = 0
     if last is not None:
-        used, H, held = used.anchored(), np.column_stack([last, H]), 1
+        used, H, held = used.anchored(), np.column_stack([last / unit, H]), 1
     with machinery(model) as workers:
         observations = observations_of(used, model._likelihood(), workers)
         problem = Problem(observations, chain, model.map_scale)
         H = _solve_activations(model, problem, W, H, held=held)
-    return fill_gaps(H[:, held:], kept, series.n_steps, chain, model.point, model.map_scale)
+    H = H[:, held:]
+    return fill_gaps(H, kept, series.n_steps, chain, model.point, model.map_scale, unit)
+
+
+def _unit(series: AnySeries, likelihood: Likelihood) -> float:
+    """The unit that activations of a series are solved in."""
+    if likelihood.additive:
+        return 1.0
+    seen = series.observed
+    return unit_of(float(np.mean(series.totals[seen] / series.exposure[seen])), likelihood)
 
 
 def observations_of(series: AnySeries, likelihood: Likelihood, workers: Workers) -> Observations:
@@ -315,7 +340,7 @@ def check_size(model: Any, series: AnySeries) -> None:
             "in which 1 or True means observed."
         )
     if model.n_components > max(n_steps, n_features):
-        warnings.warn(
+        warn(
             f"n_components={model.n_components} is larger than both dimensions of X "
             f"{series.shape}: some components will be copies of others.",
             UserWarning,
@@ -323,27 +348,53 @@ def check_size(model: Any, series: AnySeries) -> None:
         )
 
 
+@contextmanager
 def _keeper(
-    model: Any, series: AnySeries, observations: Observations, seeds: Array
-) -> FitKeeper | None:
-    """Who keeps a fit of data in blocks, where there is a place for it."""
-    if not isinstance(observations, SplitObservations) or observations.team.folder is None:
-        return None
-    names = (
-        "n_components", "solver", "map_scale", "max_iter", "tol", "n_init", "smoothing", "point",
-    )  # fmt: skip
-    identity: dict[str, Any] = {name: getattr(model, name) for name in names}
-    if model.random_state is not None:
-        identity["random_state"] = seeds.tolist()
+    model: Any, series: AnySeries, problem: Problem, seeds: Array
+) -> Iterator[FitKeeper | None]:
+    """Who keeps a fit, where there is a place for it."""
+    place = _place(model, problem.observations)
+    if place is None:
+        yield None
+        return
+    names = ("map_scale", "max_iter", "tol", "n_init", "point")
+    identity = identity_of(model, series, seeds, names)
+    # A cluster has a folder in any case, to go on without a worker that is lost.
+    every = EVERY if model.checkpoint is None else model.checkpoint_every
+    file = Checkpoint(place.file, identity, every)
+    keeper = FitKeeper(file, place, problem, model.n_components, seeds)
+    # Iterations on blocks may take minutes: who ends them does not wait.
+    waits = isinstance(place, InFile)
+    with between_sweeps() if waits else nullcontext(keeper.interrupt) as keeper.interrupt:
+        yield keeper
+
+
+def _place(model: Any, observations: Observations) -> InFile | InFolder | None:
+    """Where a fit is kept, if there is such a place."""
+    if isinstance(observations, SplitObservations):
+        folder = observations.team.folder
+        return None if folder is None else InFolder(folder, observations)
+    return None if model.checkpoint is None else InFile(model.checkpoint, observations)
+
+
+def identity_of(
+    model: Any, series: AnySeries, seeds: Array, names: tuple[str, ...]
+) -> dict[str, Any]:
+    """What a fit depends on, by which its checkpoint is known; `names` are of parameters."""
+    names = ("n_components", "solver", *names, "smoothing")
+    found = {name: np.asarray(getattr(model, name)).tolist() for name in names}
     if model.warm_start and hasattr(model, "components_"):
-        identity["init"] = _checksum([model.components_, model.activations_])
+        found["init"] = _checksum([model.components_, model.activations_])
     else:
-        identity["init"] = model.init if isinstance(model.init, str) else _checksum(model.init)
+        given = isinstance(model.init, tuple | list)
+        found["init"] = _checksum(model.init) if given else model.init
     chain = chain_of(model)
-    given = {name: np.asarray(value).tolist() for name, value in chain.get_params().items()}
-    identity |= {"chain": chain.name, "hyper-parameters": given}
-    identity |= {"likelihood": model._likelihood().name, "data": series.fingerprint()}
-    return FitKeeper(observations.team.folder, identity, observations)
+    numbers = {name: np.asarray(value).tolist() for name, value in chain.get_params().items()}
+    found |= {"chain": chain.name, "hyper-parameters": numbers}
+    found |= {"likelihood": model._likelihood().name, "data": series.fingerprint()}
+    if model.random_state is not None:  # else the seeds are those of the checkpoint
+        found["random_state"] = seeds.tolist()
+    return found
 
 
 def _checksum(arrays: Iterable[Any]) -> int:
@@ -361,26 +412,20 @@ def _starts(
     kept: Array,
     seeds: Array,
     keeper: FitKeeper | None,
+    unit: float,
 ) -> Iterator[FitResult]:
     solver = registry.create(registry.SOLVERS, model.solver, "solver")
-    parent = np.random.default_rng(seeds)
+    parent = np.random.default_rng(seeds if keeper is None else keeper.seeds)
     for i in range(model.n_init):
         (rng,) = parent.spawn(1)
         label = f"start {i + 1}/{model.n_init}  " if model.n_init > 1 else ""
         monitor = Monitor(model.max_iter, model.tol, model.verbose, model.callback, label)
-        if keeper is not None and keeper.began_before(i):
-            result = keeper.result(i, problem, monitor)
-            if result is not None:
-                yield result
-                continue
-            W, H = keeper.features(i), start_activations(series.take(kept), model.n_components)
-        else:
-            W, H = start_factors(model, problem, series, kept, rng)
+        begun = keeper.begun(i) if keeper is not None else None
+        W, H = begun or start_factors(model, problem, series, kept, rng, unit)
         if keeper is not None:
             keeper.begin(i, W)
-        result = solver.solve(problem, W, H, monitor, keeper=keeper)
-        if keeper is not None:
-            keeper.end(i, problem, result)
+        with nullcontext() if keeper is None else keeper.reading():
+            result = solver.solve(problem, W, H, monitor, keeper=keeper)
         yield result
 
 
@@ -415,7 +460,7 @@ def _solve_activations(
 
 def _warn(model: Any, monitor: Monitor, chain: Chain, H: Array) -> None:
     if not monitor.converged and monitor.reason.startswith("max_iter"):
-        warnings.warn(
+        warn(
             f"The fit did not converge: {monitor.reason}. Increase max_iter, or accept a "
             f"larger tol (now {model.tol:g}).",
             ConvergenceWarning,
@@ -423,7 +468,7 @@ def _warn(model: Any, monitor: Monitor, chain: Chain, H: Array) -> None:
         )
     if model.map_scale == "linear" and chain.bottomless() and np.any(H <= FLOOR):
         where = np.flatnonzero(np.any(H <= FLOOR, axis=1)).tolist()
-        warnings.warn(
+        warn(
             f"Activations of component(s) {where} reached the floor {FLOOR:g}: on the linear "
             f"scale this objective can be lowered without end there, and the result depends "
             f"on the floor. map_scale='log' has no such places.",

@@ -7,8 +7,12 @@ from typing import Any
 import numpy as np
 
 from .chains.base import Chain, Point, Scale
+from .chains.process import CEILING
 from .likelihoods.base import Array
 from .posterior import Posterior
+
+# A mean that is smaller than such a share of another one cannot be scaled to it.
+_NOTHING = 1e-200
 
 
 def fitted_steps(observed: Array, chain: Chain, point: Point) -> Array:
@@ -26,12 +30,18 @@ def fitted_steps(observed: Array, chain: Chain, point: Point) -> Array:
 
 
 def fill_gaps(
-    H: Array, kept: Array, n_steps: int, chain: Chain, point: Point, scale: Scale
+    H: Array,
+    kept: Array,
+    n_steps: int,
+    chain: Chain,
+    point: Point,
+    scale: Scale,
+    unit: float = 1.0,
 ) -> Array:
-    """Activations (K, n_steps) of all steps from those (K, len(kept)) that were fitted.
+    """Activations (K, n_steps) of all steps from those (K, len(kept)) that were fitted in a unit.
 
     Without dynamics gaps are interpolated; trailing steps are forecast, leading ones filled
-    backwards.
+    backwards. What would be larger, or smaller, than any double ends where simulated paths do.
     """
     first, last = int(kept[0]), int(kept[-1])
     inside = np.arange(first, last + 1)
@@ -40,7 +50,8 @@ def fill_gaps(
     filled[:, :first] = chain.backcast(filled[:, first], first)
     ahead = n_steps - 1 - last
     filled[:, last + 1 :] = chain.point_forecast(filled[:, last], ahead, point, scale)
-    return filled
+    with np.errstate(over="ignore"):
+        return np.clip(unit * filled, 1.0 / CEILING, CEILING)
 
 
 def draw_steps(
@@ -65,6 +76,8 @@ def draw_steps(
         start = posterior.activations[0]
         wanted = chain.backcast(start, first).T[::-1]
         expected = chain.mean(start, np.arange(2, first + 2)) if chain.dynamic else wanted
-        back *= np.where(np.isfinite(expected), wanted / expected, 1.0)
-        draws[:, :first] = back[:, ::-1]
+        lost = expected < _NOTHING * wanted  # of paths that vanish no spread is left
+        told = np.isfinite(expected) & ~lost
+        back *= np.divide(wanted, expected, out=np.ones_like(wanted), where=told)
+        draws[:, :first] = np.where(lost, wanted, back)[:, ::-1]
     return draws

@@ -15,11 +15,22 @@ from .observations.split import AnySeries
 from .observations.starts import skip_rows
 from .validation import Series, check_start
 
+# Least entries of a start from singular vectors, for data with a mean of one.
+_SMALLEST = 1e-6
+
 
 def start_factors(
-    estimator: Any, problem: Problem, series: AnySeries, kept: Array, rng: np.random.Generator
+    estimator: Any,
+    problem: Problem,
+    series: AnySeries,
+    kept: Array,
+    rng: np.random.Generator,
+    unit: float = 1.0,
 ) -> tuple[Features, Array]:
-    """W (F, K), where its data are, and H (K, N′) to start from, W on the simplex."""
+    """W (F, K), where its data are, and H (K, N′) to start from, W on the simplex.
+
+    H is in the unit of the problem, the series is as it was given.
+    """
     observations = problem.observations
     F, _ = observations.shape
     K, init = estimator.n_components, estimator.init
@@ -43,6 +54,7 @@ def start_factors(
         )
     if W is not None:
         features = observations.hold(np.array(W, order=observations.order))
+        H = H / unit
     mass = features.only_active(problem.smoothing)
     return features, np.array(H * mass[:, None])
 
@@ -78,7 +90,14 @@ def _nndsvda(series: AnySeries, n_components: int, rng: np.random.Generator) -> 
 
     if not isinstance(series, Series):
         raise ValueError("init='nndsvda' needs all data in memory. Take init='random' for blocks.")
-    X, weights = series.X, series.weights
+    if n_components > min(series.shape):
+        raise ValueError(
+            f"n_components={n_components} is more than init='nndsvda' has singular vectors for: "
+            f"{series.shape[0]} step(s) and {series.shape[1]} feature(s) take part. Use "
+            f"init='random'."
+        )
+    # Singular vectors have the precision of the data, and weights have that of the kernels.
+    X, weights = series.X.astype(np.float64, copy=False), series.weights
     if sparse.issparse(weights):
         weights = weights.toarray()
     if not np.all(weights > 0):
@@ -89,6 +108,8 @@ def _nndsvda(series: AnySeries, n_components: int, rng: np.random.Generator) -> 
     elif sparse.issparse(X):
         X = sparse.csr_matrix(X)
     seed = int(rng.integers(2**31 - 1))
-    H, W = _initialize_nmf(X, n_components, init="nndsvda", random_state=seed)
-    smallest = 1e-6 * X.mean()
-    return np.maximum(W.T, smallest), np.maximum(H.T, smallest)
+    # What is small there is so beside one, and a singular vector of zeros has no direction.
+    mean = X.mean()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        H, W = _initialize_nmf(X / mean, n_components, init="nndsvda", random_state=seed)
+    return np.fmax(W.T, _SMALLEST), mean * np.fmax(H.T, _SMALLEST)

@@ -12,6 +12,7 @@ from scipy.special import kl_div
 # A constant of the metric, not of the solvers: words never seen in training would make the
 # error infinite, and the published tables were made with machine epsilon.
 _PREDICTION_FLOOR = float(np.finfo(float).eps)
+_NOTHING = 1e-300
 
 
 def kl_error(observed: ArrayLike, predicted: ArrayLike) -> float:
@@ -27,7 +28,9 @@ def kl_error(observed: ArrayLike, predicted: ArrayLike) -> float:
     3.0
     """
     v_hat = np.maximum(np.asarray(predicted, dtype=float), _PREDICTION_FLOOR)
-    return float(kl_div(np.asarray(observed, dtype=float), v_hat).sum())
+    v = np.asarray(observed, dtype=float)
+    # A quotient that is no double is as good as zero.
+    return float(np.where(v > _NOTHING * v_hat, kl_div(v, v_hat), v_hat).sum())
 
 
 def is_error(observed: ArrayLike, predicted: ArrayLike) -> float:

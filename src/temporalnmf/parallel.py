@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs
+from joblib.parallel import get_active_backend
 
 from .kernels.handoff import LINE, wait
 from .likelihoods.base import Array
@@ -28,6 +29,7 @@ class Workers:
     ----------
     n_jobs : int or None
         As in scikit-learn: None is 1 unless inside a `joblib.parallel_config`, −1 is all cores.
+        Inside a worker of joblib −1 is 1, since the workers share the cores already.
 
     Examples
     --------
@@ -46,7 +48,7 @@ class Workers:
     def __init__(self, n_jobs: int | None = None) -> None:
         # joblib answers for processes, of which there are none inside a daemon; threads are free.
         if n_jobs is None or n_jobs < 0:
-            n_jobs = effective_n_jobs(n_jobs)
+            n_jobs = 1 if n_jobs and _inside_joblib() else effective_n_jobs(n_jobs)
         self.n_threads = int(n_jobs)
         self._team: _Team | None = None
 
@@ -74,6 +76,11 @@ class Workers:
         if self._team is not None and self._team.process == os.getpid():
             self._team.dismiss()
         self._team = None
+
+
+def _inside_joblib() -> bool:
+    """Whether a worker of `joblib.Parallel` calls, in a thread or in a process."""
+    return bool(get_active_backend()[0].nesting_level)
 
 
 # More shards than this are never made, so more threads would have nothing to do.

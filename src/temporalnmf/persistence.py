@@ -12,7 +12,6 @@ Reading it never runs code from it. Components that are in a folder go into one 
 
 from __future__ import annotations
 
-import io
 import json
 import platform
 import zipfile
@@ -27,11 +26,14 @@ import numpy as np
 from scipy import sparse
 
 from . import __version__, registry
+from .archives import LARGEST, Archive, refuse_wild_indices
 from .calibration import Calibration
-from .chains.base import Chain
+from .chains.base import Chain, Point
 from .components import ShardedComponents, refuse_replacing, set_aside, staged_copy
 from .files import refuse_overwriting, written_whole
+from .fitting import check_parameters
 from .forecasting import Noise
+from .gaps import fitted_steps
 from .likelihoods.base import Array, Likelihood
 from .posterior import Posterior
 from .predicting import posterior_of
@@ -113,22 +115,15 @@ def load(path: str | PathLike[str]) -> TemporalNMF:
     if not path.is_file():
         raise FileNotFoundError(f"{path}: there is no such file. Check the path.")
     try:
-        with zipfile.ZipFile(path) as file:
-            names = file.namelist()
-            if "header.json" not in names:
+        with Archive(path) as file:
+            if "header.json" not in file.members:
                 raise ValueError("it is an archive of something else")
-            header = json.loads(file.read("header.json"))
-            _check_header(header)
-            labels = json.loads(file.read("labels.json"))
-            arrays = {
-                name.removesuffix(".npy"): _read_array(file, name)
-                for name in names
-                if name.endswith(".npy")
-            }
+            header = file.json("header.json")
+            _check_header(header, path)
+            labels = file.json("labels.json")
+            arrays = {name: _checked(name, file.array(name)) for name in file.arrays}
         return _model_of(header, labels, arrays, _sharded(path, header))
-    except _RefusedError:
-        raise
-    except PermissionError:
+    except (_RefusedError, PermissionError, MemoryError):
         raise
     except Exception as error:  # whatever a damaged file makes the libraries below say
         reason = str(error).rstrip(".") or type(error).__name__
@@ -297,20 +292,36 @@ def _matrix(name: str, matrix: Any) -> dict[str, Array]:
     }
 
 
-def _check_header(header: Any) -> None:
+def _check_header(header: Any, path: Path) -> None:
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise ValueError("its header is not that of a model")
     known = SHARDED_SCHEMA if header.get("components") == "sharded" else SCHEMA
-    if not isinstance(header["schema"], int) or header["schema"] > known:
+    if type(header["schema"]) is not int or header["schema"] < 1:
+        raise ValueError(f"its schema is {header['schema']!r:.60}")
+    if header["schema"] > known:
         made_by = header.get("versions", {}).get("temporalnmf", "a later version")
         raise _RefusedError(
-            f"This model was written by temporalnmf {made_by} with schema {header['schema']}, and "
+            f"{path.name} was written by temporalnmf {made_by} with schema {header['schema']}, and "
             f"this is temporalnmf {__version__}, which reads schema {known}. Update temporalnmf."
         )
 
 
-def _read_array(file: zipfile.ZipFile, name: str) -> Array:
-    return np.lib.format.read_array(io.BytesIO(file.read(name)), allow_pickle=False)
+# Types that arrays have, float64 if not named here.
+_KINDS = {
+    "history_iterations_": "i8", "fitted_steps": "i8", "observed_": "b1", "draws_components": "f4",
+    "data_columns": "i8", "data_row_starts": "i8",
+    "weights_columns": "i8", "weights_row_starts": "i8",
+}  # fmt: skip
+_KINDS_OF_DATA = ("f8", "f4", "b1")
+
+
+def _checked(name: str, array: Array) -> Array:
+    """An array as compiled code wants it: of its type, in the order of this machine and of C."""
+    kind = array.dtype.str[1:]
+    of_data = name in ("data", "weights", "data_values", "weights_values")
+    if kind not in (_KINDS_OF_DATA if of_data else (_KINDS.get(name, "f8"),)):
+        raise ValueError(f"array {name} holds {array.dtype}")
+    return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
 
 
 def _model_of(
@@ -333,13 +344,18 @@ def _model_of(
     numbers = header["numbers"]
     if header["schema"] == 1:  # had no draws
         numbers = {**numbers, "smoothing_": float(header["parameters"]["smoothing"])}
+    _check_numbers(numbers)
     for name in _NUMBERS:
         setattr(model, name, numbers[name])
     (K, F), (N, _) = model.components_.shape, model.activations_.shape
+    check_parameters(model)
+    if model.random_state is not None and type(model.random_state) is not int:
+        raise ValueError(f"its random_state is {model.random_state!r:.60}")
+    _check_chain(model.chain_, K)
     timeline = Timeline.from_dict(labels["timeline"])
+    _check_timeline(timeline, N)
     _check_arrays(arrays, N, K, F)
-    if len(labels["features"]) != F or len(timeline.labels) != N:
-        raise ValueError("its labels do not fit its arrays")
+    _check_features(labels, F)
     model.n_features_in_ = F
     if labels["named"]:
         model.feature_names_in_ = np.array(labels["features"], dtype=object)
@@ -352,6 +368,7 @@ def _model_of(
     model._series = _series_of(arrays, timeline, (N, F))
     model._fingerprint = model._series.fingerprint() if model._series is not None else 0
     model.posterior_ = _draws_of(header.get("draws"), arrays)
+    _check_steps(model)
     model._posterior = None
     if "posterior_factor" in arrays:
         model._posterior = Posterior(
@@ -367,16 +384,70 @@ def _model_of(
     return model
 
 
+def _check_numbers(numbers: dict[str, Any]) -> None:
+    kinds: dict[str, Any] = {
+        "n_iter_": int, "converged_": bool, "stop_reason_": str, "smoothing_": (int, float)
+    }  # fmt: skip
+    for name in _NUMBERS:
+        value, kind = numbers[name], kinds.get(name, (int, float))
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise ValueError(f"its number {name} is {value!r:.60}")
+    if numbers["n_iter_"] < 0 or not 0.0 <= numbers["smoothing_"] <= LARGEST:
+        raise ValueError("its n_iter_ or smoothing_ is out of range")
+
+
+def _check_chain(chain: Chain, n_components: int) -> None:
+    """All of its hyper-parameters are numbers that a fit can have."""
+    for name, value in chain.get_params().items():
+        numbers = np.asarray(1.0 if isinstance(value, bool) else value)
+        if numbers.dtype.kind not in "fi" or not np.all(
+            (numbers >= 1.0 / LARGEST) & (numbers <= LARGEST)
+        ):
+            raise ValueError(f"its chain has {name}={value!r:.60}")
+    chain._check_values("map", n_components)
+
+
+def _check_timeline(timeline: Timeline, n_steps: int) -> None:
+    labels, rows = timeline.labels, timeline.rows
+    kind = labels.dtype.kind
+    known = np.datetime_data(labels.dtype)[0] != "generic" if kind == "M" else kind in "ifU"
+    if not known or labels.shape != (n_steps,) or not all(map(_is_text, timeline.notes)):
+        raise ValueError("its labels do not fit its arrays")
+    if labels.dtype.kind in "fM" and not np.isfinite(labels).all():
+        raise ValueError("its times are not all known")
+    if rows.ndim != 1 or not ((rows >= 0) & (rows < n_steps)).all():
+        raise ValueError("its rows do not lie on its steps")
+    if not _is_text(timeline.every) or len(timeline.following(1)) != 1:
+        raise ValueError("its times have no spacing")
+
+
+def _check_features(labels: dict[str, Any], n_features: int) -> None:
+    names = labels["features"]
+    if type(names) is not list or len(names) != n_features or not all(map(_is_text, names)):
+        raise ValueError("its labels do not fit its arrays")
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
 def _draws_of(described: dict[str, Any] | None, arrays: dict[str, Array]) -> PosteriorDraws | None:
     if described is None:
         return None
+    chain = _made(described["chain"], registry.CHAINS, "chain")
+    _check_chain(chain, arrays["draws_activations"].shape[-1])
+    level, thin, names = described["level"], described["thin"], set(chain.get_params())
+    if not (isinstance(level, int | float) and 0.0 < level <= LARGEST and type(thin) is int):
+        raise ValueError(f"its draws have the level {level!r:.60}, thinned by {thin!r:.60}")
+    if thin < 1 or not (set(described["parameters"]) | set(described["learned"])) <= names:
+        raise ValueError("its draws are of something that its chain does not have")
     return PosteriorDraws(
         **{name: arrays[f"draws_{name}"] for name in _DRAWS},
         parameters={name: arrays[f"draws_of_{name}"] for name in described["parameters"]},
-        chain=_made(described["chain"], registry.CHAINS, "chain"),
-        level=float(described["level"]),
+        chain=chain,
+        level=float(level),
         learned=tuple(described["learned"]),
-        thin=int(described["thin"]),
+        thin=thin,
     )
 
 
@@ -387,10 +458,13 @@ def _check_arrays(arrays: dict[str, Array], N: int, K: int, F: int) -> None:
         raise ValueError("array fitted_steps does not fit the number of steps")
     if np.any(np.diff(kept) <= 0):
         raise ValueError("array fitted_steps is not in order")
+    if not (K and F):
+        raise ValueError("its components are empty")
     n = len(kept)
     expected: dict[str, tuple[int, ...]] = {
         "components_": (K, F), "activations_": (N, K), "observed_": (N,), "exposure": (N,),
         "stability": (K,), "data": (N, F), "posterior_activations": (n, K),
+        "history_": (len(arrays["history_"]),), "history_iterations_": (len(arrays["history_"]),),
         "posterior_factor": (K + 1, n * K), "posterior_covariance": (n, K, K), "calibration": (7,),
     }  # fmt: skip
     if "draws_smoothing" in arrays:
@@ -407,15 +481,64 @@ def _check_arrays(arrays: dict[str, Array], N: int, K: int, F: int) -> None:
             raise ValueError(f"array {name} has shape {arrays[name].shape}, expected {shape}")
     for name, array in arrays.items():
         hidden = name == "data"  # may hold anything where its weight is zero
-        if array.dtype.kind not in "fib" or not (hidden or np.isfinite(array).all()):
+        if not (hidden or np.all(np.abs(array) <= LARGEST)):  # nor is NaN
             raise ValueError(f"array {name} holds something else than finite numbers")
     signed = {"draws_log_posterior", "history_", "posterior_factor", "posterior_covariance"}
     for name in set(arrays) - signed - {"data", "data_values"}:
         if np.any(arrays[name] < 0):
             raise ValueError(f"array {name} has negative numbers")
+    if not arrays["activations_"].any():
+        raise ValueError("array activations_ is empty or holds zeros only")
+    positive = {
+        "exposure",
+        "draws_activations",
+        "posterior_activations",
+        *(n for n in arrays if n.startswith("draws_of_")),
+    }
+    for name in positive & set(arrays):
+        if not np.all(arrays[name] >= 1.0 / LARGEST):
+            raise ValueError(f"array {name} has zeros, or next to zeros")
+    # Draws are in single precision.
+    for name, most in (("components_", 1e-6), ("draws_components", 1e-4)):
+        if name in arrays:
+            sums = arrays[name].sum(axis=-1, dtype=float)
+            if not np.all(np.abs(sums - 1.0) <= most):
+                raise ValueError(f"array {name} has components that do not sum to one")
     if "posterior_factor" in arrays and not np.all(arrays["posterior_factor"][-1] > 0.0):
         raise ValueError("array posterior_factor is no Cholesky factor")
-    if "calibration" in arrays and arrays["calibration_level"].ndim != 1:
+    if "posterior_covariance" in arrays:
+        variances = np.diagonal(arrays["posterior_covariance"], axis1=1, axis2=2)
+        if not np.all(variances > 0.0):
+            raise ValueError("array posterior_covariance has variances that are not positive")
+    if "calibration" in arrays:
+        _check_calibration(arrays["calibration"], arrays["calibration_level"])
+
+
+def _check_steps(model: Any) -> None:
+    """Refuse steps that no fit to such data has."""
+    observed, draws = model.observed_, model.posterior_
+    points: tuple[Point, ...] = ("mean", "mode")
+    if not observed.any():
+        raise ValueError("array observed_ says that nothing was observed")
+    if draws is not None:
+        from .sampling.run import drawn_steps
+
+        possible = [drawn_steps(observed, draws.chain)]
+    else:  # the parameter `point` may have been set after the fit
+        possible = [fitted_steps(observed, model.chain_, point) for point in points]
+    if not any(np.array_equal(model._kept, steps) for steps in possible):
+        raise ValueError("array fitted_steps does not agree with observed_")
+    if model._series is not None and not np.array_equal(model._series.observed, observed):
+        raise ValueError("array observed_ does not agree with the weights of its data")
+
+
+def _check_calibration(numbers: Array, level: Array) -> None:
+    coverage, n, inside, widened, entries, *_ = numbers.tolist()
+    shares = 0.0 < coverage < 1.0 and entries <= 1.0
+    counts = all(float(count).is_integer() for count in (n, inside, widened))
+    if not (shares and counts and n >= 1 and inside <= n and widened <= n):
+        raise ValueError("array calibration does not tell of forecasts")
+    if level.ndim != 1 or not len(level):
         raise ValueError("array calibration_level is not a list of numbers")
 
 
@@ -436,7 +559,14 @@ def _series_of(
     X, weights = (_matrix_of(arrays, name, shape) for name in ("data", "weights"))
     if X is None or weights is None:
         return None
+    seen = X.data if sparse.issparse(X) else X[np.broadcast_to(_dense(weights) > 0.0, shape)]
+    if not np.all((seen >= 0.0) & (seen <= LARGEST)):
+        raise ValueError("array data holds something else than finite, non-negative numbers")
     return Series(X, weights, arrays["exposure"], timeline)
+
+
+def _dense(matrix: Any) -> Array:
+    return matrix.toarray() if sparse.issparse(matrix) else matrix
 
 
 def _matrix_of(arrays: dict[str, Array], name: str, shape: tuple[int, int]) -> Any:
@@ -444,5 +574,5 @@ def _matrix_of(arrays: dict[str, Array], name: str, shape: tuple[int, int]) -> A
         return arrays.get(name)
     parts = [arrays[f"{name}_{part}"] for part in ("values", "columns", "row_starts")]
     rows = sparse.csr_array(tuple(parts), shape=shape)
-    rows.check_format(full_check=True)  # SciPy trusts indices, and would read beyond its memory
+    refuse_wild_indices(rows)
     return rows

@@ -17,19 +17,19 @@ point forecast, which is linear in the last value, is the mean of the simulated 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import LinAlgError, cholesky_banded
+from scipy.linalg import LinAlgError
 from scipy.special import gammaincinv, ndtr
-from threadpoolctl import threadpool_limits
 
 from .chains.base import Chain
-from .kernels.banded import band_of_inverse, solve_upper
+from .kernels.banded import band_of_inverse, factor_upper, solve_upper
 from .kernels.curvature import add_curvature, rates
 from .kernels.floor import FLOOR
 from .likelihoods.base import Array, Likelihood
+from .unit import unit_of
 from .validation import Series
 
 
@@ -50,6 +50,10 @@ class Posterior:
     factor: Array
     covariance: Array
 
+    def in_unit(self, unit: float) -> Posterior:
+        """That of activations which were counted in a unit."""
+        return replace(self, activations=unit * self.activations)
+
     def draw(self, n_draws: int, rng: np.random.Generator) -> Array:
         """Joint draws of all steps, (n_draws, N, K)."""
         N, K = self.activations.shape
@@ -57,7 +61,8 @@ class Posterior:
         variances = np.diagonal(self.covariance, axis1=1, axis2=2)
         normal = deviations.reshape(n_draws, N, K) / np.sqrt(variances)
         shapes = 1.0 / variances
-        return np.maximum(self.activations * gammaincinv(shapes, ndtr(normal)) / shapes, FLOOR)
+        drawn = self.activations * gammaincinv(shapes, ndtr(normal)) / shapes
+        return np.maximum(drawn, np.minimum(self.activations, 1.0) * FLOOR)  # positive, always
 
     @property
     def last(self) -> Posterior:
@@ -73,13 +78,16 @@ def laplace(series: Series, W: Array, H: Array, chain: Chain, likelihood: Likeli
     """The posterior of activations H (K, N) of the steps of a series, at fixed components W (F, K).
 
     H should be the mode on the log scale. Where it is not quite one and the Hessian has no Cholesky
-    factor, the data's part is replaced by its expectation, which is never negative.
+    factor, or where neither data nor chain say anything of some direction, the data's part is
+    replaced by its expectation, which is never negative, and a little is added to the diagonal.
     """
+    unit = unit_of(float(H.max()), likelihood)
+    series = series.in_unit(unit)
 
     def part_of(H: Array, expected: bool) -> tuple[Array, Array]:
         return data_part(series, W, H, likelihood, expected)
 
-    return laplace_of(part_of, H, chain)
+    return laplace_of(part_of, H / unit, chain.in_unit(unit)).in_unit(unit)
 
 
 def laplace_of(
@@ -87,17 +95,35 @@ def laplace_of(
 ) -> Posterior:
     """The same from the data's part, as `data_part` makes it, for H and `expected`."""
     H = np.maximum(H, FLOOR)
-    try:
-        factor = _factor(*part_of(H, False), H, chain)
-    except LinAlgError:
+    found = _posterior_of(*part_of(H, False), H, chain)
+    if found is None:
         blocks, slopes = part_of(H, True)
-        factor = _factor(blocks, np.maximum(slopes, 0.0), H, chain, ridge=_RIDGE)
+        tried = (_posterior_of(blocks, np.maximum(slopes, 0.0), H, chain, r) for r in _RIDGES)
+        found = next(filter(None, tried), None)
+    if found is None:
+        raise LinAlgError("The curvature of the posterior is not finite.")
+    return found
+
+
+# Least precision of log h, where neither data nor chain say anything: a spread of a factor e^10.
+_LEAST = 1e-2
+# What is added to the diagonal: the least precision; more, as a share of the largest entry, where
+# that is lost in rounding.
+_RIDGES = (0.0, 1e-14, 1e-12, 1e-10, 1e-8)
+
+
+def _posterior_of(
+    blocks: Array, slopes: Array, H: Array, chain: Chain, ridge: float | None = None
+) -> Posterior | None:
+    """None where there is no Cholesky factor, or some direction is free."""
+    factor = _factor(blocks, slopes, H, chain, ridge)
+    if factor is None:
+        return None
     covariance = band_of_inverse(factor, len(H))
+    variances = np.diagonal(covariance, axis1=1, axis2=2)
+    if not np.all((variances > 0.0) & (variances <= 1.01 / _LEAST)):
+        return None
     return Posterior(np.ascontiguousarray(H.T), factor, covariance)
-
-
-# Precision of log h where neither data nor chain say anything: a spread of a factor e^10.
-_RIDGE = 1e-2
 
 
 def data_part(
@@ -138,16 +164,19 @@ def _counts_part(series: Series, W: Array, H: Array) -> tuple[Array, Array]:
     return blocks, slopes
 
 
-def _factor(blocks: Array, slopes: Array, H: Array, chain: Chain, ridge: float = 0.0) -> Array:
-    """Cholesky factor of (L1), which raises LinAlgError where it has none."""
+def _factor(
+    blocks: Array, slopes: Array, H: Array, chain: Chain, ridge: float | None
+) -> Array | None:
+    """Cholesky factor of (L1), None where it has none."""
     K, N = H.shape
     expansion = chain.expansion(H, "log")
     band = np.zeros((K + 1, N, K))  # scipy's upper form: band[K + i − j, j] = P[i, j]
     for offset in range(K):
         pairs = np.arange(offset, K)
         band[K - offset, :, offset:] = blocks[:, pairs - offset, pairs]
-    band[K] += (slopes + expansion.diagonal).T + ridge
+    band[K] += (slopes + expansion.diagonal).T
     band[0, 1:] = expansion.off.T
-    # For so narrow a band threads only wait for each other: a hundred times longer.
-    with threadpool_limits(1, "blas"):
-        return cholesky_banded(band.reshape(K + 1, N * K), lower=False)
+    if ridge is not None:
+        band[K] += _LEAST + ridge * band[K].max()
+    factor = band.reshape(K + 1, N * K)
+    return factor if factor_upper(factor) else None

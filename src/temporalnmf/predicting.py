@@ -416,11 +416,14 @@ def _fates(model: Any, start: Array, draws: Array | None, times: Array) -> list[
     """A word on each component that collapses or explodes within the horizon, at its end."""
     if draws is None or not model.chain_.dynamic:
         return []
-    end = draws[:, -1] / start
+    end = draws[:, -1]
     regimes, names = model.chain_.regime(), component_names(model)
     when, found = time_texts(times)[-1], []
     for k in range(end.shape[1]):
-        low, high = np.mean(end[:, k] < _COLLAPSED), np.mean(end[:, k] > _EXPLODED)
+        low, high = (
+            np.mean(end[:, k] < _COLLAPSED * start[k]),
+            np.mean(end[:, k] > _EXPLODED * start[k]),
+        )
         if max(low, high) < 0.1:
             continue
         what, share = ("collapses", low) if low >= high else ("explodes", high)

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from os import PathLike
@@ -24,6 +24,7 @@ import numpy as np
 from scipy import sparse
 
 from . import registry
+from .archives import memory_of_machine, read_npz, refuse_links_out
 from .files import written_whole
 from .likelihoods.base import Array, Likelihood
 from .observations.bench import Bench, Piece, Slice
@@ -41,6 +42,8 @@ _USABLE, _PROGRAM, _SHARE = 0.8, 2.5e8, 0.5
 _BYTES = {"mm": 32, "accelerated": 176, "gibbs": 176}
 # Bytes from which on moving them between workers is worth a word.
 _COSTLY = 2**28
+# Folder of blocks of a Dask array, beside checkpoints.
+_DATA = "temporalnmf-data"
 # Names of features that are kept in memory.
 _MOST_NAMES = 10**6
 
@@ -155,7 +158,7 @@ class _DaskSource:
                 "machine. Give checkpoint= a folder that all machines share."
             )
         store = dask.delayed(_store, pure=False)
-        places = [folder / f"data-{b:05d}.npz" for b in range(len(self.pieces))]
+        places = [folder / _DATA / f"{b:05d}.npz" for b in range(len(self.pieces))]
         tasks = [store(piece, place) for piece, place in zip(self.pieces, places, strict=True)]
         found: list[StoredSlice] = client.gather(client.compute(tasks))
         return found
@@ -168,8 +171,8 @@ class StoredSlice(Piece):
     path: Path
 
     def series(self) -> Series:
-        with np.load(self.path, allow_pickle=False) as file:
-            return Series(_matrix(file, "X"), _matrix(file, "weights"), file["exposure"])
+        arrays = read_npz(self.path)
+        return Series(_matrix(arrays, "X"), _matrix(arrays, "weights"), arrays["exposure"])
 
 
 def _store(piece: Slice, path: Path) -> StoredSlice:
@@ -189,11 +192,11 @@ def _store(piece: Slice, path: Path) -> StoredSlice:
     return StoredSlice(path)
 
 
-def _matrix(file: Any, name: str) -> Any:
-    if name in file.files:
-        return file[name]
-    parts = tuple(file[f"{name}_{part}"] for part in ("data", "indices", "indptr"))
-    return sparse.csr_array(parts, shape=tuple(file[f"{name}_shape"].tolist()))
+def _matrix(arrays: dict[str, Array], name: str) -> Any:
+    if name in arrays:
+        return arrays[name]
+    parts = tuple(arrays[f"{name}_{part}"] for part in ("data", "indices", "indptr"))
+    return sparse.csr_array(parts, shape=tuple(arrays[f"{name}_shape"].tolist()))
 
 
 def _slice(
@@ -277,7 +280,7 @@ def _local_team(estimator: Any, source: Any) -> Iterator[Team]:
         import dask
 
         pieces = list(dask.compute(*pieces))
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    memory = memory_of_machine()
     bench = Bench(
         pieces, source.bounds[:-1].tolist(), resident=source.nbytes <= memory / 2,
         n_jobs=estimator.n_jobs,
@@ -312,6 +315,7 @@ def _given_folder(estimator: Any) -> Path | None:
             f"checkpoint={str(folder)!r} is a file: data in blocks want a folder. Name another."
         )
     folder.mkdir(parents=True, exist_ok=True)
+    refuse_links_out(folder)
     return folder
 
 
@@ -345,7 +349,9 @@ def _folder(estimator: Any, client: Any) -> Iterator[Path | None]:
         )
         raise ClusterLostError(f"{error} {what}") from error
     finally:
-        for data in folder.glob("data-*.npz"):
+        for data in (folder / _DATA).glob("[0-9]*.npz"):
             data.unlink(missing_ok=True)
+        with suppress(OSError):  # nobody made it, or somebody put something there
+            (folder / _DATA).rmdir()
         if given is None and not lost:
             shutil.rmtree(folder, ignore_errors=True)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 AS_GIVEN = "as given"
 MOST_ABSENT = 4  # absent steps per given one; beyond it a grid is no help
-MOST_STEPS = 10_000_000
+MOST_STEPS = 2_000_000
 LEAST_UNCOVERED = 0.2  # of a period at an end, to be worth a word
 
 

@@ -56,8 +56,14 @@ class Series:
     @property
     def totals(self) -> Array:
         """Sum of the observed entries of each step, (N,)."""
-        rows = (self.row(n) for n in range(self.n_steps))
-        return np.array([x[weight > 0.0].sum() for x, weight in rows])
+        if not sparse.issparse(self.X):
+            weights = self.weights
+            seen = (weights.toarray() if sparse.issparse(weights) else weights) > 0.0
+            return np.sum(self.X, axis=1, where=seen, dtype=float)
+        seen = self.weights > 0.0
+        if sparse.issparse(seen) or seen.shape[1] > 1:
+            return np.ravel(self.X.multiply(seen).sum(axis=1))
+        return np.where(seen[:, 0], np.ravel(self.X.sum(axis=1)), 0.0)
 
     def take(self, steps: Array) -> Series:
         """The given steps (N′,), in order, only; nothing is copied where none is left out."""
@@ -67,6 +73,10 @@ class Series:
         if len(steps) and not sparse.issparse(self.X) and len(steps) == steps[-1] - steps[0] + 1:
             chosen = slice(steps[0], steps[-1] + 1)
         return Series(self.X[chosen], self.weights[chosen], self.exposure[steps])
+
+    def in_unit(self, unit: float) -> Series:
+        """Data whose rates count in another unit; their values stay as they are."""
+        return self if unit == 1.0 else replace(self, exposure=unit * self.exposure)
 
     def anchored(self) -> Series:
         """With one unobserved step in front."""
@@ -148,9 +158,16 @@ class Series:
 
     def row(self, n: int) -> tuple[Array, Array]:
         """Values and weights of one step, dense (F,)."""
-        x = self.X[[n]].toarray()[0] if sparse.issparse(self.X) else self.X[n]
-        w = self.weights[[n]].toarray()[0] if sparse.issparse(self.weights) else self.weights[n]
+        x, w = (_row(part, n) for part in (self.X, self.weights))
         return x, np.broadcast_to(np.asarray(w, dtype=float), x.shape)
+
+
+def _row(matrix: Any, n: int) -> Array:
+    """One row, dense. SciPy takes a hundred times longer, which tells in long series."""
+    if not sparse.issparse(matrix):
+        return matrix[n]
+    part = slice(*matrix.indptr[n : n + 2])
+    return np.bincount(matrix.indices[part], matrix.data[part], matrix.shape[1])
 
 
 def _spread(array: Array, rows: Array, n_steps: int) -> Array:
@@ -220,8 +237,7 @@ def check_series(
         _refuse_text_and_dates(X, None)
     weights = check_mask(mask, checked.shape)
     if sparse.issparse(checked):
-        checked = sparse.csr_array(checked)
-        weights = _check_sparse(checked, weights, likelihood)
+        checked = _check_sparse(sparse.csr_array(checked), weights, likelihood)
     else:
         weights = _check_dense(checked, weights, likelihood, X, name)
     series = Series(checked, _narrow(weights), check_exposure(exposure, checked.shape[0]))
@@ -241,8 +257,7 @@ def checked_part(
     )  # fmt: skip
     weights = check_mask(weights if weights.shape[1] > 1 else weights[:, 0], X.shape)
     if sparse.issparse(X):
-        X = sparse.csr_array(X)
-        weights = _check_sparse(X, weights, likelihood, named.columns[0])
+        X = _check_sparse(sparse.csr_array(X), weights, likelihood, named.columns[0])
     else:
         weights = _check_dense(X, weights, likelihood, named, name)
     return Series(X, _narrow(weights), exposure)
@@ -416,13 +431,17 @@ def _refuse(wrong: Array, X: Array, user_X: Any, what: str, remedy: str) -> None
     raise ValueError(f"{what}: {X[n, f]} at {where} ({int(wrong.sum())} in all). Remedy: {remedy}.")
 
 
-def _check_sparse(X: sparse.csr_array, weights: Any, likelihood: Likelihood, first: int = 0) -> Any:
+def _check_sparse(
+    X: sparse.csr_array, weights: Any, likelihood: Likelihood, first: int = 0
+) -> sparse.csr_array:
+    """Sparse data without what is hidden."""
     if not likelihood.takes_zeros:
         raise ValueError(
             f"X is sparse, but zeros are outside the domain of the {likelihood.name} likelihood. "
             f"Remedy: make it dense and give it a floor, for instance "
             f"X = np.maximum(X.toarray(), floor), or use likelihood='poisson'."
         )
+    X = _without_hidden(X, weights)
     for wrong, what, remedy in (
         (np.isnan(X.data), "NaN in sparse X", "store 0 there and hide it with mask="),
         (np.isinf(X.data), "X has an infinite value", "replace it"),
@@ -436,14 +455,37 @@ def _check_sparse(X: sparse.csr_array, weights: Any, likelihood: Likelihood, fir
                 f"{what}: {X.data[j]} at row {n}, column {first + X.indices[j]} "
                 f"({int(wrong.sum())} in all). Remedy: {remedy}."
             )
-    return weights
+    return X
+
+
+def _without_hidden(X: sparse.csr_array, weights: Any) -> sparse.csr_array:
+    """X without stored entries of weight zero: even their number would change the order of sums."""
+    if not sparse.issparse(weights) and np.all(weights):
+        return X
+    rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    if sparse.issparse(weights):
+        found = weights[rows, X.indices]
+        found = found.toarray() if sparse.issparse(found) else found
+    else:
+        found = weights[rows, 0 if weights.shape[1] == 1 else X.indices]
+    seen = np.ravel(found) != 0.0
+    if seen.all():
+        return X
+    starts = np.concatenate([[0], np.cumsum(np.bincount(rows[seen], minlength=X.shape[0]))])
+    parts = X.data[seen], X.indices[seen], starts.astype(X.indptr.dtype)
+    return sparse.csr_array(parts, shape=X.shape)
 
 
 def _narrow(weights: Any) -> Any:
-    """(N, 1) instead of (N, F) where the entries of every step share their weight."""
-    if not sparse.issparse(weights) and np.all(weights == weights[:, :1]):
+    """(N, 1) instead of (N, F) where the entries of every step share their weight.
+
+    Row by row in memory, whatever was given: sums in another order have other bits.
+    """
+    if sparse.issparse(weights):
+        return weights if weights.shape[1] > 1 else weights.toarray()
+    if np.all(weights == weights[:, :1]):
         return weights[:, :1].copy()
-    return weights
+    return np.ascontiguousarray(weights)
 
 
 def check_exposure(exposure: Any, n_steps: int) -> Array:

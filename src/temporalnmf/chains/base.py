@@ -13,7 +13,7 @@ from numba import njit
 from ..kernels.roots import _quadratic_root
 from ..likelihoods.base import Array, Majorizer
 from .parameters import Parameter, Purpose, Scale, scalar_or_array
-from .process import Point, Process
+from .process import CEILING, Point, Process
 
 Row = tuple[float, ...]
 
@@ -86,6 +86,15 @@ class Kernels(NamedTuple):
     minimiser: Callable[..., float] = quadratic_minimiser
 
 
+# Least standard deviation of a step as a share of its mean. The objective has the square of its
+# inverse in it, and with that multiplies what rounding does to h.
+_LEAST_SPREAD = 1e-8
+# Largest one: of a shape that is next to nothing, squares of its derivatives are no doubles.
+_MOST_SPREAD = 1e50
+# Beyond such a factor numbers of the one level are lost beside those of the other.
+_FARTHEST = 1e100
+
+
 class Chain(Process):
     """Prior on the rows of H: K independent chains over N steps.
 
@@ -108,6 +117,8 @@ class Chain(Process):
     sweeps: ClassVar[int] = 1
     _kernels: ClassVar[Kernels]
 
+    # Names of the hyper-parameters that count per unit of h.
+    _per_unit: ClassVar[tuple[str, ...]] = ()
     # Names of the hyper-parameters that `resolve` was asked to learn.
     _learned: tuple[str, ...] = ()
 
@@ -140,6 +151,35 @@ class Chain(Process):
                 setattr(chain, name, signature(type(self)).parameters[name].default)
         chain._fill_auto(level / n_components)
         return chain
+
+    def check_level(self, level: float) -> None:
+        """Refuse a chain that has nothing to do with data of this level, that of one component.
+
+        Its steps lead to quite another level at once, or spread by less than rounding.
+        """
+        with np.errstate(over="ignore"):  # that is far, too
+            slope, offset, square, linear, constant = self.in_unit(level)._moments()
+        mean = np.asarray(slope + offset, dtype=float)
+        far = np.isfinite(mean) & ((mean > _FARTHEST) | (mean < 1.0 / _FARTHEST))
+        if np.any(far):
+            raise ValueError(
+                f"{self!r} is far from the data: after a step at their level, {level:.3g}, it "
+                f"expects {mean[far].flat[0]:.1e} times that. Leave its hyper-parameters at 'auto'."
+            )
+        with np.errstate(invalid="ignore"):  # where the law has no mean
+            spread = np.sqrt(square + linear + constant) / mean
+        least, most = np.min(spread), np.max(spread, initial=0.0, where=np.isfinite(spread))
+        if most > _MOST_SPREAD:
+            raise ValueError(
+                f"{self!r} is far from the data: at their level, {level:.3g}, a step spreads by "
+                f"{most:.1e} times its mean. Leave its hyper-parameters at 'auto'."
+            )
+        if least < _LEAST_SPREAD:
+            raise ValueError(
+                f"{self!r} leaves no room to move: at the level of the data, {level:.3g}, a step "
+                f"spreads by {least:.1e} of its value, less than rounding. Leave its "
+                f"hyper-parameters at 'auto', or give smaller ones."
+            )
 
     def bottomless(self) -> bool:
         """Whether, on the linear scale, the objective can fall without end as h goes to zero."""
@@ -208,6 +248,8 @@ class Chain(Process):
     def learn(self, H: Array, aux: Array) -> Self:
         """A copy with the maximum-likelihood values of what was set to "learn"."""
         chain = copy.copy(self)
+        if self.dynamic and H.shape[1] < 2:
+            return chain  # one step says nothing of how they follow each other
         for name in self._learned:
             setattr(chain, name, chain._estimate(name, H, aux))
         return chain
@@ -218,6 +260,14 @@ class Chain(Process):
         for name, value in self.get_params().items():
             if np.ndim(value):
                 setattr(chain, name, np.asarray(value)[order])
+        return chain
+
+    def in_unit(self, unit: float) -> Self:
+        """A copy that has the law of h/unit."""
+        chain = copy.copy(self)
+        if unit != 1.0:
+            for name in self._per_unit:
+                setattr(chain, name, unit * getattr(self, name))
         return chain
 
     def _estimate(self, name: str, H: Array, aux: Array) -> Array:
@@ -242,15 +292,15 @@ class Chain(Process):
         """Point forecast (K, steps) from the last activations (K,).
 
         Means are exact; modes are chained step by step. Without dynamics the last value is
-        repeated, as in the paper.
+        repeated, as in the paper. What is larger than any double ends where simulated paths do.
         """
         if not self.dynamic:
             return np.repeat(h_last[:, None], steps, axis=1)
         if steps and point == "mean":
-            return self.mean(h_last, np.arange(2, steps + 2)).T
+            return np.minimum(self.mean(h_last, np.arange(2, steps + 2)).T, CEILING)
         path = [np.asarray(h_last, dtype=float)]
         for _ in range(steps):
-            path.append(self.conditional_mode(path[-1], scale))
+            path.append(np.minimum(self.conditional_mode(path[-1], scale), CEILING))
         return np.reshape(path[1:], (steps, len(path[0]))).T
 
     def _point(self, last: Array, steps: int, point: Point, scale: Scale) -> Array:

@@ -355,6 +355,7 @@ class BGAR(Stationary, Chain):
     """
 
     name = "bgar"
+    _per_unit = ("beta",)
     _kernels = Kernels(_terms, _value, _sweep, _expand, _minimiser)
     _auto = _learn = ("beta",)
     _zero = _fraction = ("rho",)
@@ -404,7 +405,7 @@ class BGAR(Stationary, Chain):
             slope=rho,
             offset=fresh / beta,
             square=rho * (1.0 - rho) / (alpha + 1.0),
-            constant=fresh / beta**2,
+            constant=fresh / beta / beta,
         )
 
     def _transition(self, h: Array, steps: int) -> Any:

@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from scipy.special import gammaln
 
 from ..kernels.floor import FLOOR
 from ..kernels.roots import _quadratic_root
 from ..kernels.rows import three
+from ..kernels.special import gamma_constant, gamma_excess
 from ..likelihoods.base import Array
 from .base import Chain, Kernels, Parameter, Row, Scale, lost_power, rows_of
 from .process import Moments
 from .stationary import Stationary
 
-# Numbers of a component: α − s, β, and the constant of the density; s = 1 on the linear scale.
+# Numbers of a component: α − s, β, and s, which is 1 on the linear scale and 0 on the log scale.
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -30,9 +30,13 @@ def _terms(h: Array, z: Array, n: int, row: Row) -> tuple[float, float, float]:
 def _value(H: Array, Z: Array, rows: Array) -> float:
     total = 0.0
     for k in range(H.shape[0]):
-        power, beta, constant = rows[k]
+        power, beta, lost = rows[k]
+        alpha = power + lost
+        if alpha == 0.0:
+            continue  # no prior, see NoChain
+        constant = gamma_constant(alpha)
         for n in range(H.shape[1]):
-            total += constant + beta * H[k, n] - power * math.log(H[k, n])
+            total += constant + gamma_excess(alpha, beta * H[k, n]) + lost * math.log(H[k, n])
     return total
 
 
@@ -81,6 +85,7 @@ class GaP(Stationary, Chain):
     """
 
     name = "gap"
+    _per_unit = ("beta",)
     dynamic = False
     _kernels = Kernels(_terms, _value, _sweep, _expand)
     _auto = _learn = ("beta",)
@@ -94,8 +99,8 @@ class GaP(Stationary, Chain):
 
     def _rows(self, n_components: int, scale: Scale) -> Array:
         alpha, beta = np.asarray(self.alpha), np.asarray(self.beta)
-        constant = gammaln(alpha) - alpha * np.log(beta)
-        return rows_of(n_components, alpha - lost_power(scale), beta, constant)
+        lost = lost_power(scale)
+        return rows_of(n_components, alpha - lost, beta, lost)
 
     def _estimate(self, name: str, H: Array, aux: Array) -> Array:
         (alpha,) = self._columns("alpha")
@@ -103,7 +108,7 @@ class GaP(Stationary, Chain):
 
     def _moments(self) -> Moments:
         alpha, beta = self._values("alpha", "beta")
-        return Moments(slope=np.zeros_like(beta), offset=alpha / beta, constant=alpha / beta**2)
+        return Moments(slope=np.zeros_like(beta), offset=alpha / beta, constant=alpha / beta / beta)
 
     def _transition(self, h: Array, steps: int) -> Any:
         return self._independent(h)

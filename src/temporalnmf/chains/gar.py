@@ -58,7 +58,7 @@ class GAR(Stationary):
         return Moments(
             slope=rho,
             offset=(1.0 - rho) * alpha / beta,
-            constant=(1.0 - rho) * (1.0 + rho) * alpha / beta**2,
+            constant=(1.0 - rho) * (1.0 + rho) * alpha / beta / beta,
         )
 
     def _log_density(self, h: Array, before: Array) -> Array:

@@ -24,7 +24,7 @@ from .regime import Paths
 @njit(cache=True, nogil=True, error_model="numpy")
 def _argument(before: float, after: float, beta: float) -> float:
     """x of the Bessel functions."""
-    return 2.0 * beta * math.sqrt(before * after)
+    return 2.0 * beta * math.sqrt(before) * math.sqrt(after)  # their product may be no double
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -143,6 +143,7 @@ class HierShape(Chain):
     """
 
     name = "hier_shape"
+    _per_unit = ("beta",)
     _kernels = Kernels(_terms, _value, _sweep, _expand)
     _auto = _learn = ("beta",)
     _zero = ("alpha",)
@@ -176,7 +177,7 @@ class HierShape(Chain):
             slope=np.ones_like(beta),
             offset=alpha / beta,
             linear=2.0 / beta,
-            constant=alpha / beta**2,
+            constant=alpha / beta / beta,
         )
 
     def _transition(self, h: Array, steps: int) -> Any:

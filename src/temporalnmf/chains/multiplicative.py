@@ -33,7 +33,8 @@ class Multiplicative(Chain):
 
     def _moments(self) -> Moments:
         mean, relative, _ = self._factor()
-        return Moments(slope=mean, square=mean**2 * relative)
+        with np.errstate(over="ignore"):  # as infinite as the law says
+            return Moments(slope=mean, square=mean**2 * relative)
 
     def _paths(self) -> tuple[Paths, str]:
         mean, _, drift = self._factor()
@@ -48,15 +49,16 @@ class Multiplicative(Chain):
         jumps, parts = self._log_factors((n_steps - 1, *first.shape), rng)
         walk = np.concatenate([np.zeros((1, *first.shape)), np.cumsum(jumps, axis=0)])
         logs = np.log(first) + walk
-        paths = _from_log(logs)
+        paths = from_log(logs)
         paths[0] = first
         if parts is None:
             return paths, np.empty((0, *first.shape))
-        return paths, _from_log(parts - logs[:-1])
+        return paths, from_log(parts - logs[:-1])
 
 
-def _from_log(logs: Array) -> Array:
-    return np.minimum(np.exp(logs), CEILING)
+def from_log(logs: Array) -> Array:
+    """What simulated paths are: no larger than `CEILING`."""
+    return np.minimum(np.exp(np.minimum(logs, 700.0)), CEILING)  # e^700 is above it, and a double
 
 
 def log_gamma_draws(alpha: Array, shape: tuple[int, ...], rng: np.random.Generator) -> Array:

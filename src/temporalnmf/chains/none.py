@@ -26,13 +26,16 @@ class NoChain(Chain):
 
     name = "none"
     dynamic = False
-    _kernels = GaP._kernels  # a power, a rate and a constant of zero
+    _kernels = GaP._kernels  # a power and a rate of zero
 
     def _concrete(self) -> Self:
         raise ValueError(
             "NoChain is plain NMF: it has no law of motion to simulate or to ask for moments. Take "
             "GaP for steps that are independent of each other, or another chain."
         )
+
+    def check_level(self, level: float) -> None:
+        """There is no law that could be too narrow."""
 
     def bottomless(self) -> bool:
         return False

@@ -13,6 +13,7 @@ from scipy.special import digamma
 from ..kernels.floor import FLOOR
 from ..kernels.roots import _quadratic_root
 from ..kernels.rows import three
+from ..kernels.special import gamma_constant, gamma_excess
 from ..likelihoods.base import Array
 from .base import Kernels, Parameter, Row, Scale, lost_power, rows_of
 from .multiplicative import Multiplicative, log_gamma_draws
@@ -39,10 +40,10 @@ def _value(H: Array, Z: Array, rows: Array) -> float:
     total = 0.0
     for k in range(H.shape[0]):
         alpha, beta, lost = rows[k]
-        constant = math.lgamma(alpha)
+        constant = gamma_constant(alpha)
         for n in range(1, H.shape[1]):
-            ratio = beta * H[k, n] / H[k, n - 1]
-            total += constant - alpha * math.log(ratio) + ratio + lost * math.log(H[k, n])
+            total += constant + gamma_excess(alpha, beta * H[k, n] / H[k, n - 1])
+            total += lost * math.log(H[k, n])
     return total
 
 

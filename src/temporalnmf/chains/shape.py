@@ -12,6 +12,7 @@ from scipy import optimize, stats
 from ..kernels.floor import FLOOR
 from ..kernels.roots import _quadratic_root, _shape_equation, _shape_root
 from ..kernels.rows import three
+from ..kernels.special import gamma_constant, gamma_excess
 from ..likelihoods.base import Array
 from .base import Chain, Kernels, Parameter, Row, Scale, dominate, lost_power, rows_of
 from .process import CEILING, Moments
@@ -50,7 +51,7 @@ def _value(H: Array, Z: Array, rows: Array) -> float:
         alpha, beta, lost = rows[k]
         for n in range(1, H.shape[1]):
             shape, after = alpha * H[k, n - 1], H[k, n]
-            total += math.lgamma(shape) - shape * math.log(beta * after) + beta * after
+            total += gamma_constant(shape) + gamma_excess(shape, beta * after)
             total += lost * math.log(after)
     return total
 
@@ -108,6 +109,7 @@ class Shape(Chain):
     """
 
     name = "shape"
+    _per_unit = ("alpha", "beta")
     _kernels = Kernels(_terms, _value, _sweep, _expand, _minimiser)
     _auto = ("alpha", "beta")
     _learn = ("beta",)
@@ -131,7 +133,7 @@ class Shape(Chain):
 
     def _moments(self) -> Moments:
         alpha, beta = self._values("alpha", "beta")
-        return Moments(slope=alpha / beta, linear=alpha / beta**2)
+        return Moments(slope=alpha / beta, linear=alpha / beta / beta)
 
     def _transition(self, h: Array, steps: int) -> Any:
         alpha, beta = self._values("alpha", "beta")

@@ -25,7 +25,8 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_show_locals=False,
-    epilog="Exit codes: 0 done, 1 a fault of the program, 2 wrong input or usage, 130 interrupted.",
+    epilog="Exit codes: 0 done, 1 a fault of the program, 2 wrong input or usage, 130 interrupted "
+    "(Ctrl-C), 143 terminated (SIGTERM).",
 )
 
 

@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..files import watched_writes
+from ..stopping import exit_code, stop_behind
+
 if TYPE_CHECKING:
     from ..solvers.monitor import Progress
 
@@ -28,8 +31,8 @@ _SAME_NAMES = ("freq", "h1", "n_steps", "n_paths", "baseline", "rule")
 # Arguments of a fit, wherever they stand, and their options.
 _RENAMED = {
     "n_draws": "--draws", "n_tune": "--tune", "n_chains": "--runs", "thin": "--thin",
-    "checkpoint": "--checkpoint", "solver": "--solver", "likelihood": "--likelihood",
-    "exposure": "--exposure",
+    "checkpoint_every": "--checkpoint-every", "checkpoint": "--checkpoint", "solver": "--solver",
+    "likelihood": "--likelihood", "exposure": "--exposure",
 }  # fmt: skip
 
 
@@ -42,7 +45,8 @@ class Voice:
 
     def __init__(self, json: bool = False) -> None:
         self.json = json
-        self.written: list[Path] = []
+        self.written: list[Path] = []  # as was said
+        self.placed: Callable[[], list[Path]] = list  # as is the case
         self.checkpoint: Path | None = None  # from which the same command goes on, if it is there
 
     def say(self, text: str = "", *, style: str | None = None) -> None:
@@ -123,31 +127,38 @@ def _finite(value: Any) -> Any:
 def clean_errors(json: bool = False, *, resumes: bool = False) -> Iterator[Voice]:
     """Speak, and tell without a traceback what went wrong.
 
-    Exit code 2 for what a user did wrong or has not installed, 130 for Ctrl-C. `resumes` is for
-    commands that go on where they were.
+    Exit code 2 for what a user did wrong or has not installed, 130 for Ctrl-C, 143 for SIGTERM.
+    `resumes` is for commands that go on where they were.
     """
     voice = Voice(json)
     try:
-        with warnings.catch_warnings():
+        with watched_writes() as voice.placed, warnings.catch_warnings():
             # In one line, without the place in the source.
             warnings.showwarning = lambda message, *_: typer.echo(f"Warning: {message}", err=True)
             yield voice
     except BrokenPipeError:  # the reader has gone, as in "| head": nobody is left to tell
         raise
-    except KeyboardInterrupt:
-        if resumes:
-            so_far = "Interrupted: the same command goes on where it was."
-        elif voice.checkpoint is not None and voice.checkpoint.exists():
-            so_far = f"Interrupted: the same command goes on from {voice.checkpoint}."
-        elif voice.written:
-            so_far = f"Interrupted. Written before: {', '.join(map(str, voice.written))}."
-        else:
-            so_far = "Interrupted: nothing was written."
-        typer.echo(so_far, err=True)
-        raise typer.Exit(130) from None
-    except (ValueError, ImportError, OSError) as error:
-        typer.echo(f"Error: {in_options(str(error))}", err=True)
-        raise typer.Exit(2) from error
+    except (KeyboardInterrupt, ValueError, ImportError, OSError, SystemError) as error:
+        # Numba makes a SystemError of a stop that comes while it is handed arguments.
+        stop = stop_behind(error)
+        if stop is None and isinstance(error, SystemError):
+            raise
+        if stop is None:
+            typer.echo(f"Error: {in_options(str(error))}", err=True)
+            raise typer.Exit(2) from error
+        typer.echo(_so_far(voice, resumes), err=True)
+        raise typer.Exit(exit_code(stop)) from None
+
+
+def _so_far(voice: Voice, resumes: bool) -> str:
+    """What there is of a command that was stopped, and how to go on."""
+    if resumes:
+        return "Interrupted: the same command goes on where it was."
+    if voice.checkpoint is not None and voice.checkpoint.exists():
+        return f"Interrupted: the same command goes on from {voice.checkpoint}."
+    if written := dict.fromkeys([*voice.written, *voice.placed()]):
+        return f"Interrupted. Written before: {', '.join(map(str, written))}."
+    return "Interrupted: nothing was written."
 
 
 def in_options(text: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import zipfile
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,10 +15,15 @@ Model = Annotated[
 
 def is_model(path: Path) -> bool:
     """Whether a file is, or was meant as, a model."""
+    from ..archives import Archive
+
     if not path.is_file() or not zipfile.is_zipfile(path):
         return False
-    with zipfile.ZipFile(path) as file:
-        return "header.json" in file.namelist()
+    try:
+        with Archive(path) as file:
+            return "header.json" in file.members
+    except ValueError:  # damaged
+        return False
 
 
 def load_model(path: Path) -> Any:
@@ -36,5 +40,7 @@ def load_model(path: Path) -> Any:
 
 def header_of(path: Path) -> dict[str, Any]:
     """What the file says of itself: format, schema, versions, where it came from."""
-    with zipfile.ZipFile(path) as file:
-        return dict(json.loads(file.read("header.json")))
+    from ..archives import Archive
+
+    with Archive(path) as file:
+        return dict(file.json("header.json"))

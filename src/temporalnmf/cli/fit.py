@@ -44,7 +44,7 @@ WORDS = "temporalnmf.words"
 
 _PANEL = "Draws from the posterior, --solver gibbs"
 # Options that belong to one way of fitting.
-_OF_DRAWS = ("draws", "tune", "runs", "thin", "checkpoint")
+_OF_DRAWS = ("draws", "tune", "runs", "thin")
 _OF_MODES = ("starts", "max_iter", "tol")
 # A hyper-parameter of a chain that cannot be learned together with another.
 _NOT_WITH = {("hier_rate", "beta_h"): "beta_z"}
@@ -127,11 +127,13 @@ def fit(
     checkpoint: Annotated[
         Path | None,
         typer.Option(
-            help="File to keep the draws so far in: after a kill, the same command goes on. For "
-            "shards and other solvers, a folder.",
-            rich_help_panel=_PANEL,
+            help="File to keep the fit so far in: after a kill or Ctrl-C, the same command goes "
+            "on. A folder for data that are not in memory, but for --solver gibbs.",
         ),
     ] = None,
+    checkpoint_every: Annotated[
+        float, typer.Option(min=0.0, metavar="SECONDS", help="Between two writes of --checkpoint.")
+    ] = 30.0,
     time: data.Time = None,
     feature: data.Feature = None,
     value: data.Value = None,
@@ -171,22 +173,23 @@ def fit(
         with busy("starting"):
             _check_names(chain, likelihood, solver, calibrate)
             drawing = solver in registry.SAMPLERS
-            _check_given(ctx, solver, drawing, split)
+            _check_given(ctx, solver, drawing)
+            place = _checkpoint(checkpoint, out, source, in_folder=split and not drawing)
+            settings |= {"checkpoint": place, "checkpoint_every": checkpoint_every}
             if drawing:
-                settings |= {
-                    "n_draws": draws, "n_tune": tune, "n_chains": runs, "thin": thin,
-                    "checkpoint": _checkpoint(checkpoint, out, source),
-                }  # fmt: skip
+                settings |= {"n_draws": draws, "n_tune": tune, "n_chains": runs, "thin": thin}
             else:
                 settings |= {"n_init": starts, "max_iter": max_iter, "tol": tol}
-                settings |= {"checkpoint": _checkpoint_folder(checkpoint)}
             settings |= _learned(learn, chain, solver)
             _check_settings(settings)
-        with cluster as client, _read(file, how, out, client, voice) as table:
-            model = fit_table(table, settings, voice, client)
-            model.provenance_ = provenance(ctx, file, table)
-        show_components(model, voice)
-        model.save(out, overwrite=force)
+        from ..sampling.checkpoint import until_saved
+
+        with until_saved():
+            with cluster as client, _read(file, how, out, client, voice) as table:
+                model = fit_table(table, settings, voice, client)
+                model.provenance_ = provenance(ctx, file, table)
+            show_components(model, voice)
+            model.save(out, overwrite=force)
         voice.wrote(out)
         if calibrate:
             calibrate_model(model, calibrate, voice, calibrate_steps)
@@ -318,12 +321,10 @@ def check_calibrate(n_origins: int) -> None:
         )
 
 
-def _check_given(ctx: typer.Context, solver: str, drawing: bool, split: bool) -> None:
+def _check_given(ctx: typer.Context, solver: str, drawing: bool) -> None:
     """Refuse options that do nothing here."""
     for name in _OF_MODES if drawing else _OF_DRAWS:
-        source = ctx.get_parameter_source(name)
-        works = name == "checkpoint" and split
-        if source is not None and source.name == "COMMANDLINE" and not works:
+        if _was_given(ctx, name):
             option = f"--{name.replace('_', '-')}"
             meant = "--draws and --tune" if drawing else "--solver gibbs"
             remedy = f"see {meant}" if drawing else f"use {meant}"
@@ -331,12 +332,28 @@ def _check_given(ctx: typer.Context, solver: str, drawing: bool, split: bool) ->
                 f"{option} {ctx.params[name]} does nothing with --solver {solver}: {remedy}, or "
                 f"leave it out."
             )
+    if _was_given(ctx, "checkpoint_every") and ctx.params["checkpoint"] is None:
+        raise ValueError(
+            f"--checkpoint-every {ctx.params['checkpoint_every']:g} does nothing without "
+            f"--checkpoint: give it, too, or leave this out."
+        )
 
 
-def _checkpoint(path: Path | None, out: Path, source: Path) -> Path | None:
+def _was_given(ctx: typer.Context, name: str) -> bool:
+    source = ctx.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _checkpoint(path: Path | None, out: Path, source: Path, in_folder: bool) -> Path | None:
     """A place that can be written to; what is there already is a former run, or refused."""
     if path is None:
         return None
+    if in_folder:  # the library looks into it
+        if path.exists() and not path.is_dir():
+            raise ValueError(
+                f"--checkpoint {path} is a file, and a fit of shards wants a folder. Name another."
+            )
+        return path
     check_out("--checkpoint", path, True, reads=[source])
     if path.resolve() == out.resolve():
         raise ValueError(f"--checkpoint {path} is the file of --out. Give each its own.")
@@ -351,21 +368,17 @@ def _checkpoint(path: Path | None, out: Path, source: Path) -> Path | None:
     return path
 
 
-def _checkpoint_folder(path: Path | None) -> Path | None:
-    """The same for fits of data that are not in memory; the library looks into it."""
-    if path is not None and path.exists() and not path.is_dir():
-        raise ValueError(
-            f"--checkpoint {path} is a file, and a fit of shards wants a folder. Name another."
-        )
-    return path
-
-
 def _may_be_checkpoint(path: Path) -> bool:
     """Whether a file looks like one; of which fit, the library finds out."""
+    from ..archives import Archive
+
     if not path.is_file() or not zipfile.is_zipfile(path):
         return False
-    with zipfile.ZipFile(path) as file:
-        return "identity.npy" in file.namelist()
+    try:
+        with Archive(path) as file:
+            return "identity.npy" in file.members
+    except ValueError:  # damaged
+        return False
 
 
 def _learned(learn: str | None, chain: str, solver: str) -> dict[str, Any]:
@@ -413,11 +426,13 @@ def fit_table(
 ) -> TemporalNMF:
     """Fit, show how it goes, and say how it ended."""
     from ..estimator import TemporalNMF
+    from ..splitting import is_split
 
     model = TemporalNMF(**settings)
     voice.checkpoint = settings.get("checkpoint")
-    if voice.checkpoint is not None and model.solver not in registry.SAMPLERS:
-        voice.checkpoint /= "fit.npz"  # a folder, in which this is written last
+    in_folder = is_split(table) and model.solver not in registry.SAMPLERS
+    if voice.checkpoint is not None and in_folder:
+        voice.checkpoint /= "fit.npz"  # which is written last
     if voice.checkpoint is not None and voice.checkpoint.exists():
         voice.say(f"Found {voice.checkpoint}: going on from it, if it is of this very fit.")
     if client is not None:
@@ -427,7 +442,6 @@ def fit_table(
     with _progress(model, table, more) as callback, convergence_told():
         model.set_params(callback=callback).fit(table)
     model.set_params(callback=None, checkpoint=None)
-    voice.checkpoint = None
     _verdict(model, monotonic() - began, voice)
     return model
 

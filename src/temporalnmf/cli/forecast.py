@@ -214,7 +214,9 @@ def frame_of(ahead: Forecast, of: Of) -> Any:
 
 
 def write_frame(frame: Any, path: Path) -> None:
-    from ..files import written_whole
+    from ..files import plain_cell, written_whole
 
+    texts = frame.select_dtypes(exclude="number").columns
+    frame = frame.assign(**{name: frame[name].map(plain_cell) for name in texts})
     with written_whole(path) as partial:
         frame.to_csv(partial, index=False)

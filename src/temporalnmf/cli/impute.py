@@ -116,7 +116,7 @@ def _write_filled(series: Series, smoothed: Forecast, path: Path) -> None:
     """A row per time; what was observed to the last digit, whole numbers without a point."""
     import numpy as np
 
-    from ..files import written_whole
+    from ..files import plain_cell, written_whole
     from ..timeline import time_texts
 
     with (
@@ -124,13 +124,14 @@ def _write_filled(series: Series, smoothed: Forecast, path: Path) -> None:
         partial.open("w", newline="", encoding="utf-8") as file,
     ):
         writer = csv.writer(file)
-        writer.writerow(["time", *smoothed.feature_names.tolist()])
+        writer.writerow(["time", *map(plain_cell, smoothed.feature_names.tolist())])
         for n, text in enumerate(time_texts(smoothed.times)):
             x, weight = series.row(n)
             seen = weight > 0.0
             # Over many draws, what is expected takes a while: only where it is wanted.
             filled = x if seen.all() else np.where(seen, x, smoothed.at([n]).values[0])
             cells = filled.tolist()
+            text = plain_cell(text)
             writer.writerow([text, *(int(c) if float(c).is_integer() else c for c in cells)])
 
 

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
 import os
-import tarfile
 import warnings
-import zipfile
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ..archives import read_npy, read_npz, refuse_larger, refuse_wild_indices
 from ..files import written_whole
 
 if TYPE_CHECKING:
@@ -28,18 +23,10 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-DAMAGE = (
-    ValueError,
-    KeyError,
-    EOFError,
-    NotImplementedError,
-    OverflowError,
-    csv.Error,
-    gzip.BadGzipFile,
-    tarfile.TarError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
+# Bytes of a line of a source, and characters of a name in it. A longer name would be given the room
+# of all others, since NumPy keeps text of one width.
+LONGEST_LINE = 1 << 20
+LONGEST_NAME = 1000
 
 
 class Counts(NamedTuple):
@@ -252,35 +239,40 @@ def reading(path: Path) -> Iterator[None]:
     """One error for all the ways in which a file can be damaged."""
     try:
         yield
-    except DAMAGE as error:
+    except (FileNotFoundError, PermissionError, MemoryError):
+        raise
+    except Exception as error:  # libraries have many words for damage, and many kinds of errors
+        reason = str(error).rstrip(". ") or type(error).__name__
         raise ValueError(
-            f"{path} could not be read: {error}. It may be damaged, cut short or of another kind: "
+            f"{path} could not be read: {reason}. It may be damaged, cut short or of another kind: "
             f"put a whole one in its place, or delete it to have it fetched again."
         ) from error
 
 
 def _read(dataset: Dataset, path: Path) -> Counts:
     if path.suffix == ".npy":
-        return _labelled(dataset, np.load(path, allow_pickle=False), path)
+        with path.open("rb") as file:
+            return _labelled(dataset, read_npy(file, path.stat().st_size), path)
     if path.suffix == ".npz":
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            if "counts" in arrays:
-                return Counts(
-                    arrays["counts"],
-                    arrays["features"],
-                    arrays["times"],
-                    str(arrays["remarks"]),
-                    str(arrays["source"]),
-                )
-            if "format" in arrays:
-                return _labelled(dataset, _dense(path), path)
+        arrays = read_npz(path)
+        if "counts" in arrays:
+            return Counts(
+                arrays["counts"],
+                arrays["features"],
+                arrays["times"],
+                str(arrays["remarks"]),
+                str(arrays["source"]),
+            )
+        if "format" in arrays:
+            return _labelled(dataset, _dense(path), path)
     return dataset.prepare(path)
 
 
 def _dense(path: Path) -> Array:
     matrix = sparse.load_npz(path)
     if matrix.format in ("csr", "csc", "bsr"):
-        matrix.check_format()  # wrong indices would be followed otherwise
+        refuse_wild_indices(matrix)
+    refuse_larger(8 * matrix.shape[0] * matrix.shape[1], "its matrix")
     return matrix.toarray()
 
 
@@ -319,11 +311,11 @@ def _lines(path: Path, number: int) -> Array | None:
 
 
 def _check_form(counts: Counts) -> None:
-    values = counts.values
-    if values.shape != (len(counts.features), len(counts.times)) or values.size == 0:
+    values, shape = counts.values, counts.features.shape + counts.times.shape
+    if values.shape != shape or values.ndim != 2 or values.size == 0:
         raise ValueError(
-            f"it holds {_by(values.shape)} counts, {len(counts.features)} names and "
-            f"{len(counts.times)} times"
+            f"it holds {_by(values.shape)} counts, {counts.features.size} names and "
+            f"{counts.times.size} times"
         )
     if values.dtype.kind not in "iuf":
         raise ValueError(f"it holds {values.dtype}, not numbers")
@@ -356,9 +348,14 @@ def _difference(dataset: Dataset, counts: Counts) -> str:
     )
 
 
-def as_text(file: IO[bytes]) -> io.TextIOWrapper:
+def lines_of(file: IO[bytes]) -> Iterator[str]:
     """Lines of a source, whatever bytes and separators are in its names."""
-    return io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="\n")
+    number = 0
+    while line := file.readline(LONGEST_LINE):
+        number += 1
+        if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
+            raise ValueError(f"line {number:,} is longer than {LONGEST_LINE:,} bytes")
+        yield line.decode(errors="replace")
 
 
 def left_out_remark(left_out: Counter[str]) -> str:

@@ -9,12 +9,24 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date, timedelta
+from io import BufferedReader
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .fetching import Array, Counts, Dataset, as_text, assemble, find, left_out_remark
+from ..archives import PACKED, Archive, ObjectsError, refuse_larger
+from ..reading.cells import HARMLESS, MOST_GROWTH
+from .fetching import (
+    LONGEST_NAME,
+    Array,
+    Counts,
+    Dataset,
+    assemble,
+    find,
+    left_out_remark,
+    lines_of,
+)
 
 if TYPE_CHECKING:
     from sklearn.utils import Bunch
@@ -70,12 +82,12 @@ def prepare_icews(path: Path) -> Counts:
 
 def pairs_from_pgds(path: Path) -> Counts:
     """The archive of pgds holds Y_TV (days × pairs), dates_T and labels_V."""
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-        counts = arrays["Y_TV"].T
-        days = arrays["dates_T"].astype("datetime64[D]").astype(str)
+    with Archive(path) as arrays:
+        counts = arrays.array("Y_TV").T
+        days = arrays.array("dates_T").astype("datetime64[D]").astype(str)
         try:
-            pairs, remarks = arrays["labels_V"].astype(str), ""
-        except ValueError:  # an array of Python objects, which could run code when loaded
+            pairs, remarks = arrays.array("labels_V").astype(str), ""
+        except ObjectsError:  # an array of Python objects, which could run code when loaded
             pairs = np.array([f"pair_{pair}" for pair in range(len(counts))])
             remarks = "The pairs are numbered: their names are not stored as text."
     return Counts(counts, pairs, days, remarks)
@@ -84,15 +96,24 @@ def pairs_from_pgds(path: Path) -> Counts:
 @contextmanager
 def _table(path: Path) -> Iterator[Iterable[str]]:
     if not zipfile.is_zipfile(path):
-        with as_text(path.open("rb")) as lines:
-            yield lines
+        with path.open("rb") as file:
+            yield lines_of(file)
         return
     with zipfile.ZipFile(path) as archive:
-        name = next((name for name in archive.namelist() if name.endswith(".tab")), None)
-        if name is None:
+        member = next((info for info in archive.infolist() if info.filename.endswith(".tab")), None)
+        if member is None:
             raise ValueError("there is no table of events (.tab) in it")
-        with archive.open(name) as file:
-            yield as_text(file)
+        if member.compress_type not in PACKED:
+            raise ValueError("its table is packed in a way that is not known")
+        most = max(HARMLESS, MOST_GROWTH * path.stat().st_size)
+        if member.file_size > most:
+            raise ValueError(
+                f"its table unpacks to more than {most:,} bytes, {MOST_GROWTH} times its size, as "
+                f"a file does that is made to fill the memory"
+            )
+        packed: Any = archive.open(member)
+        with BufferedReader(packed) as file:  # it closes what it reads from
+            yield lines_of(file)
 
 
 def pairs_by_day(lines: Iterable[str]) -> Counts:
@@ -130,6 +151,7 @@ def pairs_by_day(lines: Iterable[str]) -> Counts:
 
 def _matrix(events: Counter[tuple[str, str]], pairs: list[str]) -> Array:
     row = {pair: index for index, pair in enumerate(pairs)}
+    refuse_larger(8 * len(pairs) * len(DAYS), "its matrix")
     counts = np.zeros((len(pairs), len(DAYS)), dtype=np.int64)
     for (pair, day), number in events.items():
         counts[row[pair], COLUMN_OF[day]] = number
@@ -149,7 +171,9 @@ def _events(lines: Iterator[str], left_out: Counter[str]) -> Iterator[tuple[str,
             left_out["malformed lines"] += 1
             continue
         day, source, target = (cells[column] for column in columns)
-        if day not in COLUMN_OF:
+        if max(len(source), len(target)) > LONGEST_NAME:
+            left_out["malformed lines"] += 1
+        elif day not in COLUMN_OF:
             left_out["events not dated in 2003"] += 1
         elif not source or not target:
             left_out["events without two countries"] += 1

@@ -11,11 +11,22 @@ from contextlib import contextmanager
 from datetime import datetime
 from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from .fetching import Array, Counts, Dataset, as_text, assemble, find, left_out_remark
+from ..reading.cells import opened
+from .fetching import (
+    LONGEST_LINE,
+    LONGEST_NAME,
+    Array,
+    Counts,
+    Dataset,
+    assemble,
+    find,
+    left_out_remark,
+    lines_of,
+)
 
 if TYPE_CHECKING:
     from sklearn.utils import Bunch
@@ -59,16 +70,40 @@ def prepare_lastfm(path: Path) -> Counts:
 
 @contextmanager
 def _table(path: Path) -> Iterator[Iterable[str]]:
-    if not tarfile.is_tarfile(path):
-        with as_text(path.open("rb")) as lines:
-            yield lines
-        return
-    with tarfile.open(path) as archive:
-        for member in archive:
-            if Path(member.name).name == TABLE and (file := archive.extractfile(member)):
-                yield as_text(file)
-                return
+    with opened(path) as file:
+        parts: Any = _Parts(file)
+        if not _is_tar(parts):
+            yield lines_of(file)
+            return
+        with tarfile.open(fileobj=parts, mode="r:") as archive:
+            for member in archive:
+                if Path(member.name).name == TABLE and (table := archive.extractfile(member)):
+                    yield lines_of(table)
+                    return
     raise ValueError(f"there is no {TABLE} in it")
+
+
+class _Parts:
+    """A file in parts: headers of an archive may say that they are huge, and are read whole."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file, self.seek, self.tell = file, file.seek, file.tell
+
+    def read(self, size: int) -> bytes:
+        if size > LONGEST_LINE:
+            raise ValueError(f"it has a header of {size:,} bytes")
+        return self.file.read(size)
+
+
+def _is_tar(file: Any) -> bool:
+    try:
+        # Packed once at most, which `opened` watches.
+        with tarfile.open(fileobj=file, mode="r:"):
+            return True
+    except tarfile.ReadError:
+        return False
+    finally:
+        file.seek(0)
 
 
 def listeners_by_month(lines: Iterable[str], minimum: int = 20) -> Counts:
@@ -106,6 +141,8 @@ def _plays(lines: Iterable[str], left_out: Counter[str]) -> Iterator[tuple[str, 
         try:
             user, moment, identifier, name, _, _ = line.rstrip("\n").split("\t")
             date = datetime.fromisoformat(moment)
+            if max(len(identifier), len(name)) > LONGEST_NAME:
+                raise ValueError("no artist has such a name")
         except ValueError:
             left_out["malformed lines"] += 1
             continue

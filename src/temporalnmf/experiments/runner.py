@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import time
-import warnings
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
+from io import RawIOBase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +18,16 @@ from joblib import Parallel, delayed
 from scipy import sparse
 
 from .. import __version__
+from ..archives import json_of, refuse_links_out
 from ..cluster import spread
 from ..estimator import TemporalNMF
-from ..files import written_whole
+from ..files import room_told, written_whole
 from ..likelihoods.base import Array
 from ..metrics import kl_error
 from ..selection.grids import LAST_VALUE
 from ..selection.prediction import expected_steps, last_values, mean_activation, rows_of
+from ..stopping import end_with
+from ..telling import without
 from .protocol import Draws, Protocol, Task
 
 if TYPE_CHECKING:
@@ -73,10 +77,9 @@ def _fit(X: Any, protocol: Protocol, task: Task, W: Array, H: Array, split: Any)
         settings["init"] = (W.T, H.T * level if protocol.at_level else H.T)
     # Else the start is one of our own, by the number of the start; draws have it for their seed.
     model = TemporalNMF(**settings, random_state=task.init)
-    with warnings.catch_warnings():
-        # Tables count the fits that did not converge; that some reach the floor on the linear
-        # scale is known.
-        warnings.simplefilter("ignore")
+    # Tables count the fits that did not converge; that some reach the floor on the linear scale is
+    # known.
+    with without(Warning):
         return model.fit(X, mask=split.train)
 
 
@@ -140,6 +143,7 @@ def run(
     draws, tasks = protocol.draw(X), protocol.tasks()  # refuses what cannot be split, first of all
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
+    refuse_links_out(folder)
     with _alone(folder):
         log = folder / "fits.jsonl"
         _check_config(folder / "config.json", protocol, X, started=log.exists())
@@ -147,15 +151,28 @@ def run(
         missing = [task for task in tasks if task not in done]
         results = _results(protocol, X, draws, missing, n_jobs, client, folder)
         # Closed at once if we are stopped: a cluster takes back what waits.
-        with closing(results), log.open("a", encoding="utf-8") as file:
+        with closing(results), log.open("ab", buffering=0) as file:
             for record in results:
-                file.write(json.dumps(record) + "\n")
-                file.flush()
-                os.fsync(file.fileno())
+                with room_told(log):
+                    _add(file, f"{json.dumps(record)}\n".encode())
                 done[_task(record)] = record
                 if progress is not None:
                     progress(len(done), len(tasks))
     return [done[task] for task in tasks]
+
+
+def _add(file: RawIOBase, line: bytes) -> None:
+    """A line at the end of a file, on the disk, whole or not at all."""
+    end = file.seek(0, os.SEEK_END)
+    try:
+        # Without a buffer, which would be written once more when the file is closed.
+        written = 0
+        while written < len(line):
+            written += file.write(line[written:]) or 0
+        os.fsync(file.fileno())
+    except BaseException:
+        file.truncate(end)
+        raise
 
 
 def _results(
@@ -180,13 +197,19 @@ def _results(
             ) from error
         return
     jobs = (
-        delayed(fit_task)(
-            X, protocol, task, draws.W[:, :, task.init], draws.H[:, :, task.init],
+        delayed(_fit_for)(
+            os.getpid(), X, protocol, task, draws.W[:, :, task.init], draws.H[:, :, task.init],
             draws.splits[task.split],
         )
         for task in tasks
     )  # fmt: skip
     yield from Parallel(n_jobs, return_as="generator_unordered")(jobs)
+
+
+def _fit_for(process: int, *arguments: Any) -> Record:
+    """A fit in a worker of that process, or in itself."""
+    end_with(process)
+    return fit_task(*arguments)
 
 
 def _fit_shared(shared: tuple[Any, Protocol, Draws], *fields: Any) -> Record:
@@ -211,11 +234,43 @@ def read_records(log: Path, *, repair: bool = False) -> list[Record]:
         with log.open("r+b") as file:
             file.truncate(len(whole))
     try:
-        return [json.loads(line) for line in whole.splitlines()]
+        return [_record(line) for line in whole.splitlines()]
     except ValueError as error:
         raise ValueError(
             f"{log} is damaged: {error}. Delete the folder, or name another one."
         ) from error
+
+
+# What tables are made of.
+_KINDS: dict[str, tuple[type, ...]] = {
+    "split": (int,), "init": (int,), "model": (str,), "point": (int,), "params": (dict,),
+    "n_iter": (int,), "stop_reason": (str,), "kle_validation": (int, float),
+    "kle_s": (int, float), "kle_f": (int, float), "seconds": (int, float),
+    "kle_s_seen": (int, float), "kle_f_seen": (int, float),
+}  # fmt: skip
+_LATER = ("kle_s_seen", "kle_f_seen")  # older records do not have them
+
+
+def _record(line: bytes) -> Record:
+    found = json_of(line, nan=True)
+    if not isinstance(found, dict):
+        raise ValueError(f"{found!r:.60} is no record")
+    for name, kinds in _KINDS.items():
+        if name not in found and name not in _LATER:
+            raise ValueError(f"{found!r:.60} is no record: it has no {name}")
+        if name in found and not _is_a(found[name], kinds):
+            raise ValueError(f"a record has {name} {found[name]!r:.60}")
+    for name, value in found["params"].items():
+        if not (name.isprintable() and _is_a(value, (bool, str, list, int, float))):
+            raise ValueError(f"a record has the parameter {name!r:.60} {value!r:.60}")
+    return found
+
+
+def _is_a(value: Any, kinds: tuple[type, ...]) -> bool:
+    """Whether a value of JSON has one of some types, and can be counted with and written."""
+    if type(value) is str and not value.isprintable():  # half of a character, for one
+        return False
+    return type(value) in kinds and not (type(value) is int and abs(value) >= 1 << 63)
 
 
 def _check_config(path: Path, protocol: Protocol, X: Any, *, started: bool) -> None:
@@ -232,9 +287,11 @@ def _check_config(path: Path, protocol: Protocol, X: Any, *, started: bool) -> N
             partial.write_text(json.dumps(wanted, indent=1) + "\n", encoding="utf-8")
         return
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json_of(path.read_bytes(), nan=True)
     except ValueError as error:
         raise ValueError(f"{path} is damaged: {error}. Name another folder.") from error
+    if not isinstance(found, dict):
+        raise ValueError(f"{path} is damaged: {found!r:.60} is no config. Name another folder.")
     differing = [key for key in wanted if wanted[key] != found.get(key)]
     if differing:
         key = differing[0]
@@ -246,9 +303,9 @@ def _check_config(path: Path, protocol: Protocol, X: Any, *, started: bool) -> N
 
 def _brief(value: Any) -> str:
     """Of grids, the number of points of each."""
-    if isinstance(value, dict):
-        return ", ".join(f"{len(points)} of {name}" for name, points in value.items())
-    return str(value)
+    if isinstance(value, dict) and all(isinstance(points, list) for points in value.values()):
+        value = ", ".join(f"{len(points)} of {name}" for name, points in value.items())
+    return f"{value!s:.400}"
 
 
 def fingerprint(X: Any) -> str:
@@ -272,7 +329,7 @@ def _alone(folder: Path) -> Iterator[None]:
     except ImportError:  # no such locks on this system
         yield
         return
-    with (folder / ".lock").open("w") as lock:
+    with os.fdopen(_lock_file(folder / ".lock"), "r+") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -280,3 +337,13 @@ def _alone(folder: Path) -> Iterator[None]:
                 f"Another run is at work in {folder}. Wait for it, or name another folder."
             ) from error
         yield
+
+
+def _lock_file(path: Path) -> int:
+    """Opened as it is: a link would be followed, and the file behind it emptied."""
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise ValueError(f"{path} is a link, which is not followed. Remove it.") from error

@@ -1,8 +1,33 @@
 """Banded upper factors U of P = UᵀU, stored as scipy.linalg does: band[b + i − j, j] = U[i, j]."""
 
+import math
+
 import numpy as np
 
 from .dense import compiled
+
+
+@compiled
+def factor_upper(band):
+    """U of a band P, in place; whether P is positive definite.
+
+    Not LAPACK's: in so narrow a band its threads only wait for each other, a hundred times longer,
+    and their number is one for the process, which forecasts side by side must not set.
+    """
+    b, n = band.shape[0] - 1, band.shape[1]
+    for j in range(n):
+        first = max(j - b, 0)
+        for i in range(first, j + 1):
+            total = band[b + i - j, j]
+            for k in range(first, i):
+                total -= band[b + k - i, i] * band[b + k - j, j]
+            if i < j:
+                band[b + i - j, j] = total / band[b, i]
+            elif total > 0.0:
+                band[b, j] = math.sqrt(total)
+            else:
+                return False
+    return True
 
 
 @compiled

@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 
 from .elementwise import elementwise
+from .variates.shared import log1p_minus, stirling_error
 
 # ψ(y)  ~ log y − 1/(2y) − Σ_k B_2k / (2k y^2k)
 # ψ′(y) ~ 1/y + 1/(2y²) + Σ_k B_2k / y^(2k+1)
@@ -52,6 +53,28 @@ def _polygamma(x: float) -> tuple[float, float, float]:
         second += part * part
         third -= 2.0 * part * part * part
     return math.log(y) - (0.5 * inv + first + shifted), second, third
+
+
+# log Γ(s) − s log x + x, the cost of x under a Gamma law of shape s, in two parts, of which the
+# first does not know x. From this shape on, without the terms of order s log s that cancel.
+_LARGE_SHAPE = 16.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def gamma_constant(shape: float) -> float:
+    if shape < _LARGE_SHAPE:
+        return math.lgamma(shape)
+    return stirling_error(shape) + 0.5 * math.log(2.0 * math.pi / shape)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def gamma_excess(shape: float, x: float) -> float:
+    if shape < _LARGE_SHAPE:
+        return x - shape * math.log(x)
+    off = (x - shape) / shape
+    if abs(off) < 0.5:
+        return -shape * log1p_minus(off)
+    return shape * (off - math.log(x / shape))  # 1 + off would be rounded
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

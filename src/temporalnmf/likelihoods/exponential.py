@@ -33,10 +33,12 @@ class Exponential(Likelihood):
         return np.multiply(weight, np.divide(v, exposure)), np.multiply(weight, 1.0)
 
     def majorizer(self, A: Array, B: Array, x: Array) -> Majorizer:
-        return Majorizer(p=np.zeros_like(A), q=B, r=np.multiply(x**2, A, out=A))
+        A *= x  # x² may be no double where nothing is observed and A is zero
+        A *= x
+        return Majorizer(p=np.zeros_like(A), q=B, r=A)
 
     def log_density(self, v: Array, lam: Array) -> Array:
-        lam = np.maximum(lam, FLOOR)
+        lam = np.maximum(lam, FLOOR * np.minimum(v, 1.0))  # far below v in any unit
         return -v / lam - np.log(lam)
 
     def saturated(self, v: Array, weight: Array | float, exposure: Array | float) -> float:

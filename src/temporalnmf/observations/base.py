@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -146,7 +146,7 @@ def observe(
     return observations
 
 
-@cache
+@lru_cache(maxsize=1024)
 def cut(n: int, size: int) -> Array:
     """Bounds of equal shards of n rows, none smaller than `size` rows if it can be."""
     n_shards = min(max(n // max(size, 1), 1), MOST_SHARDS)

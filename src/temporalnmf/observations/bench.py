@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from ..archives import read_npz, sealed, unsealed
 from ..files import written_whole
 from ..likelihoods.base import Array, Likelihood
 from ..parallel import Workers
@@ -61,13 +62,16 @@ class Slice(Piece):
 
 
 class Steps(NamedTuple):
-    """Which steps of a series are worked on, and whether an unobserved one stands before them."""
+    """Which steps of a series are worked on, whether an unobserved one stands before them, and the
+    unit of their rates.
+    """
 
     numbers: Array
     anchored: bool = False
+    unit: float = 1.0
 
     def of(self, series: Series) -> Series:
-        used = series.take(self.numbers)
+        used = series.take(self.numbers).in_unit(self.unit)
         return used.anchored() if self.anchored else used
 
 
@@ -269,18 +273,24 @@ class Bench:
                 for name, array in blocks[i].state().items()
             }
             with written_whole(file_of(self.first + i)) as partial, partial.open("wb") as file:
-                np.savez(file, **members)
+                np.savez(file, **sealed(members))
 
     def load(self, file_of: Callable[[int], Path]) -> None:
         """Remember it again."""
         for i in range(len(self.data)):
-            with np.load(file_of(self.first + i), allow_pickle=False) as file:
+            path = file_of(self.first + i)
+            try:
                 states: dict[int, dict[str, Array]] = {}
-                for member in file.files:
+                for member, array in unsealed(read_npz(path)).items():
                     of, name = member.split(".")
-                    states.setdefault(int(of), {})[name] = file[member]
-            for number, state in states.items():
-                self._blocks.setdefault(number, {})[i] = self._restored(i, state)
+                    states.setdefault(int(of), {})[name] = array
+                for number, state in states.items():
+                    self._blocks.setdefault(number, {})[i] = self._restored(i, state)
+            except (FileNotFoundError, ValueError) as error:
+                raise ValueError(
+                    f"checkpoint={str(path.parent)!r} is damaged: {path.name} cannot be read "
+                    f"({error}). Delete the folder, or name another checkpoint."
+                ) from error
 
     def _restored(self, i: int, state: dict[str, Array]) -> Any:
         data = self.data[i]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ..archives import refuse_negative, refuse_unlike
 from ..files import written_whole
 from ..kernels.quasi_newton import multipliers, squares, weight_slopes, weights
 from ..kernels.simplex import (
@@ -27,7 +28,7 @@ from ..kernels.simplex import (
 from ..likelihoods.base import Array, Majorizer
 from .base import Observations, Sums
 from .starts import random_rows
-from .track import Diagonal, Limits, Track
+from .track import Diagonal, Limits, Track, memory_of
 
 _NOWHERE = Track(np.empty(0), 0)
 
@@ -213,11 +214,25 @@ class Block:
         return found
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Go on from there."""
-        self.hold(state.pop("W"))
-        if state:
-            self._before = np.array(state.pop("before"), order=self.observations.order)
-            self._track = Track.restored(state, Diagonal)
+        """Go on from there; refused if it cannot be of such a block."""
+        F, N = self.observations.shape
+        K = state["W"].shape[-1] if "W" in state and state["W"].ndim == 2 else 0
+        form = dict.fromkeys(("W", "before") if len(state) > 1 else ("W",), np.empty((F, K)))
+        refuse_unlike(state, form)
+        refuse_negative(state, form)
+        self.hold(state["W"])
+        if len(state) > 1:
+            self._before = np.array(state["before"], order=self.observations.order)
+            self._track = Track(np.sqrt(self.W).ravel(order="K"), memory_of(K, N))
+            self._track.restore(state)
+
+    def totals(self) -> Array:
+        """Σ_f w, (K,)."""
+        return np.asarray(self.W.sum(axis=0))
+
+    def unlike(self, n_components: int) -> Array:
+        """One if W has another number of components, else zero."""
+        return np.array([self.W.shape[1] != n_components], dtype=float)
 
     def _matrix(self, vector: Array) -> Array:
         """A vector as (F, K), in the order of W."""

@@ -183,6 +183,12 @@ class SplitSeries:
         observed, totals = self.observed[steps], self.totals[steps]
         return SplitSeries(self.team, chosen, observed, totals, self.exposure[steps])
 
+    def in_unit(self, unit: float) -> SplitSeries:
+        """Data whose rates count in another unit."""
+        if unit == 1.0:
+            return self
+        return replace(self, steps=self.steps._replace(unit=unit), exposure=unit * self.exposure)
+
     def anchored(self) -> SplitSeries:
         """With one unobserved step in front."""
         return replace(

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..archives import refuse_unlike
 from ..kernels.quasi_newton import (
     differences,
     divide_tridiagonal,
@@ -54,6 +55,11 @@ class Limits(NamedTuple):
     shrink: float = 0.0
     lowest: float = -np.inf
     longest: float = np.inf
+
+
+def memory_of(n_components: int, n_steps: int) -> int:
+    """Moves to remember."""
+    return min(max(n_steps // (2 * n_components), 5), 10)
 
 
 class Track:
@@ -133,10 +139,9 @@ class Track:
         metric = {f"metric_{name}": array for name, array in self.metric._asdict().items()}
         return {"x": self.x, "slope": self.slope, "S": self.S, "T": self.T, **metric}
 
-    @classmethod
-    def restored(cls, state: dict[str, Array], kind: type[Diagonal] | type[Tridiagonal]) -> Track:
-        """A track as it was."""
-        track = cls(np.array(state["x"]), len(state["S"]) - 1)
-        track.slope, track.S, track.T = (np.array(state[name]) for name in ("slope", "S", "T"))
-        track.metric = kind(*(np.array(state[f"metric_{name}"]) for name in kind._fields))
-        return track
+    def restore(self, state: dict[str, Array]) -> None:
+        """Be as a track was that had as many variables, as much memory and the same metric."""
+        refuse_unlike(state, self.state())
+        self.x, self.slope, self.S, self.T = (np.array(state[n]) for n in ("x", "slope", "S", "T"))
+        kept = {name: np.array(state[f"metric_{name}"]) for name in self.metric._fields}
+        self.metric = self.metric._replace(**kept)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from decimal import Decimal
 from numbers import Real
 from pathlib import Path
@@ -11,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
+from ..archives import Archive, ObjectsError, read_npy, refuse_wild_indices
 from .cells import bytes_of, damage_told, is_time_name, library, place_of
+from .parquet import check_parquet, parquet_file
 from .sheet import Sheet, Wrong, refuse_text
 
 if TYPE_CHECKING:
@@ -23,14 +26,22 @@ ARRAY_NAMES = ("X", "data", "counts", "power")
 def read_parquet(path: Path, transpose: bool, time: str | None) -> Sheet:
     pandas = library("pandas", path.name)
     library("pyarrow", path.name)
+    library("pyarrow.parquet", path.name)
     with damage_told(path, "Parquet", "Write it again."):
+        with parquet_file(path) as file:
+            check_parquet(path, file)
         frame = pandas.read_parquet(path, engine="pyarrow")
     return frame_sheet(path.name, frame, transpose, time)
 
 
 def frame_sheet(name: str, frame: Any, transpose: bool, time: str | None) -> Sheet:
     """The cells of a pandas frame."""
-    labels, where, at = _frame_labels(name, frame, transpose, time)
+    try:
+        labels, where, at = _frame_labels(name, frame, transpose, time)
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{name} has labels of bytes that are no text ({error}). Write them as text."
+        ) from error
     places = [j for j in range(frame.shape[1]) if j != at]
     names = [str(frame.columns[j]) for j in places]
     cells, wrong = np.empty((len(frame), len(names))), Wrong()
@@ -63,7 +74,7 @@ def _frame_labels(
     if frame.shape[1]:
         column, first = str(frame.columns[0]), frame.iloc[:, 0]
         named = not transpose and is_time_name(column)
-        decimals = first.dropna().map(lambda value: isinstance(value, Decimal)).all()
+        decimals = all(isinstance(value, Decimal) for value in first.dropna())
         if named or not (pd.api.types.is_numeric_dtype(first) or decimals):
             return _words(pd.Index(first)), f"column {column!r}", 0
     return None, "", None
@@ -97,20 +108,19 @@ def read_numpy(path: Path, transpose: bool, time: str | None) -> Sheet:
     _refuse_time(path.name, time)
     notes: tuple[str, ...] = ()
     damage = damage_told(path, "NumPy arrays of numbers", _NUMPY_REMEDY)
-    with damage, path.open("rb") as file:
-        loaded = np.load(file, allow_pickle=False)
-        if {"format", "shape"} <= set(getattr(loaded, "files", ())):
-            file.seek(0)
-            loaded = sparse.load_npz(file)
-            _check_indices(loaded)
-        elif not isinstance(loaded, np.ndarray):
-            loaded = {name: _member(loaded, name) for name in loaded.files}
-    if isinstance(loaded, dict):
-        name = _chosen(path.name, loaded)
-        unused = ", ".join(other for other in loaded if other != name)
-        notes = (f"data are in array {name!r}", f"arrays not used: {unused or 'none'}")
-        loaded = loaded[name]
-    return _array_sheet(path.name, loaded, transpose, notes)
+    if path.suffix.lower() == ".npy":
+        with damage, path.open("rb") as file:
+            array = read_npy(file, path.stat().st_size)
+        return _array_sheet(path.name, array, transpose)
+    with damage, path.open("rb") as file, Archive(file) as archive:
+        if {"format", "shape"} <= set(archive.arrays):
+            array = _sparse({name: archive.array(name) for name in archive.arrays})
+            return _array_sheet(path.name, array, transpose)
+        arrays = {name: _member(archive, name) for name in archive.arrays}
+    name = _chosen(path.name, arrays)
+    unused = ", ".join(other for other in arrays if other != name)
+    notes = (f"data are in array {name!r}", f"arrays not used: {unused or 'none'}")
+    return _array_sheet(path.name, arrays[name], transpose, notes)
 
 
 def _refuse_time(name: str, time: str | None) -> None:
@@ -121,17 +131,52 @@ def _refuse_time(name: str, time: str | None) -> None:
         )
 
 
-def _check_indices(matrix: Any) -> None:
-    """SciPy trusts them, and would read beyond the end of its memory."""
-    if matrix.format in ("csr", "csc", "bsr"):
-        matrix.check_format(full_check=True)
+def _sparse(parts: dict[str, Array]) -> Any:
+    """The matrix that SciPy's `save_npz` wrote."""
+    kind, shape = parts["format"].item(), tuple(parts["shape"].tolist())
+    kind = kind.decode() if isinstance(kind, bytes) else kind
+    data = parts["data"]
+    if len(shape) != 2 or any(type(length) is not int for length in shape):
+        raise ValueError(f"its shape is {shape}")
+    check_extent(shape, data.size)
+    whole = ("indices", "indptr", "coords", "row", "col", "offsets")
+    if any(parts[name].dtype.kind not in "iu" for name in whole if name in parts):
+        raise ValueError("its indices are no whole numbers")
+    found: Any
+    if kind in ("csr", "csc", "bsr"):
+        make = {"csr": sparse.csr_array, "csc": sparse.csc_array, "bsr": sparse.bsr_array}[kind]
+        found = make((data, parts["indices"], parts["indptr"]), shape=shape)
+        refuse_wild_indices(found)
+    elif kind == "coo":
+        places = parts["coords"] if "coords" in parts else (parts["row"], parts["col"])
+        found = sparse.coo_array((data, tuple(places)), shape=shape)
+    elif kind == "dia":
+        found = sparse.dia_array((data, parts["offsets"]), shape=shape)
+    else:
+        raise ValueError(f"its format is {kind!r}")
+    return found
 
 
-def _member(archive: Any, name: str) -> Array | None:
+MOST_EMPTY = 1 << 20
+
+
+def check_extent(shape: tuple[int, ...], numbers: int) -> None:
+    """Refuse a sparse table that says it is huge, and holds next to nothing.
+
+    Every row and column takes memory, also those without a number.
+    """
+    if min(shape) < 0 or max(shape) > MOST_EMPTY + 100 * numbers:
+        raise ValueError(
+            f"it is {shape[0]:,} × {shape[1]:,} and holds {numbers:,} numbers: nearly all rows or "
+            f"columns are empty"
+        )
+
+
+def _member(archive: Archive, name: str) -> Array | None:
     """One array of an archive, None if it holds Python objects."""
     try:
-        return np.asarray(archive[name])
-    except ValueError:
+        return archive.array(name)
+    except ObjectsError:
         return None
 
 
@@ -156,12 +201,68 @@ def _chosen(file: str, arrays: dict[str, Array | None]) -> str:
 
 def read_matrix_market(path: Path, transpose: bool, time: str | None) -> Sheet:
     _refuse_time(path.name, time)
-    from scipy.io import mmread
-
     data = bytes_of(path)
     with damage_told(path, "Matrix Market", "Write it again with scipy.io.mmwrite."):
-        matrix = mmread(io.BytesIO(data))
+        matrix = _market(data)
     return _array_sheet(path.name, matrix, transpose)
+
+
+_MARKET = re.compile(
+    rb"%%MatrixMarket\s+matrix\s+(array|coordinate)\s+(real|double|integer|unsigned-integer|pattern)"
+    rb"\s+(general|symmetric|skew-symmetric)[ \t\r]*\n(?:[ \t\r]*(?:%[^\n]*)?\n)*"
+    rb"[ \t]*(\d{1,18})[ \t]+(\d{1,18})(?:[ \t]+(\d{1,18}))?[ \t\r]*(?:\n|$)",
+    re.IGNORECASE,
+)
+
+
+def _market(data: bytes) -> Any:
+    """The matrix of a text. SciPy's own reader takes memory for whatever the header says, and
+    reads beyond the end of a damaged text (scipy 1.17: a NUL or a cut number ends the process).
+    """
+    found = _MARKET.match(data)
+    if found is None:
+        raise ValueError("its first lines are not those of a matrix of real numbers")
+    layout, field, symmetry = (word.lower() for word in found.groups()[:3])
+    R, C, entries = (int(size or 0) for size in found.groups()[3:])
+    sign = {b"general": 0.0, b"symmetric": 1.0, b"skew-symmetric": -1.0}[symmetry]
+    if sign and R != C:
+        raise ValueError(f"it says that it is symmetric and {R:,} × {C:,}")
+    width = 1
+    if layout == b"array":
+        entries = R * (R + int(sign)) // 2 if sign else R * C
+    else:
+        check_extent((R, C), entries)
+        width = 2 if field == b"pattern" else 3
+    body = data[found.end() :]
+    if 2 * width * entries > len(body) + 1:  # each number has a digit and a blank, at the least
+        raise ValueError(f"it says that it has {entries:,} entries, in {len(body):,} bytes")
+    numbers = np.empty((0, width))
+    if body.strip():
+        numbers = np.loadtxt(io.BytesIO(body), dtype=np.float64, comments=None, ndmin=2)
+    if numbers.shape != (entries, width):
+        raise ValueError(f"it says that it has {entries:,} lines of {width}: {numbers.shape} found")
+    if layout == b"array":
+        return _filled(numbers[:, 0], (R, C), sign)
+    places, values = numbers[:, :2], numbers[:, 2] if width == 3 else np.ones(entries)
+    if not np.all((places >= 1) & (places <= (R, C)) & (places == np.rint(places))):
+        raise ValueError(f"it has entries outside of {R:,} × {C:,}")
+    i, j = places.T.astype(np.int64) - 1
+    if sign:
+        beside = i != j
+        i, j = np.concatenate([i, j[beside]]), np.concatenate([j, i[beside]])
+        values = np.concatenate([values, sign * values[beside]])
+    return sparse.coo_array((values, (i, j)), shape=(R, C))
+
+
+def _filled(values: Array, shape: tuple[int, int], sign: float) -> Array:
+    """Columns one after the other; of what is symmetric only what is below the diagonal."""
+    if not sign:
+        return values.reshape(shape[::-1]).T
+    matrix = np.zeros(shape)
+    j, i = np.triu_indices(shape[0], 0 if sign > 0 else 1)
+    matrix[j, i] = sign * values
+    matrix[i, j] = values
+    return matrix
 
 
 def _array_sheet(name: str, array: Any, transpose: bool, notes: tuple[str, ...] = ()) -> Sheet:

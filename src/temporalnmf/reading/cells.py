@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
+from io import BufferedReader, RawIOBase
 from pathlib import Path
-from typing import Any
-from zipfile import BadZipFile
+from typing import IO, Any
 
 TIME_NAMES = (
     "time", "date", "year", "month", "week", "day", "hour", "period", "index", "step", "t",
@@ -100,25 +100,90 @@ def number_in(cell: str, comma: bool, thousands: bool = False) -> float | None:
 
 
 @contextmanager
-def damage_told(path: Path, what: str, remedy: str) -> Iterator[None]:
+def damage_told(path: Path | str, what: str, remedy: str) -> Iterator[None]:
     """What libraries say of a damaged or foreign file, as one kind of error."""
     try:
         yield
-    except PermissionError:
+    except (PermissionError, MemoryError, RefusedError):
         raise
-    except (ValueError, OSError, EOFError, OverflowError, zlib.error, BadZipFile) as error:
-        # NumPy suggests to unpickle, also what is no array at all. That would run foreign code.
-        pickled = "pickle" in str(error)
-        reason = "it is damaged or holds Python objects" if pickled else str(error).rstrip(".")
-        raise ValueError(f"{path.name} cannot be read as {what}: {reason}. {remedy}") from error
+    except Exception as error:  # libraries have many words for damage, and many kinds of errors
+        reason = " ".join(str(error).split()).rstrip(".")[:500] or type(error).__name__
+        name = path if isinstance(path, str) else path.name
+        raise ValueError(f"{name} cannot be read as {what}: {reason}. {remedy}") from error
+
+
+class RefusedError(ValueError):
+    """Said in full already."""
 
 
 def bytes_of(path: Path) -> bytes:
-    data = path.read_bytes()
-    if path.suffix.lower() == ".gz":
-        with damage_told(path, "a gzip file", "Compress it again."):
-            data = gzip.decompress(data)
-    return data
+    with opened(path) as file:
+        return file.read()
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[IO[bytes]]:
+    """The bytes of a file, unpacked if it is a gzip file."""
+    if path.suffix.lower() != ".gz":
+        with path.open("rb") as file:
+            yield file
+        return
+    with gzip.open(path) as packed, BufferedReader(_Unpacked(packed, path), 1 << 17) as file:
+        try:
+            yield file
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise ValueError(
+                f"{path.name} cannot be read as a gzip file: {error}. Compress it again."
+            ) from error
+
+
+# A few bytes can be packed so that they fill all memory. Tables of text become a tenth or so, also
+# those that are mostly zeros hardly less than a hundredth.
+MOST_GROWTH = 200
+_CHUNK = 1 << 20  # bytes unpacked at once
+# Characters of a name or a time.
+LONGEST_LABEL = 1000
+HARMLESS = 1 << 28  # bytes that nobody has to ask about
+
+
+class _Unpacked(RawIOBase):
+    """What is in a gzip file, as long as it is not out of proportion."""
+
+    def __init__(self, packed: gzip.GzipFile, path: Path) -> None:
+        self.packed, self.path = packed, path
+        self.most = max(HARMLESS, MOST_GROWTH * path.stat().st_size)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return self.packed.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self.packed.tell()
+
+    def readinto(self, buffer: Any) -> int:
+        data = self.packed.read(min(len(buffer), _CHUNK))
+        buffer[: len(data)] = data
+        if self.packed.tell() > self.most:
+            raise RefusedError(
+                f"{self.path.name} unpacks to more than {self.most:,} bytes, {MOST_GROWTH} times "
+                f"its size, as a file does that is made to fill the memory. If it is what you "
+                f"expect, unpack it with gunzip and read the plain file."
+            )
+        return len(data)
+
+
+def refuse_long_labels(name: str, longest: int) -> None:
+    """Refuse labels that are no labels: NumPy gives each one the length of the longest."""
+    if longest > LONGEST_LABEL:
+        raise ValueError(
+            f"{name} has a label of {longest:,} characters, and names and times have at most "
+            f"{LONGEST_LABEL:,}. Shorten it."
+        )
 
 
 def library(module: str, what: str) -> Any:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
+from ..archives import refuse_larger
 from ..moments import as_weeks
 from ..timeline import Timeline, time_texts, timeline_of
-from .cells import number_in, place_of
+from .cells import damage_told, number_in, place_of
 from .sheet import Sheet, check_shape, check_values, features_of
 
 if TYPE_CHECKING:
@@ -102,12 +103,16 @@ def table_of(
         notes = (*notes, f"rows left out: {out.sum():,}, total {plain(np.nansum(X[out]))}")
         X, line = X[~out], replace(line, rows=line.rows[~out])
         sizes = None if sizes is None else sizes[~out]
+    if not sparse.issparse(X):
+        # Periods without a row take memory, too: a few dates may be thousands of years apart.
+        with damage_told(sheet.name, "a table", "Take longer periods with freq= (--freq)."):
+            refuse_larger(24 * len(line.labels) * X.shape[1], f"{len(line.labels):,} steps")
     X, summed = _on_grid(X, line)
     notes = (*notes, *summed, *_missing(X, line))
     if exposure is None:
         notes = (*notes, *_about_sizes(X, features, sheet))
     if sizes is not None:
-        sizes, told = exposure_on_grid(sizes, line)
+        sizes, told = exposure_on_grid(sizes, line, sheet.name)
         notes = (*notes, *told)
     return TimeTable(X, line.labels, features, notes, line, sizes)
 
@@ -238,13 +243,15 @@ def _without_exposure(
     return X, features[kept], sizes
 
 
-def exposure_on_grid(sizes: Array, line: Timeline) -> tuple[Array, tuple[str, ...]]:
-    """Exposures (n_rows,) added up per step, and a word if several are, or some are absent.
+def exposure_on_grid(sizes: Array, line: Timeline, name: str) -> tuple[Array, tuple[str, ...]]:
+    """Exposures (n_rows,) of a file by step, and a word if several are added up, or some absent.
 
     log e_n is linear in n between the neighbours that are known, and constant beyond the ends.
     """
     n_steps, given = len(line.labels), ~np.isnan(sizes)
     total = np.bincount(line.rows[given], sizes[given], minlength=n_steps)
+    if not np.isfinite(total).all():
+        raise ValueError(f"{name}: its exposures add up to infinity. Take a larger unit.")
     known = np.unique(line.rows[given])
     absent = np.setdiff1d(np.arange(n_steps), known)
     notes = _about_adding(np.bincount(line.rows[given], minlength=n_steps)[known])

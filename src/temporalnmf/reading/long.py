@@ -14,7 +14,15 @@ from scipy import sparse
 
 from ..moments import NO_TIME, as_weeks, moments_of
 from ..timeline import Timeline, time_texts, timeline_of
-from .cells import MISSING, Points, about_thousands, has_thousands, library, number_in
+from .cells import (
+    MISSING,
+    Points,
+    about_thousands,
+    has_thousands,
+    library,
+    number_in,
+    refuse_long_labels,
+)
 from .grid import TimeTable, check_steps, exposure_on_grid, plain
 
 if TYPE_CHECKING:
@@ -89,12 +97,25 @@ class Source(NamedTuple):
 class _Labels:
     """Labels get numbers in the order in which they come."""
 
-    def __init__(self, missing: tuple[str, ...]) -> None:
-        self.missing = missing
+    def __init__(self, missing: tuple[str, ...], name: str) -> None:
+        self.missing, self.name = missing, name
         self.known: Any = None
 
     def codes(self, column: Any) -> Array:
         """The numbers of the labels of a block, -1 for missing ones."""
+        pa, _ = _arrow()
+        try:
+            return self._codes(column)
+        except pa.ArrowException as error:
+            raise self._refusal(column.type) from error
+
+    def _refusal(self, kind: Any) -> ValueError:
+        return ValueError(
+            f"{self.name} holds {kind!s:.80}, which is neither text nor numbers nor dates. Name "
+            f"another column, or write it as text."
+        )
+
+    def _codes(self, column: Any) -> Array:
         pa, pc = _arrow()
         column = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
         labels = self._cleaned(column.dictionary)
@@ -117,6 +138,7 @@ class _Labels:
         if not _is_text(labels.type):
             return labels
         labels = pc.utf8_trim_whitespace(labels.cast(pa.large_string()))
+        refuse_long_labels(self.name, pc.max(pc.utf8_length(labels)).as_py() or 0)
         # Where a block ends between the two, Arrow loses the second: line ends are written alike.
         labels = pc.replace_substring(pc.replace_substring(labels, "\r\n", "\n"), "\r", "\n")
         missing = pc.is_in(pc.utf8_lower(labels), value_set=pa.array(self.missing, labels.type))
@@ -124,6 +146,24 @@ class _Labels:
 
     def __len__(self) -> int:
         return 0 if self.known is None else len(self.known)
+
+    def labels(self) -> Array:
+        """Those of times as NumPy's: dates as such, text and dates with a zone as objects."""
+        pa, _ = _arrow()
+        known = self.known
+        if _is_text(known.type) and len(known) > MANY:
+            try:
+                return _numpy(known.cast(pa.timestamp("us")))
+            except pa.ArrowInvalid:
+                pass
+        try:
+            if _is_text(known.type) or getattr(known.type, "tz", None):
+                found = np.empty(len(known), dtype=object)
+                found[:] = known.to_pylist()
+                return found
+            return _numpy(known)
+        except (pa.ArrowException, ValueError, OverflowError) as error:  # such as the year 300000
+            raise self._refusal(known.type) from error
 
 
 class _Values:
@@ -215,7 +255,7 @@ class _Values:
             value = number_in(text, self.comma or self.points, thousands)
             if value is None:
                 n = first + int(np.argmax(places == k))
-                raise self._refusal(n, f"{text!r} is not a number", "Write a plain number")
+                raise self._refusal(n, f"{text!r:.80} is not a number", "Write a plain number")
             self.grouped |= thousands and has_thousands(text, self.comma or self.points)
             values[k] = value
         return values
@@ -312,7 +352,7 @@ def long_table(
     # A time whose rows have no value is a time all the same: it is missing.
     kept = np.flatnonzero(sums.times + np.diff(sums.blanks.indptr))
     line, steps, moments, notes = _timeline(
-        source, columns.time, _labels_of(times)[kept], sums.first[kept], freq, drop_partial
+        source, columns.time, times.labels()[kept], sums.first[kept], freq, drop_partial
     )
     left_out = kept[steps < 0]
     kept, moments, steps = kept[steps >= 0], moments[steps >= 0], steps[steps >= 0]
@@ -396,14 +436,17 @@ def _about_missing(
 
 
 def _summed(source: Source, columns: Columns) -> tuple[_Labels, _Labels, _Sums, _Values]:
-    times, features, sums = _Labels(NO_TIME), _Labels(("",)), _Sums()
+    times = _Labels(NO_TIME, f"{source.name}: column {columns.time!r}")
+    features = _Labels(("",), f"{source.name}: column {columns.feature!r}")
+    sums = _Sums()
     values = _Values(source, columns.value or "")
     exposures = _Values(source, columns.exposure or "")
     row = 0
     for time, feature, *others in source.blocks:
         t, f = times.codes(time), features.codes(feature)
         v = np.ones(len(t)) if columns.value is None else values.read(others.pop(0), row)
-        sums.add(columns, t, f, v, (len(times), len(features)))
+        with np.errstate(over="ignore"):  # told below
+            sums.add(columns, t, f, v, (len(times), len(features)))
         if columns.exposure is not None:
             sums.add_exposure(t, exposures.read(others.pop(0), row), len(times))
         row += len(t)
@@ -411,23 +454,16 @@ def _summed(source: Source, columns: Columns) -> tuple[_Labels, _Labels, _Sums, 
     exposures.settle()
     if row == 0:
         raise ValueError(f"{source.name} has no rows. Add one per time and feature.")
+    check_total(source.name, columns, sums.total)
     return times, features, sums, values
 
 
-def _labels_of(labels: _Labels) -> Array:
-    """Arrow's labels as NumPy's: dates as such, text and dates with a zone as objects."""
-    pa, _ = _arrow()
-    known = labels.known
-    if _is_text(known.type) and len(known) > MANY:
-        try:
-            return _numpy(known.cast(pa.timestamp("us")))
-        except pa.ArrowInvalid:
-            pass
-    if _is_text(known.type) or getattr(known.type, "tz", None):
-        found = np.empty(len(known), dtype=object)
-        found[:] = known.to_pylist()
-        return found
-    return _numpy(known)
+def check_total(name: str, columns: Columns, total: float) -> None:
+    if not np.isfinite(total):
+        raise ValueError(
+            f"{name}: the values in column {columns.value!r} add up to infinity. The model is for "
+            f"finite data: take a larger unit."
+        )
 
 
 def _timeline(
@@ -517,7 +553,7 @@ def _exposure(
             f"positive exposure, the same in all of its rows."
         )
     rows = Timeline(line.labels, steps[first], line.every)
-    return exposure_on_grid(np.where(np.isfinite(most), most, np.nan), rows)
+    return exposure_on_grid(np.where(np.isfinite(most), most, np.nan), rows, source.name)
 
 
 def _about_rows(columns: Columns, sums: _Sums, values: _Values, left_out: Array) -> tuple[str, ...]:

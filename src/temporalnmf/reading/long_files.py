@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-from .cells import damage_told, library, place_of
+from .cells import RefusedError, damage_told, library, opened, place_of
 from .long import Columns, Source
+from .parquet import (
+    fixed_width,
+    is_nested,
+    is_text,
+    parquet_batches,
+    parquet_file,
+    refuse_long_text,
+    refuse_much_text,
+    refuse_unpacked,
+    text_lengths,
+)
 from .text import about_encoding, encoding_of, has_grouping_points, ragged, records, separator_of
 
 BLOCK_BYTES = 16 << 20  # of text
@@ -44,20 +52,8 @@ def _options(columns: Columns) -> list[tuple[str, str]]:
     return [(option, name) for option, name in columns._asdict().items() if name is not None]
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
-    zipped = path.suffix.lower() == ".gz"
-    with cast(IO[bytes], gzip.open(path) if zipped else path.open("rb")) as file:
-        try:
-            yield file
-        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise ValueError(
-                f"{path.name} cannot be read as a gzip file: {error}. Compress it again."
-            ) from error
-
-
 def _form(path: Path) -> _Form:
-    with _opened(path) as file:
+    with opened(path) as file:
         encoding = encoding_of(path.name, file)
         file.seek(0)
         sample = file.read(SAMPLE_BYTES)
@@ -79,13 +75,14 @@ def _form(path: Path) -> _Form:
 
 
 _CSV = ("pyarrow", "pyarrow.csv")
+_COMPUTE = ("pyarrow", "pyarrow.compute")
 
 
 def _text_blocks(path: Path, form: _Form, places: list[int]) -> Iterator[list[Any]]:
     pa, csv = (library(module, f"the long table {path.name}") for module in _CSV)
     names = [f"c{j}" for j in range(len(form.head))]
     text = pa.dictionary(pa.int32(), pa.string())
-    with _opened(path) as file:
+    with opened(path) as file:
         try:
             reader = csv.open_csv(
                 file,
@@ -110,7 +107,7 @@ def _text_blocks(path: Path, form: _Form, places: list[int]) -> Iterator[list[An
 def _explained(path: Path, form: _Form, error: str) -> ValueError:
     """What Arrow found wrong, by line."""
     name = path.name
-    with _opened(path) as file:
+    with opened(path) as file:
         try:
             for line, record in records(name, file, form.separator, form.encoding):
                 if record and len(record) != len(form.head):
@@ -122,7 +119,7 @@ def _explained(path: Path, form: _Form, error: str) -> ValueError:
 
 def _line(path: Path, form: _Form, n: int) -> int:
     """The line at which row n starts. Slow: for errors only."""
-    with _opened(path) as file:
+    with opened(path) as file:
         rows = (
             line
             for line, record in records(path.name, file, form.separator, form.encoding)
@@ -133,20 +130,20 @@ def _line(path: Path, form: _Form, n: int) -> int:
 
 
 def read_long_parquet(path: Path, columns: Columns) -> Source:
-    file = _parquet_file(path)
-    names = file.schema_arrow.names
-    for option, name in _options(columns):
-        place_of(name, option, names, path.name)
-    fields = [file.schema_arrow.field(name) for name in columns.names]
+    fields = _parquet_fields(path, columns)
     if any(_EXTENSION in (field.metadata or {}) for field in fields):
         # Periods of pandas are plain numbers to Arrow until pandas has told it of them.
         library(_PANDAS_TYPES, f"the long table {path.name}")
-        file = _parquet_file(path)
 
     def blocks() -> Iterator[list[Any]]:
         with damage_told(path, "Parquet", "Write it again."):
-            for batch in file.iter_batches(batch_size=BLOCK_ROWS, columns=columns.names):
-                yield [_plain(batch.column(name), path.name) for name in columns.names]
+            for time, feature, *numbers in _parquet_blocks(path, columns.names):
+                labels = (_plain(column, path.name) for column in (time, feature))
+                values = (
+                    _plain(_as_text(column, name, path.name), path.name)
+                    for column, name in zip(numbers, columns.names[2:], strict=True)
+                )
+                yield [*labels, *values]
 
     return Source(path.name, blocks(), lambda n: f"row {n}")
 
@@ -156,9 +153,75 @@ _PANDAS_TYPES = "pandas.core.arrays.arrow.extension_types"
 
 
 def _parquet_file(path: Path) -> Any:
-    parquet = library("pyarrow.parquet", f"the long table {path.name}")
+    library("pyarrow.parquet", f"the long table {path.name}")
     with damage_told(path, "Parquet", "Write it again."):
-        return parquet.ParquetFile(path)
+        return parquet_file(path)
+
+
+def _parquet_fields(path: Path, columns: Columns) -> list[Any]:
+    """Names and types of columns. What takes more memory than they can mean is refused."""
+    with _parquet_file(path) as file, damage_told(path, "Parquet", "Write it again."):
+        meta, schema = file.metadata, file.schema_arrow
+        for group in range(meta.num_row_groups):  # one after the other is read
+            refuse_unpacked(meta, [group])
+        rows = max((meta.row_group(g).num_rows for g in range(meta.num_row_groups)), default=0)
+    for option, name in _options(columns):
+        place_of(name, option, schema.names, path.name)
+    fields = [schema.field(name) for name in columns.names]
+    for field in fields:
+        if is_nested(field.type):
+            raise ValueError(
+                f"{path.name}: column {field.name!r} holds {field.type!s:.80}, which is neither "
+                f"text nor numbers nor dates. Name another column, or write it as text."
+            )
+        refuse_long_text(path.name, field.name, fixed_width(field.type))
+        refuse_much_text(path, rows * fixed_width(field.type))
+    return fields
+
+
+def _parquet_blocks(path: Path, names: list[str]) -> Iterator[list[Any]]:
+    """Columns of many rows. Texts are distinct ones and their places, or they are not much."""
+    pa = library("pyarrow", f"the long table {path.name}")
+    held: list[list[Any]] = []
+    rows = size = 0
+    for batch in parquet_batches(path, names, BLOCK_ROWS):
+        block = [_compact(batch.column(name), name, path.name) for name in names]
+        full = rows >= BLOCK_ROWS or size >= BLOCK_BYTES
+        if held and (full or any(a.type != b.type for a, b in zip(held[-1], block, strict=True))):
+            yield [pa.concat_arrays(parts) for parts in zip(*held, strict=True)]
+            held, rows, size = [], 0, 0
+        held.append(block)
+        rows += batch.num_rows
+        size += sum(column.nbytes for column in block)
+    if held:
+        yield [pa.concat_arrays(parts) for parts in zip(*held, strict=True)]
+
+
+def _compact(column: Any, name: str, file: str) -> Any:
+    """A column of a block without the texts of other blocks, which would be read with each."""
+    pa, pc = (library(module, f"the long table {file}") for module in _COMPUTE)
+    if pa.types.is_dictionary(column.type):
+        used = column.indices.unique().drop_null()
+        # Takes nothing from beyond the end, which Arrow has not looked at so far.
+        texts = column.dictionary.take(used)
+        column = pa.DictionaryArray.from_arrays(pc.index_in(column.indices, used), texts)
+    if is_text(column.type):
+        refuse_long_text(file, name, int(text_lengths(column).max(initial=0)))
+    return column
+
+
+def _as_text(column: Any, name: str, file: str) -> Any:
+    """Bytes in the place of numbers as text, if that is what they are."""
+    pa = library("pyarrow", f"the long table {file}")
+    if not (pa.types.is_dictionary(column.type) and pa.types.is_binary(column.type.value_type)):
+        return column
+    try:
+        texts = column.dictionary.cast(pa.string())
+    except pa.ArrowInvalid as error:
+        raise RefusedError(
+            f"{file}: column {name!r} holds bytes, not numbers. Name a column of numbers."
+        ) from error
+    return pa.DictionaryArray.from_arrays(column.indices, texts)
 
 
 def _plain(column: Any, name: str) -> Any:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
+from .cells import refuse_long_labels
+
 if TYPE_CHECKING:
     from ..likelihoods.base import Array  # not at run time: it loads the compiler
 
@@ -50,6 +52,10 @@ class Sheet:
     corner: str = ""
     comma: bool = False
     notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for labels in (self.rows, self.columns):
+            refuse_long_labels(self.name, max(map(len, labels or ()), default=0))
 
     @property
     def times(self) -> Sequence[str] | None:
@@ -111,6 +117,13 @@ def check_values(sheet: Sheet) -> None:
         raise ValueError(f"{sheet.name} has no numbers: every cell is missing. Check the file.")
     _refuse(sheet, np.isinf(values), "is infinite", f"Data must be finite: {remedy}")
     _refuse(sheet, values < 0, "is negative", f"The model is for non-negative data: {remedy}")
+    with np.errstate(over="ignore"):
+        total = np.nansum(values)
+    if not np.isfinite(total):
+        raise ValueError(
+            f"{sheet.name}: its values add up to infinity. The model is for finite data: take a "
+            f"larger unit."
+        )
 
 
 def _refuse(sheet: Sheet, wrong: Array, what: str, remedy: str) -> None:
@@ -135,7 +148,7 @@ def refuse_text(sheet: Sheet, wrong: Wrong) -> None:
     i, j = wrong.first
     if j == 0 and sheet.rows is None and not sheet.transpose:
         remedy += " If the first column holds times, name it 'time'."
-    raise _refusal(sheet, i, j, f"{wrong.value!r} is not a number", wrong.count, remedy)
+    raise _refusal(sheet, i, j, f"{wrong.value!r:.80} is not a number", wrong.count, remedy)
 
 
 def _refuse_long(sheet: Sheet, wrong: Wrong) -> None:

@@ -1,9 +1,11 @@
-"""The state of a fit by draws in a file, so that a run that was killed can go on."""
+"""The state of a fit in a file, so that one that was killed can go on."""
 
 from __future__ import annotations
 
 import json
-import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from os import PathLike
 from pathlib import Path
 from time import monotonic
@@ -11,11 +13,38 @@ from typing import Any
 
 import numpy as np
 
+from .. import __version__
+from ..archives import UnlikeError, json_of, read_npz, sealed, unsealed
 from ..files import written_whole
 from ..likelihoods.base import Array
 
-# Seconds between two writes. The file holds all draws so far.
-INTERVAL = 30.0
+# Seconds between two writes, if nobody says otherwise.
+EVERY = 30.0
+
+# Checkpoints of results that are not in files yet, if somebody is about to write them.
+_unsaved: ContextVar[list[Callable[[], None]] | None] = ContextVar("unsaved", default=None)
+
+
+@contextmanager
+def until_saved() -> Iterator[None]:
+    """A block that fits and saves: checkpoints stay until it has ended well."""
+    waiting: list[Callable[[], None]] = []
+    before = _unsaved.set(waiting)
+    try:
+        yield
+    finally:
+        _unsaved.reset(before)
+    for remove in waiting:
+        remove()
+
+
+def when_saved(remove: Callable[[], None]) -> None:
+    """Remove a checkpoint now that there is a result, or when it is saved."""
+    waiting = _unsaved.get()
+    if waiting is None:
+        remove()
+    else:
+        waiting.append(remove)
 
 
 class Checkpoint:
@@ -26,20 +55,27 @@ class Checkpoint:
     path : path or None
         None: nothing is written.
     identity : dict
-        What the draws depend on. A file of another fit is refused.
+        What the fit depends on. A file of another fit is refused, and that of another version,
+        which may round differently.
+    every : float, default=30.0
+        Seconds between two writes.
     """
 
-    def __init__(self, path: str | PathLike[str] | None, identity: dict[str, Any]) -> None:
+    def __init__(
+        self, path: str | PathLike[str] | None, identity: dict[str, Any], every: float = EVERY
+    ) -> None:
         if path is not None and not isinstance(path, str | PathLike):
             raise ValueError(f"checkpoint={path!r}: expected the path of a file, or None.")
         self.path = None if path is None else Path(path)
-        self.identity = json.loads(json.dumps(identity, default=str))
+        known = {**identity, "temporalnmf": __version__}
+        self.identity = json.loads(json.dumps(known, default=str))
+        self.every = every
         self._written = monotonic()
 
     @property
     def due(self) -> bool:
         """Whether it is time to write."""
-        return self.path is not None and monotonic() - self._written >= INTERVAL
+        return self.path is not None and monotonic() - self._written >= self.every
 
     def begin(self) -> None:
         """Refuse a place that cannot be written to, before there is anything to lose."""
@@ -60,7 +96,7 @@ class Checkpoint:
         assert self.path is not None
         members: dict[str, Any] = {"identity": np.array(json.dumps(self.identity)), **arrays}
         with written_whole(self.path) as partial, partial.open("wb") as file:
-            np.savez(file, **members)
+            np.savez(file, **sealed(members))
         self._written = monotonic()
 
     def read(self) -> dict[str, Array] | None:
@@ -68,15 +104,11 @@ class Checkpoint:
         if self.path is None or not self.path.is_file():
             return None
         remedy = "Delete it, or name another checkpoint."
-        try:
-            with self.path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-                found = dict(file)
-            identity = json.loads(str(found.pop("identity")))
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-            raise ValueError(
-                f"checkpoint={str(self.path)!r} is no checkpoint of a fit, or is damaged. Name "
-                f"another file."
-            ) from error
+        with self.reading(OSError, ValueError, KeyError):
+            found = unsealed(read_npz(self.path))
+            identity = json_of(str(found.pop("identity")).encode())
+            if not isinstance(identity, dict):
+                raise ValueError("its identity is none")
         for name, value in self.identity.items():
             if identity.get(name) != value:
                 if name == "data":
@@ -89,6 +121,18 @@ class Checkpoint:
                     f"and this one has {value}. {remedy}"
                 )
         return found
+
+    @contextmanager
+    def reading(self, *errors: type[Exception]) -> Iterator[None]:
+        """Arrays that cannot be of this fit are told as damage; so are other errors named here."""
+        told: tuple[type[Exception], ...] = (UnlikeError, *errors)
+        try:
+            yield
+        except told as error:
+            raise ValueError(
+                f"checkpoint={str(self.path)!r} is no checkpoint of a fit, or is damaged "
+                f"({error}). Name another file."
+            ) from error
 
     def remove(self) -> None:
         """The fit is complete."""

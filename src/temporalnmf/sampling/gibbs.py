@@ -20,6 +20,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import gammaln
 
+from ..archives import UnlikeError, json_of, refuse_negative, refuse_unlike
 from ..kernels.allocation import allocate_rows, draw_weights
 from ..kernels.floor import FLOOR
 from ..likelihoods.base import Array
@@ -32,6 +33,8 @@ from .sharing import share
 
 # Counts that make a shard worth handing to a thread.
 _SHARD = 2**12
+# Largest logarithm, or logit, of a hyper-parameter that draws ever reach.
+FARTHEST = 100.0
 
 
 class Sweeps:
@@ -150,11 +153,25 @@ class Sweeps:
         }
 
     def restore(self, state: Any) -> None:
-        """Go on where `state` was taken."""
+        """Go on where `state` was taken; refused if it cannot be of such a run."""
+        form = self.state()
+        refuse_unlike(state, form)
+        refuse_negative(state, ("W", "Z"))
+        refuse_negative(state, ("H", "smoothing"), positive=True)
+        for name in (name for name in form if name.startswith("learned_")):
+            if not np.all(np.abs(state[name]) <= FARTHEST):  # nor is NaN
+                raise UnlikeError(f"{name} is far from anything")
+        if not self.smoothing.learned and state["smoothing"] != form["smoothing"]:
+            raise UnlikeError("it has another smoothing")
+        if not np.all(np.abs(state["W"].sum(axis=0) - 1.0) <= 1e-6):
+            raise UnlikeError("its components do not sum to one")
         self.H, self.Z = np.array(state["H"]), np.array(state["Z"])
         self.smoothing.value = float(state["smoothing"])
-        *streams, self._rng.bit_generator.state = json.loads(str(state["streams"]))
-        self.resume((state["W"], streams))
+        try:
+            *streams, self._rng.bit_generator.state = json_of(str(state["streams"]).encode())
+            self.resume((state["W"], streams))
+        except (ValueError, TypeError, KeyError, OverflowError) as error:
+            raise UnlikeError("its streams are none") from error
         self.law.move({name: np.array(state[f"learned_{name}"]) for name in self.law.names})
 
 

@@ -98,10 +98,10 @@ def _draw(model: Any, used: Series, numbers: Array, before: Array | None) -> Arr
     posterior: PosteriorDraws = model.posterior_
     components = posterior.flat("components")
     K, held = components.shape[1], 0
-    H = start_activations(used, K)
     # Features that play no part tell nothing, also if they are seen for the first time now.
     unknown = np.logical_not(components[numbers].any(axis=(0, 1)))
     used = replace(used, X=_without(used.X, unknown))
+    H = start_activations(used, K)
     if before is not None:
         used, H, held = used.anchored(), np.column_stack([before[0], H]), 1
     found = np.empty((len(numbers), H.shape[1] - held, K))

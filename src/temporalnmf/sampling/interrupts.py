@@ -1,4 +1,4 @@
-"""Ctrl-C between sweeps, not inside: a sweep hands random streams to compiled code."""
+"""Ctrl-C and SIGTERM between sweeps, not inside: a sweep hands random streams to compiled code."""
 
 from __future__ import annotations
 
@@ -8,32 +8,47 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from ..stopping import terminate
+
+# Handlers that raise wherever the program is just then.
+_RAISING = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: terminate}
+
 
 class Interrupt:
-    """Whether Ctrl-C was pressed."""
+    """Whether Ctrl-C was pressed, or SIGTERM came."""
 
-    pressed = False
+    number: int | None = None
+
+    @property
+    def pressed(self) -> bool:
+        return self.number is not None
 
 
 @contextmanager
 def between_sweeps() -> Iterator[Interrupt]:
-    """Take note of Ctrl-C instead of raising; the caller looks and raises KeyboardInterrupt.
+    """Take note of a signal instead of raising; the caller looks and raises KeyboardInterrupt.
+
+    What the signal stands for is raised when the block ends, however it does.
 
     Numba may crash the process if an exception comes up while it takes over the generators.
     Outside of the main thread, and where somebody else handles the signal, nothing changes.
     """
     interrupt = Interrupt()
-    usual = signal.default_int_handler
     main = threading.current_thread() is threading.main_thread()
-    if not main or signal.getsignal(signal.SIGINT) is not usual:
+    usual = {n: raising for n, raising in _RAISING.items() if signal.getsignal(n) is raising}
+    if not main or not usual:
         yield interrupt
         return
 
     def note(number: int, frame: FrameType | None) -> None:
-        interrupt.pressed = True
+        interrupt.number = number
 
-    signal.signal(signal.SIGINT, note)
+    for number in usual:
+        signal.signal(number, note)
     try:
         yield interrupt
     finally:
-        signal.signal(signal.SIGINT, usual)
+        for number, raising in usual.items():
+            signal.signal(number, raising)
+        if interrupt.number is not None:
+            usual[signal.Signals(interrupt.number)](interrupt.number, None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from .. import registry
+from ..archives import UnlikeError, refuse_negative, refuse_unlike
 from ..chains.base import Chain
 from ..chains.rate import Rate
 from ..fitting import (
@@ -18,6 +18,7 @@ from ..fitting import (
     chain_of,
     check_counted,
     check_size,
+    identity_of,
     machinery,
     named_by_place,
     observations_of,
@@ -31,12 +32,13 @@ from ..observations.features import Features
 from ..observations.split import Slot, SplitSeries
 from ..parallel import Workers
 from ..solvers.monitor import Monitor, Progress
+from ..telling import warn
 from ..validation import Series
 from .blocks import LEAST, SplitGibbs, check_all_counts
-from .checkpoint import Checkpoint
+from .checkpoint import Checkpoint, when_saved
 from .conditionals import LAWS, First
 from .draws import PosteriorDraws
-from .gibbs import Gibbs, Sweeps
+from .gibbs import FARTHEST, Gibbs, Sweeps
 from .interrupts import Interrupt, between_sweeps
 from .learning import SMOOTHING, Learned, Smoothing
 
@@ -74,6 +76,7 @@ def draw_factors(model: Any, series: Series) -> Fitted:
         level = observations.level / model.n_components
         draws = _side_by_side(model, store, level, sampler.learned, sampler.thin)
         W = np.array(draws.flat("components").mean(axis=0, dtype=float).T)
+        W /= W.sum(axis=0)  # draws are kept in single precision
         H = draws.flat("activations").mean(axis=0).T
         mean = observations.hold(np.array(W, order=observations.order))
         divergence = max(mean.value(np.ascontiguousarray(H)) - observations.saturated, 0.0)
@@ -92,7 +95,7 @@ def draw_factors(model: Any, series: Series) -> Fitted:
     )
     for features in (mean, *runs):
         features.drop()
-    sampler.checkpoint.remove()  # now that there is a result
+    when_saved(sampler.checkpoint.remove)
     return fitted
 
 
@@ -144,7 +147,22 @@ class _Store:
             f"kept_parameter_{name}": values for name, values in self.parameters.items()
         }
 
-    def restore(self, arrays: dict[str, Array]) -> None:
+    def restore(self, arrays: dict[str, Array], run: int, n_draws: int) -> None:
+        """Take what was kept up to some draws of a run; refused if it cannot be of these runs."""
+        refuse_unlike(arrays, self.arrays())
+        for name in self.arrays():
+            kept = [arrays[name][:run].ravel(), arrays[name][run, :n_draws].ravel()]
+            found = {name: np.concatenate(kept)}
+            if name == "kept_log_posterior":
+                found[name] = np.abs(found[name])
+            parameter = name.startswith("kept_parameter_")
+            refuse_negative(found, found, positive=parameter or name == "kept_activations")
+            if parameter and np.any(np.abs(np.log(found[name])) > 2.0 * FARTHEST):
+                raise UnlikeError(f"{name} is far from anything")
+            if name == "kept_components":
+                sums = found[name].reshape(-1, arrays[name].shape[-1]).sum(axis=1, dtype=float)
+                if not np.all(np.abs(sums - 1.0) <= 1e-4):
+                    raise UnlikeError("its components do not sum to one")
         for name, array in self.arrays().items():
             array[:] = arrays[name]
 
@@ -184,26 +202,24 @@ class _Sampler:
             chain=law.chain,
         )
         self.learned = law.names
-        seeds = check_random_state(model.random_state).randint(2**31 - 1, size=4).tolist()
-        given = chain.get_params()
-        identity = {
-            "n_components": K, "n_draws": model.n_draws, "n_tune": model.n_tune, "n_chains": C,
-            "thin": self.thin, "chain": chain.name,
-            "hyper-parameters": {name: _listed(value) for name, value in given.items()},
-            "smoothing": model.smoothing, "init": model.init if isinstance(model.init, str) else "",
-        }  # fmt: skip
-        data = {"data": series.fingerprint()}
-        if model.random_state is not None:
-            identity["random_state"] = seeds
-        self.checkpoint = Checkpoint(model.checkpoint, identity | data)
-        self.seeds = seeds
+        self.seeds = check_random_state(model.random_state).randint(2**31 - 1, size=4)
+        identity = identity_of(model, series, self.seeds, ("n_draws", "n_tune", "n_chains"))
+        identity["thin"] = self.thin
+        self.checkpoint = Checkpoint(model.checkpoint, identity, model.checkpoint_every)
 
     def all_runs(self) -> _Store:
         model, before = self.model, self.checkpoint.read()
         first_run = 0
         if before is not None:
-            self.store.restore(before)
-            first_run, self.seeds = int(before["run"]), before["seeds"].tolist()
+            with self.checkpoint.reading():
+                where = {"run": np.array(0), "done": np.array(0), "seeds": self.seeds}
+                refuse_unlike(before, where)
+                refuse_negative(before, where)
+                first_run, done = int(before["run"]), int(before["done"])
+                if first_run >= model.n_chains or not 0 < done <= self.n_sweeps:
+                    raise UnlikeError("it is of another moment")
+                self.seeds = before["seeds"]
+                self.store.restore(before, first_run, max(done - model.n_tune, 0) // self.thin)
         else:
             self.checkpoint.begin()
         for run in range(first_run, model.n_chains):
@@ -212,7 +228,8 @@ class _Sampler:
                 done = 0
                 if before is not None:
                     done = int(before["done"])
-                    gibbs.restore({k.removeprefix("state_"): v for k, v in before.items()})
+                    with self.checkpoint.reading():
+                        gibbs.restore({k.removeprefix("state_"): v for k, v in before.items()})
                     before = None
                 enough = self._one_run(run, gibbs, done, interrupt)
                 gibbs.drop()
@@ -282,7 +299,7 @@ class _Sampler:
                 where = {
                     "run": np.array(run),
                     "done": np.array(sweep),
-                    "seeds": np.array(self.seeds),
+                    "seeds": self.seeds,
                 }
                 self.checkpoint.write({**self.store.arrays(), **state, **where})
             if interrupt.pressed:
@@ -339,10 +356,6 @@ def _moving(law: Learned) -> list[str]:
     return [name for name, value in law.chain.get_params().items() if not isinstance(value, bool)]
 
 
-def _listed(value: Any) -> Any:
-    return np.asarray(value).tolist() if np.ndim(value) else value
-
-
 def _side_by_side(
     model: Any, store: _Store, level: float, learned: tuple[str, ...], thin: int
 ) -> PosteriorDraws:
@@ -387,5 +400,5 @@ def _history(model: Any, draws: PosteriorDraws, n_sweeps: int) -> Monitor:
     each = "one draw" if D == 1 else f"{D} draws"
     monitor.reason = f"{runs} of {each}. {draws.diagnosis.verdict}"
     if not monitor.converged:
-        warnings.warn(draws.diagnosis.verdict, ConvergenceWarning, stacklevel=6)
+        warn(draws.diagnosis.verdict, ConvergenceWarning, stacklevel=6)
     return monitor

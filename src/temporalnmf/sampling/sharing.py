@@ -28,7 +28,7 @@ from .learning import slice_steps
 # Features from which on, and ways up to which, nothing is gained.
 _MOST_FEATURES, _SHORT = 200, 1e-3
 # Of t: beyond, weights would be lost to rounding.
-_FAR = 30.0
+_FAR = 20.0
 
 
 def share(
@@ -55,9 +55,8 @@ def _move(
 
     def moved(t: float) -> tuple[Array, Array]:
         grown = math.exp(t)
-        return (w_i + (grown - 1.0) * w_j) / grown, np.stack(
-            [grown * h[0], h[1] - (grown - 1.0) * h[0]]
-        )
+        w = w_j + (w_i - w_j) / grown  # where the two are alike nothing cancels
+        return w / w.sum(), np.stack([grown * h[0], h[1] - (grown - 1.0) * h[0]])
 
     def density(x: Array) -> Array:
         t = float(x[0])

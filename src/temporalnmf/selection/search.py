@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Integral
@@ -20,6 +20,8 @@ from ..estimator import TemporalNMF
 from ..likelihoods.base import Array
 from ..metrics import error_of
 from ..sampling.learning import SMOOTHING
+from ..stopping import end_with
+from ..telling import without
 from ..validation import check_choice, check_count
 from .grids import LAST_VALUE, OUR_GRIDS, in_units
 from .prediction import expected_steps, last_values, mean_activation
@@ -250,7 +252,7 @@ def select(
     random = check_random_state(random_state)
     if splitter is None:
         splitter = HiddenSteps(random_state=random)
-    for name in ("chain", "warm_start", "callback", "init"):
+    for name in ("chain", "warm_start", "callback", "init", "checkpoint"):
         if name in params:
             raise ValueError(
                 f"{name}={params[name]!r} cannot be set here: select makes many fits. Chains go "
@@ -350,10 +352,18 @@ def _outcomes(
     if client is not None:
         yield from spread(client, _errors_shared, (X, splits, params), work)
         return
+    me = os.getpid()
     jobs = (
-        delayed(_errors_of)(X, family, K, splits[i], seed, params) for family, K, i, seed in work
+        delayed(_errors_for)(me, X, family, K, splits[i], seed, params)
+        for family, K, i, seed in work
     )
     yield from enumerate(Parallel(n_jobs, return_as="generator")(jobs))
+
+
+def _errors_for(process: int, *arguments: Any) -> Outcome:
+    """Errors found in a worker of that process, or in itself."""
+    end_with(process)
+    return _errors_of(*arguments)
 
 
 def _errors_shared(
@@ -380,8 +390,7 @@ def _errors_of(
         params = {**params, "solver": "accelerated", "smoothing": _smoothing(params)}
     model = TemporalNMF(n_components, random_state=int(seed), warm_start=True, **params)
     errors, unconverged = [], 0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the answer counts what did not converge
+    with without(Warning):  # the answer counts what did not converge
         for setting in grid:
             model.set_params(chain=_chain(name, setting, level)).fit(X, mask=split.train)
             predicted = expected_steps(model)

@@ -32,6 +32,7 @@ import numpy as np
 from scipy import sparse
 
 from .. import __version__
+from ..archives import ObjectsError, json_of, npy_header, path_inside
 from ..files import refuse_overwriting
 from ..timeline import Timeline
 
@@ -181,7 +182,7 @@ class Shards:
         return int(self.bounds[i + 1] - self.bounds[i])
 
     def _file(self, i: int, part: str) -> Path:
-        return file_of(self.path, range(self.n_shards)[i], part)
+        return path_inside(self.path, file_of(self.path, range(self.n_shards)[i], part).name)
 
     def _parts(self, i: int) -> dict[str, int | None]:
         """The arrays of a shard and their lengths, None where the array itself tells."""
@@ -223,15 +224,16 @@ class Shards:
         path = self._file(i, f"{part}.npy")
         try:
             with path.open("rb") as file:
-                read = _HEADERS[np.lib.format.read_magic(file)]
-                shape, _, kind = read(file)
+                shape, _, kind = npy_header(file)
                 offset, whole = file.tell(), path.stat().st_size
         except FileNotFoundError as error:
             raise _damaged(path, "it is not there") from error
-        except (ValueError, KeyError, EOFError) as error:
-            raise _damaged(path, f"it is no NPY file ({error})") from error
+        except ObjectsError as error:
+            raise _damaged(path, "it holds objects") from error
+        except ValueError as error:
+            raise _damaged(path, str(error)) from error
         if kind not in _kinds(part, int(self.nonzeros[i])):
-            raise _damaged(path, f"it holds {'objects' if kind.hasobject else kind}")
+            raise _damaged(path, f"it holds {kind}")
         if len(shape) != 1 or size not in (None, shape[0]) or offset % kind.itemsize:
             raise _damaged(path, f"its shape is {shape}, and not ({size},)")
         if whole != offset + shape[0] * kind.itemsize:
@@ -249,12 +251,6 @@ def is_shards(path: str | PathLike[str]) -> bool:
 
 def file_of(folder: Path, i: int, part: str) -> Path:
     return folder / f"{i:05d}.{part}"
-
-
-_HEADERS: dict[Any, Any] = {
-    (1, 0): np.lib.format.read_array_header_1_0,
-    (2, 0): np.lib.format.read_array_header_2_0,
-}
 
 
 def _kinds(part: str, nonzeros: int) -> tuple[np.dtype[Any], ...]:
@@ -294,7 +290,7 @@ def _header_of(path: Path) -> dict[str, Any]:
     if not path.is_dir():
         raise FileNotFoundError(f"{path}: there is no such folder. Check the path.")
     try:
-        header = json.loads((path / HEADER).read_bytes())
+        header = json_of(path_inside(path, HEADER).read_bytes())
     except FileNotFoundError as error:
         if not is_shards(path):
             raise ValueError(
@@ -305,7 +301,9 @@ def _header_of(path: Path) -> dict[str, Any]:
             f"{path} is not finished: its last file, {HEADER}, is not there. Whoever wrote or "
             f"copied it was stopped: do it again, with overwrite=True (--force)."
         ) from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
+        if (path / HEADER).is_symlink():
+            raise
         raise _damaged(path / HEADER, f"it is no JSON ({error})") from error
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise _damaged(path / HEADER, "it is not the header of shards")
@@ -336,7 +334,7 @@ def _shards_of(path: Path, header: dict[str, Any]) -> Shards:
         widths = np.diff(shards.bounds)
         wrong = {
             "n_times": header["n_times"] != N or timeline.labels.ndim != 1,
-            "n_features": header["n_features"] != shards.bounds[-1],
+            "n_features": header["n_features"] != int(shards.bounds[-1]),
             "bounds": len(shards.bounds) != n + 1 or shards.bounds[0] != 0 or (widths < 1).any(),
             "nonzeros": n < 1 or (shards.nonzeros < 0).any()
             or (shards.nonzeros > widths.astype(object) * N).any(),

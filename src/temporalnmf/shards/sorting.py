@@ -35,11 +35,11 @@ from ..reading.long import (
     _exposure,
     _is_text,
     _Labels,
-    _labels_of,
     _numpy,
     _Sums,
     _timeline,
     _Values,
+    check_total,
 )
 from ..reading.long_files import LONG_READERS
 from ..timeline import Timeline
@@ -207,7 +207,7 @@ class _Rows(NamedTuple):
 def _read(table: _Files, runs: _Runs, tell: Progress) -> _Rows:
     """Send the rows of all files to runs, and add up the rest."""
     columns = table.columns
-    rows = _Rows(_Labels(NO_TIME), _Sums(), [])
+    rows = _Rows(_Labels(NO_TIME, f"{table.path.name}: column {columns.time!r}"), _Sums(), [])
     n_rows = 0
     for source in table.read():
         values = _Values(source, columns.value or "")
@@ -215,7 +215,8 @@ def _read(table: _Files, runs: _Runs, tell: Progress) -> _Rows:
         table.began(source, n_rows)
         first = n_rows
         for time, feature, *others in source.blocks:
-            names = _Labels(("",))  # of this block only: there may be more than memory takes
+            # Of this block only: there may be more than memory takes.
+            names = _Labels(("",), f"{source.name}: column {columns.feature!r}")
             t, f = rows.times.codes(table.times(time, source)), names.codes(feature)
             row = n_rows - first
             v = np.ones(len(t)) if columns.value is None else values.read(others.pop(0), row)
@@ -239,11 +240,7 @@ def _read(table: _Files, runs: _Runs, tell: Progress) -> _Rows:
             f"{table.path.name} has no row with {', '.join(map(repr, columns.names[:3]))}. Check "
             f"the names of the columns."
         )
-    if not np.isfinite(rows.sums.total):
-        raise ValueError(
-            f"{table.path.name}: the values in column {columns.value!r} add up to infinity. The "
-            f"model is for finite data: take a larger unit."
-        )
+    check_total(table.path.name, columns, rows.sums.total)
     runs.flush()
     return rows
 
@@ -277,7 +274,7 @@ def _grid(table: _Files, rows: _Rows, freq: str | None, drop_partial: bool) -> _
     source = Source(table.path.name, (), table.place)
     kept = np.flatnonzero(sums.times + np.diff(sums.blanks.indptr))
     line, steps, moments, notes = _timeline(
-        source, columns.time, _labels_of(rows.times)[kept], sums.first[kept], freq, drop_partial
+        source, columns.time, rows.times.labels()[kept], sums.first[kept], freq, drop_partial
     )
     left_out = kept[steps < 0]
     kept, moments, steps = kept[steps >= 0], moments[steps >= 0], steps[steps >= 0]

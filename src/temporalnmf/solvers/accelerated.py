@@ -19,11 +19,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from ..archives import UnlikeError, refuse_unlike
 from ..kernels.floor import FLOOR
 from ..likelihoods.base import Array
 from ..objective import Problem
 from ..observations.features import Features, Look
-from ..observations.track import Limits, Track, Tridiagonal
+from ..observations.track import Limits, Track, Tridiagonal, memory_of
 from .keeping import Keeper, State, go_on, state_of
 from .mm import FitResult, h_step, held_features, iterate
 from .monitor import Monitor
@@ -73,6 +74,7 @@ class Accelerated:
         objective = np.inf
         if (before := keeper.before) is not None:
             problem, H, aux = go_on(problem, monitor, before)
+            refuse_unlike(before, {"turns": np.array([simple, setback])})
             simple, setback = map(int, before["turns"])
             objective = monitor.history[-1]
             if "path_x" in before:
@@ -80,7 +82,8 @@ class Accelerated:
 
         def state() -> State:
             found = state_of(problem, monitor, H, aux) | {"turns": np.array([simple, setback])}
-            return found if path is None else found | path.state()
+            # Who has ended goes nowhere.
+            return found | path.state() if path is not None and monitor.running else found
 
         while monitor.running:
             if simple > 0:
@@ -115,7 +118,7 @@ class Accelerated:
             path.reconsider(problem)
             monitor.record(objective, features, H, n)
             keeper.rest(state)
-        if path is not None and not fixed_W:
+        if not fixed_W:
             features.leave()
         return FitResult(features, H, problem.chain, monitor)
 
@@ -140,7 +143,7 @@ class _Path:
         self.held = H[:, :held].copy()
         self.H = H.copy()
         self.roots = not problem.chain.dynamic
-        size = min(max(H.shape[1] // (2 * len(H)), 5), 10)
+        size = memory_of(*H.shape)
         self.track = Track((np.sqrt(H) if self.roots else np.log(H)).ravel(), size)
         self.newest: list[int] = []  # rows of memory, from new to old
         # Products s·t of every two rows, and s·slope.
@@ -161,11 +164,18 @@ class _Path:
         return found | {f"path_{name}": array for name, array in self.track.state().items()}
 
     def _restore(self, state: State) -> None:
+        names = ("products", "slopes", "curvatures")
+        form = {f"path_{name}": getattr(self, name) for name in names}
+        refuse_unlike(state, form | {"path_totals": np.empty(len(self.H))})
         found = {name.removeprefix("path_"): array for name, array in state.items()}
-        self.newest = found["newest"].astype(int).tolist()
+        newest = found.get("newest", np.array(""))
+        if newest.ndim != 1 or not set(newest.tolist()) <= set(range(len(self.slopes))):
+            raise UnlikeError("its newest moves are none")
+        self.newest = newest.astype(int).tolist()
         self.products, self.slopes = np.array(found["products"]), np.array(found["slopes"])
         self.curvatures, self.totals = np.array(found["curvatures"]), np.array(found["totals"])
-        self.track = Track.restored(found, Tridiagonal)
+        self.track.metric = Tridiagonal(np.ones_like(self.H), np.zeros_like(self.H[:, 1:]))
+        self.track.restore(found)
 
     def advance(self, n: int) -> bool:
         """Set W and H to where n iterations lead; whether anything moved."""

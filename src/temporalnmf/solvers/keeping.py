@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ..archives import UnlikeError, refuse_negative, refuse_unlike
 from ..likelihoods.base import Array
 from ..objective import Problem
 from ..observations.base import Observations
@@ -63,3 +64,22 @@ def go_on(problem: Problem, monitor: Monitor, state: State) -> tuple[Problem, Ar
     for name in chain._learned:
         setattr(chain, name, state[f"chain_{name}"])
     return replace(problem, chain=chain), np.array(state["H"]), np.array(state["aux"])
+
+
+def refuse_other(problem: Problem, n_components: int, state: State) -> None:
+    """Refuse what is no state of a solver at work on such a problem."""
+    n_steps = problem.observations.shape[1]
+    H = np.ones((n_components, n_steps))
+    form = state_of(problem, Monitor(1, 0.0), H, problem.chain.auxiliary(H, problem.scale))
+    learned = {name for name in form if name.startswith("chain_")}
+    free = {"history", "iterations", *learned}
+    refuse_unlike(state, {name: form[name] for name in form if name not in free})
+    for name in free:
+        array = state.get(name, np.empty(0))
+        if array.dtype.kind not in "fi" or array.ndim > 1 or not array.size:
+            raise UnlikeError(f"{name} is {array.dtype} of shape {array.shape}")
+    refuse_negative(state, ("H", *learned), positive=True)
+    if any(state[name].size not in (1, n_components) for name in learned):
+        raise UnlikeError("it has other hyper-parameters")
+    if len(state["history"]) != len(state["iterations"]) or int(state["interval"]) < 1:
+        raise UnlikeError("its history is none")

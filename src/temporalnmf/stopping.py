@@ -1,0 +1,57 @@
+"""SIGTERM ends a command as Ctrl-C does, and workers end with whom they work for."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from types import FrameType
+
+# Seconds between two looks at whether a parent is there.
+_PAUSE = 0.5
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came. Whoever tidies up after Ctrl-C does so now, too."""
+
+
+def terminate(number: int, frame: FrameType | None) -> None:
+    """The handler of SIGTERM that commands have; for a library it would be too bold."""
+    raise Terminated
+
+
+def exit_code(stop: KeyboardInterrupt) -> int:
+    """128 and the number of the signal, as shells have it."""
+    return 143 if isinstance(stop, Terminated) else 130
+
+
+def stop_behind(
+    error: BaseException | None, handled: BaseException | None = None
+) -> KeyboardInterrupt | None:
+    """The stop that an error comes from, if it does, and not from one that is `handled` already.
+
+    A stop may come while a library is opening something, which then fails to close it and says so:
+    zipfile raises a ValueError.
+    """
+    while error is not None and error is not handled:
+        if isinstance(error, KeyboardInterrupt):
+            return error
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def end_with(parent: int) -> None:
+    """End this process when its parent does, which may be killed and cannot say so.
+
+    Workers of joblib would stay for minutes. Nothing changes in a process that is no child of it.
+    """
+    name = f"ends with {parent}"
+    if os.getppid() != parent or name in (thread.name for thread in threading.enumerate()):
+        return
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_PAUSE)
+        os._exit(1)
+
+    threading.Thread(target=watch, name=name, daemon=True).start()

@@ -1,0 +1,421 @@
+"""Fits and models in many threads and processes give what they give one after the other."""
+
+import copy
+import multiprocessing
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+from joblib import Parallel, delayed, parallel_config
+from numba import njit
+from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
+from threadpoolctl import LibController, threadpool_info, threadpool_limits
+
+import temporalnmf
+from clusters import eventually
+from temporalnmf import TemporalNMF, predicting
+from temporalnmf.chains import Rate
+from temporalnmf.compilation import announced
+from temporalnmf.parallel import Workers
+from temporalnmf.selection import RollingOrigin, select
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork.*:DeprecationWarning"),
+]
+
+DATA = np.random.default_rng(0).poisson(3.0, (30, 3000)).astype(float)  # several shards
+FEW = np.random.default_rng(1).poisson(5.0, (40, 6)).astype(float)
+DEADLINE = 60.0
+
+
+def _fit(n_jobs=1, X=DATA, n_components=3, **params):
+    settings = {"max_iter": 12, "tol": 0.0, "random_state": 0, **params}
+    return TemporalNMF(n_components, n_jobs=n_jobs, **settings).fit(X)
+
+
+def _draw(n_jobs=1, seed=0):
+    settings = {"solver": "gibbs", "n_chains": 2, "n_tune": 3, "n_draws": 6}
+    return _fit(n_jobs, FEW, 2, random_state=seed, **settings)
+
+
+def _bits(model):
+    bits = model.components_.tobytes() + model.activations_.tobytes() + model.history_.tobytes()
+    draws = model.posterior_
+    return bits if draws is None else bits + draws.components.tobytes()
+
+
+def _at_once(jobs):
+    """Results of functions that threads call at the same moment."""
+    start = threading.Barrier(len(jobs))
+
+    def work(job):
+        start.wait(DEADLINE)
+        return job()
+
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)  # more chances for one to get in the way of another
+    try:
+        with ThreadPoolExecutor(len(jobs)) as pool:
+            return [future.result(DEADLINE) for future in [pool.submit(work, job) for job in jobs]]
+    finally:
+        sys.setswitchinterval(usual)
+
+
+def _in_child(job):
+    """What a function gives in a forked child, which has to end in time."""
+    end, child_end = multiprocessing.Pipe(duplex=False)
+    child = os.fork()
+    if child == 0:  # no pytest in here
+        signal.alarm(int(2 * DEADLINE))  # nor anything that outlives it
+        try:
+            child_end.send(job())
+        finally:
+            os._exit(0)
+    child_end.close()
+    try:
+        if not end.poll(DEADLINE):
+            pytest.fail("the child hangs")
+        return end.recv()
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+# Fits side by side
+
+
+def test_eight_threads_fit_at_once():
+    jobs = [
+        lambda n_jobs=n_jobs, solver=solver, seed=seed: _bits(
+            _fit(n_jobs, solver=solver, random_state=seed)
+        )
+        for n_jobs, solver, seed in [
+            (1, "mm", 0), (2, "mm", 1), (1, "accelerated", 2), (2, "accelerated", 3), (2, "mm", 0),
+        ]
+    ]  # fmt: skip
+    jobs += [lambda n=n, seed=seed: _bits(_draw(n, seed)) for n, seed in [(1, 0), (2, 0), (2, 1)]]
+    alone = [job() for job in jobs]
+    assert alone[0] == alone[4]  # one thread or two
+    assert alone[5] == alone[6]
+    assert len(set(alone)) == 6
+    assert _at_once(jobs) == alone
+
+
+def _answers(model, folder, name):
+    """Everything that does not change a fitted model."""
+    gap = FEW.copy()
+    gap[10:13] = np.nan
+    ahead = model.forecast(3, n_samples=50)
+    past = model.smooth(n_samples=20)
+    other = temporalnmf.load(model.save(folder / name, overwrite=True))
+    found = [
+        ahead.values, ahead.interval(0.9), ahead.samples(), past.values, past.interval(0.5),
+        model.transform(FEW + 1.0), model.score(FEW), model.impute(gap),
+        other.components_, other.forecast(3, n_samples=50).samples(),
+    ]  # fmt: skip
+    return [np.asarray(part).tobytes() for part in found]
+
+
+@pytest.mark.parametrize("fit", [lambda: _fit(2, FEW, 2), lambda: _draw(2)], ids=["mode", "draws"])
+def test_eight_threads_ask_one_model(fit, tmp_path):
+    model = fit()
+    alone = _answers(copy.deepcopy(model), tmp_path, "alone.zip")
+    assert model._posterior is None  # what is made when it is first wanted is not there yet
+    jobs = [lambda i=i: _answers(model, tmp_path, f"{i}.zip") for i in range(8)]
+    assert _at_once(jobs) == [alone] * 8
+
+
+def test_a_posterior_that_is_being_made_is_not_used_half_made(monkeypatch):
+    """A thread asks while another is at it."""
+    model, laplace, inside = _fit(X=FEW, n_components=2), predicting.laplace, []
+
+    def ask(model):
+        return model.forecast(2, n_samples=9).samples().tobytes()
+
+    def slowly(*given):
+        if not inside:
+            inside.append("asked")
+            inside.extend(_at_once([lambda: ask(model)]))
+        return laplace(*given)
+
+    alone = ask(copy.copy(model))
+    monkeypatch.setattr(predicting, "laplace", slowly)
+    assert ask(model) == alone
+    assert inside == ["asked", alone]
+
+
+def test_many_threads_save_to_one_name(tmp_path):
+    """The file is always a whole one, of one of them."""
+    models = [_fit(X=FEW, random_state=seed, chain="none") for seed in range(4)]
+    path, known = tmp_path / "model.zip", {_bits(model) for model in models}
+
+    def save(model):
+        for _ in range(5):
+            model.save(path, overwrite=True)
+            assert _bits(temporalnmf.load(path)) in known
+
+    _at_once([lambda model=model: save(model) for model in models])
+    assert [file.name for file in tmp_path.iterdir()] == ["model.zip"]
+
+
+def test_a_forecast_leaves_blas_alone(monkeypatch):
+    """Its number of threads is one for the process: of two who set it, the last restores a one."""
+    asked = []
+    for kind in LibController.__subclasses__():
+        monkeypatch.setattr(kind, "set_num_threads", lambda self, number: asked.append(number))
+    _fit(X=FEW).forecast(1, n_samples=2)
+    assert asked == []
+
+
+def test_a_search_in_threads_leaves_warnings_alone(monkeypatch):
+    """Filters of warnings are one for the process: who leaves last must not set those inside."""
+    fit, both, before = TemporalNMF.fit, threading.Barrier(2), list(warnings.filters)
+    first_two = iter([True, True])
+
+    def in_turn(self, *given, **more):
+        if next(first_two, None) and both.wait(DEADLINE) == 0:  # until the other has gone
+            eventually(lambda: list(warnings.filters) == before)
+        return fit(self, *given, **more)
+
+    with warnings.catch_warnings(), parallel_config("threading", n_jobs=2):
+        monkeypatch.setattr(TemporalNMF, "fit", in_turn)
+        select(
+            FEW,
+            chains={"gap": [{}]},
+            n_components=1,
+            splitter=RollingOrigin(1),
+            max_iter=2,
+            n_jobs=2,
+        )
+        assert list(warnings.filters) == before
+
+
+def test_fits_that_compile_side_by_side_say_so_once(capsys):
+    """Numba tells all listeners of what any thread compiles."""
+
+    def compile_something():
+        with announced(True):
+            njit(lambda x: x + 1.0)(1.0)
+            everyone.wait(DEADLINE)
+
+    everyone = threading.Barrier(3)
+    _at_once([compile_something] * 3)
+    assert capsys.readouterr().err.count("compiling") == 1
+    with announced(True):
+        njit(lambda x: x + 2.0)(1.0)
+    assert capsys.readouterr().err.count("compiling") == 1
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_fit_without_standard_error(closed, monkeypatch, tmp_path):
+    """As under pythonw, or in a service that has closed it."""
+    with (tmp_path / "log").open("w") as file:
+        pass
+    monkeypatch.setattr(sys, "stderr", file if closed else None)
+    assert _fit(X=FEW, n_components=1).n_iter_ == 12
+
+
+# Inside joblib's workers
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_all_cores_inside_workers_is_one_thread_each(backend):
+    inside = Parallel(n_jobs=2, backend=backend)(delayed(_threads_of)(n) for n in (-1, None, 3))
+    assert inside == [1, 1, 3]
+    assert Parallel(n_jobs=1)([delayed(_threads_of)(-1)]) == [_threads_of(-1)]
+
+
+def _threads_of(n_jobs):
+    return Workers(n_jobs).n_threads
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_threads_of_nested_fits_are_those_asked_for(backend):
+    """Two fits with two threads each: a helper each, and not for ever."""
+    alone = [_busiest(n_jobs, seed) for seed, n_jobs in enumerate((1, 2, 2))]
+    assert [helpers for _, helpers in alone] == [0, 1, 1]
+    jobs = [delayed(_busiest)(2, seed) for seed in (0, 1, 2)]
+    together = Parallel(n_jobs=2, backend=backend)(jobs)
+    assert [bits for bits, _ in together] == [bits for bits, _ in alone]
+    at_once = 1 if backend == "loky" else 2  # fits in a process
+    assert all(1 <= helpers <= at_once for _, helpers in together)
+    assert _helpers() == 0
+
+
+def _busiest(n_jobs, seed):
+    """Bits of a fit, and helpers in this process at the most."""
+    most = []
+    model = _fit(n_jobs, random_state=seed, callback=lambda p: most.append(_helpers()))
+    return _bits(model), max(most)
+
+
+def _helpers():
+    """Threads of teams."""
+    return sum(thread.name.endswith("(_help)") for thread in threading.enumerate())
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_nested_fits_on_all_cores_keep_no_more_threads_busy_than_there_are_workers(backend):
+    """Whoever has started them: BLAS is asked, too."""
+    together = Parallel(n_jobs=2, backend=backend)(delayed(_busy)(-1) for _ in range(2))
+    at_once = 1 if backend == "loky" else 2  # workers in a process
+    for busy, blas in together:
+        assert 1 <= len(busy) <= at_once, busy
+        if backend == "loky":
+            assert max(blas) <= max(os.cpu_count() // 2, 1)
+
+
+def test_busy_threads_are_counted():
+    """Helpers, and those of BLAS, which are not Python's."""
+    assert len(_busy(1)[0]) == 1
+    assert len(_busy(2)[0]) == 2
+    A = np.ones((900, 900))
+    with threadpool_limits(2, "blas"):
+        assert len(_busy(1, lambda progress: A @ A)[0]) == 2
+
+
+def _busy(n_jobs, callback=lambda progress: None):
+    """Seconds of the threads that work during a fit, native ones too, and threads of BLAS."""
+    before, last = _seconds(), {}
+
+    def look(progress):
+        callback(progress)
+        last.update(_seconds())  # before helpers have gone home
+
+    _fit(n_jobs, max_iter=400, callback=look)
+    spent = {thread: seconds - before.get(thread, 0.0) for thread, seconds in last.items()}
+    busy = [seconds for seconds in spent.values() if seconds > 0.2 * max(spent.values())]
+    return busy, [library["num_threads"] for library in threadpool_info()]
+
+
+def _seconds():
+    """Time that each thread of this process has had on a core."""
+    return {t.id: t.user_time + t.system_time for t in psutil.Process().threads()}
+
+
+def test_grid_search_in_processes():
+    def search(n_jobs):
+        grid = {"n_components": [1, 2], "n_jobs": [1, 2]}
+        model = TemporalNMF(max_iter=12, random_state=0, chain=Rate())
+        return GridSearchCV(model, grid, cv=TimeSeriesSplit(2), n_jobs=n_jobs).fit(FEW)
+
+    one, two = search(None), search(2)
+    name = "mean_test_score"
+    assert np.isfinite(one.cv_results_[name]).all()
+    assert two.cv_results_[name].tobytes() == one.cv_results_[name].tobytes()
+    assert _bits(two.best_estimator_) == _bits(one.best_estimator_)
+
+
+# After a fork
+
+
+def test_a_forked_child_fits_forecasts_and_forks_again():
+    model = _fit(2)
+    here = [_bits(model), _bits(_fit(1)), _bits(_draw(2)), model.forecast(2, n_samples=9).samples()]
+
+    def child():
+        ahead = model.forecast(2, n_samples=9).samples()
+        grandchild = _in_child(lambda: _bits(_fit(2)))
+        return [_bits(_fit(2)), _bits(_fit(1)), _bits(_draw(2)), ahead], grandchild
+
+    there, below = _in_child(child)
+    assert pickle.dumps(there) == pickle.dumps(here)
+    assert below == here[0]
+    assert _bits(_fit(2)) == here[0]
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_fork_while_a_fit_is_under_way(n_jobs):
+    """Its helpers are awake, and the child has none of them."""
+    alone, there = _bits(_fit(n_jobs)), []
+
+    def fork(progress):
+        if not there:
+            there.append(_in_child(lambda: _bits(_fit(n_jobs))))
+
+    assert _bits(_fit(n_jobs, callback=fork)) == alone
+    assert there == [alone]
+
+
+# Before anything is compiled
+
+_COLD = """
+import sys, threading
+import numpy as np
+from temporalnmf.chains.rate import _value
+from temporalnmf.kernels.dense import dense_pass
+
+H = np.random.default_rng(0).gamma(2.0, size=(1, 9))
+V = np.asfortranarray(np.arange(36.0).reshape(4, 9))
+start, found = threading.Barrier(4), {}
+
+
+def work(i):
+    W, steps, bounds = np.full((4, 1), 0.25, order="F"), np.arange(9), np.array([0, 4])
+    WA, HA, values = np.zeros((4, 1), order="F"), np.zeros((1, 1, 9)), np.zeros(1)
+    start.wait(60)
+    flags = np.zeros(8, dtype=np.int64)
+    dense_pass(1, 1, False, "v")(
+        flags, 0, 0, 1, V, np.ones((1, 9)), W, H, steps, bounds, WA, WA, HA, HA, values
+    )
+    found[i] = _value(H, H, np.array([[3.0, 2.0, 1.0]])), float(values[0])
+
+
+threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+print(*{repr(found[i]) for i in range(4)}, sep="\\n")
+"""
+
+_COLD_FIT = """
+import sys, threading, warnings
+sys.path[:0] = [{tests!r}]
+warnings.simplefilter("ignore")
+import test_concurrency as case
+
+print(*{{bits.hex() for bits in case._at_once([lambda: case._bits(case._fit(2))] * 4)}})
+"""
+
+
+def _cold(text, folder, n_processes=1):
+    """What processes print that find no compiled code, at the same time."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder)}
+    command = [sys.executable, "-c", text]
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    started = [subprocess.Popen(command, env=environment, **streams) for _ in range(n_processes)]
+    said = []
+    for process in started:
+        try:
+            out, errors = process.communicate(timeout=15 * DEADLINE)
+        finally:
+            process.kill()
+        assert process.returncode == 0, errors
+        said.append(out)
+    assert list(folder.rglob("*.nbi"))
+    return said
+
+
+def test_threads_that_compile_the_same_at_once(tmp_path):
+    """Into an empty cache, which serves the next process."""
+    (cold,) = _cold(_COLD, tmp_path)
+    assert len(cold.splitlines()) == 1
+    assert _cold(_COLD, tmp_path) == [cold]
+
+
+@pytest.mark.long
+def test_processes_and_threads_that_start_cold(tmp_path):
+    text = _COLD_FIT.format(tests=str(Path(__file__).parent))
+    bits = _bits(_fit(2)).hex()
+    cold = _cold(text, tmp_path, n_processes=2)
+    assert [said.split() for said in cold] == [[bits], [bits]]
+    assert _cold(text, tmp_path)[0].split() == [bits]

@@ -1,0 +1,83 @@
+"""Many fits in one process: threads, files and memory are given back. See tools/leaks.py."""
+
+import gc
+import itertools
+import threading
+import weakref
+from collections import Counter
+
+import leaks
+import numpy as np
+import psutil
+import pytest
+
+from temporalnmf import TemporalNMF
+from temporalnmf.parallel import _Team
+
+# Numbers of fits, of which tools/leaks.py draws all kinds that `seen` is asked for below.
+KINDS = (1, 11, 12, 14, 22, 25, 36)
+
+
+def left_behind(folder, n_rounds=1):
+    """Growth of threads and of open files over all kinds, and of memory, in kB per fit."""
+    seen, process = Counter(), psutil.Process()
+    work = leaks.fits(folder, itertools.cycle(KINDS), seen)
+    next(work)
+    before = threading.active_count(), process.num_fds()
+    n_fits = n_rounds * len(KINDS)
+    grown, lines = leaks.traced(work, n_fits, n_fits)
+    threads, files = threading.active_count() - before[0], process.num_fds() - before[1]
+    for kind in (
+        "accelerated saved", "mm saved", "gibbs saved", "gibbs", "dense on threads",
+        "sparse on threads",
+    ):  # fmt: skip
+        assert seen[kind] >= 2 * n_rounds, kind
+    return threads, files, grown / n_fits, "\n".join(lines)
+
+
+def test_fits_leave_nothing_behind(tmp_path):
+    """A model that is not given back takes 10 kB and more, of the smallest data that there are."""
+    threads, files, grown, lines = left_behind(tmp_path, n_rounds=3)
+    assert threads <= 0
+    assert files <= 0  # somebody else may have closed one
+    assert grown < 2.0, lines
+
+
+def test_models_that_are_kept_are_noticed(tmp_path, monkeypatch):
+    kept, load = [], leaks.load
+
+    def keeping(path):
+        kept.append(load(path))
+        return kept[-1]
+
+    monkeypatch.setattr(leaks, "load", keeping)
+    assert left_behind(tmp_path)[2] > 4.0
+    assert kept
+
+
+def test_threads_that_are_not_sent_home_are_noticed(tmp_path, monkeypatch):
+    teams, dismiss = [], _Team.dismiss
+    monkeypatch.setattr(_Team, "dismiss", lambda team: teams.append(team))
+    try:
+        assert 0 < left_behind(tmp_path)[0] <= len(teams)
+    finally:
+        for team in teams:
+            dismiss(team)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("solver", ["accelerated", "gibbs"])
+def test_models_are_given_back(solver):
+    """Without the collector: what holds itself would keep its data until that comes by."""
+    X = np.random.default_rng(0).poisson(5.0, (12, 6)).astype(float)
+    settings = {"n_draws": 4, "n_tune": 2, "n_chains": 2} if solver == "gibbs" else {"max_iter": 50}
+    gc.collect()
+    gc.disable()
+    try:
+        model = TemporalNMF(2, solver=solver, n_jobs=2, random_state=0, tol=1e-2, **settings).fit(X)
+        model.forecast(2)
+        gone = weakref.ref(model), weakref.ref(model._series)
+        del model
+        assert [one() for one in gone] == [None, None]
+    finally:
+        gc.enable()

@@ -1,0 +1,1 @@
+"""Files and fits that somebody might try to break the program with."""
