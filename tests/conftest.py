@@ -21,3 +21,19 @@ def place(request):
     Elsewhere than in memory a call takes longer, and tests do fewer of them.
     """
     return request.param
+
+
+@pytest.fixture(scope="session")
+def seeds(tmp_path_factory):
+    """A folder of valid files of every kind that is read, to copy from."""
+    from fuzzing import files
+
+    return files.make_seeds(tmp_path_factory.mktemp("hostile") / "seeds")
+
+
+@pytest.fixture
+def model_file(seeds, tmp_path):
+    """A saved model."""
+    path = tmp_path / "model.npz"
+    path.write_bytes((seeds / "model" / "0" / "model.npz").read_bytes())
+    return path

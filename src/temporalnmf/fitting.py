@@ -26,7 +26,7 @@ from .chains.base import Chain
 from .compilation import announced
 from .gaps import fill_gaps, fitted_steps
 from .initialisation import start_activations, start_factors
-from .kernels.floor import FLOOR
+from .kernels.floor import FLOOR, LEAST_LEVEL
 from .likelihoods.base import Array, Likelihood
 from .objective import Problem
 from .observations import Observations, observe
@@ -303,11 +303,17 @@ def observations_of(series: AnySeries, likelihood: Likelihood, workers: Workers)
 
 
 def check_counted(observations: Observations) -> None:
-    """Refuse data that are zero throughout."""
+    """Refuse data that are zero throughout, or next to it."""
     if not observations.has_counts:
         raise ValueError(
             "X is zero wherever it is observed: there is nothing to factorize. Give at least one "
             "positive value."
+        )
+    if observations.level < LEAST_LEVEL:
+        raise ValueError(
+            f"X is next to zero: the total of a step, per unit of exposure, is "
+            f"{observations.level:.3g} in the mean, and the least that can be told from zero is "
+            f"{LEAST_LEVEL:g}. Give X, or exposure, in another unit."
         )
 
 

@@ -3,7 +3,7 @@
 A case follows from a whole number and the valid files that `make_seeds` wrote. Its reader has to
 succeed, with numbers that are what the library promises, or to refuse it with one of our own
 errors that names the file; whatever else happens is a bug. A case that went wrong is kept with
-`keep`, and tests/test_hostile_files.py reads it again.
+`keep`, and tests/test_fuzzed_files.py reads it again.
 """
 
 from __future__ import annotations

@@ -36,9 +36,13 @@ Condition = Callable[["Trial", "Data"], bool]
 MUST: dict[str, Condition] = {
     "time step(s), and a series needs": lambda trial, data: trial.n_steps < 3,
     "X has no observed entry": lambda trial, data: bool(data.hidden.all()),
-    "X is zero wherever it is observed": lambda trial, data: not data.dense[~data.hidden].any(),
+    "X is zero wherever it is observed": lambda trial, data: data.level == 0.0,
+    "X is next to zero": lambda trial, data: trial.data == "tiny" and 0.0 < data.level < 1e-20,
     "has no mode on the linear scale": lambda trial, data: _no_mode(trial),
     "mask has the weight": lambda trial, data: _weighted_draws(trial, data),
+    "need counts, whole numbers": lambda trial, data: (
+        trial.solver in registry.SAMPLERS and bool(np.any(data.seen % 1.0))
+    ),
 }
 MAY: dict[str, Condition] = {
     "more than init='nndsvda' has singular vectors for": lambda trial, data: (
@@ -119,6 +123,7 @@ Choose = Callable[[Sequence[Any]], Any]
 
 # Sizes are small as a rule: what is at the edge shows there. Long series are rare, they take long.
 _SIZES = (1, 1, 2, 3, 4, 5, 8, 13, 20)
+_COUNTS = ("counts", "rare", "huge", "constant", "one", "tiny")
 _ALPHAS = (1e-3, 0.1, 0.5, 1.0, 1.0 + 1e-6, 1.5, 10.0, 1e3, 1e6)
 
 
@@ -143,7 +148,7 @@ def trial_of(choose: Choose, longest: Sequence[int] = (1_000, 30_000, 100_000)) 
         n_features=n_features,
         n_components=n_components,
         likelihood=likelihood,
-        data=choose(("counts", "rare", "huge", "constant", "one") if counts else ("wide", "flat")),
+        data=choose(_COUNTS if counts else ("wide", "flat")),
         unit=1.0 if counts else choose((1e-150, 1e-100, 1e-30, 1.0, 1e6, 1e30, 1e100, 1e138)),
         span=1.0 if counts else choose((1.0, 1e3, 1e12)),
         sparse=kept_sparse,
@@ -246,6 +251,19 @@ class Data:
         """Entries that nobody may look at."""
         return self.weights == 0
 
+    @property
+    def seen(self) -> np.ndarray:
+        """Entries that are observed."""
+        return self.dense[~self.hidden]
+
+    @property
+    def level(self) -> float:
+        """Mean total of a step, per unit of exposure; zero without data."""
+        exposure = np.ones(len(self.weights)) if self.exposure is None else self.exposure
+        totals = (self.weights * np.where(self.hidden, 0.0, self.dense)).sum(axis=0, dtype=float)
+        exposed = exposure @ self.weights
+        return float((totals[exposed > 0.0] / exposed[exposed > 0.0]).sum())
+
     def with_hidden(self, values: Any) -> Any:
         """X with other values where nobody may look."""
         X = self.dense.copy()
@@ -277,14 +295,14 @@ def data_of(trial: Trial) -> Data:
 def _counts(kind: str, rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
     if kind == "constant":
         return np.full(shape, 3.0)
-    X = rng.poisson(20.0 if kind == "counts" else 0.2, shape).astype(float)
+    X = rng.poisson(20.0 if kind in ("counts", "tiny") else 0.2, shape).astype(float)
     X[rng.random(shape[0]) < 0.2] = 0.0
     X[:, rng.random(shape[1]) < 0.2] = 0.0
     if kind == "one":
         X[...] = 0.0
     if kind in ("one", "huge"):
         X[rng.integers(shape[0]), rng.integers(shape[1])] = 1e9
-    return X
+    return X * rng.choice((1e-320, 1e-40, 1e-18)) if kind == "tiny" else X
 
 
 def _mask(kind: str, rng: np.random.Generator, shape: tuple[int, int]) -> Any:

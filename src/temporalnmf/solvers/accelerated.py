@@ -20,7 +20,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..archives import UnlikeError, refuse_unlike
-from ..kernels.floor import FLOOR
+from ..kernels.floor import FLOOR, lifted
 from ..likelihoods.base import Array
 from ..objective import Problem
 from ..observations.features import Features, Look
@@ -67,7 +67,7 @@ class Accelerated:
     ) -> FitResult:
         """Run until the monitor stops it; see `MajorizeMinimize.solve`."""
         features, keeper = held_features(problem, W), keeper or Keeper(problem.observations)
-        H = np.array(H, order="C")
+        H = lifted(H)
         aux = problem.chain.auxiliary(H, problem.scale)
         simple, setback = _WARM_UP, _SETBACK
         path: _Path | None = None

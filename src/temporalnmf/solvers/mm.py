@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 
 from ..chains.base import Chain
+from ..kernels.floor import lifted
 from ..likelihoods.base import Array
 from ..objective import Problem
 from ..observations.features import Features
@@ -89,7 +90,7 @@ class MajorizeMinimize:
             Keeps the state now and then, and has one to go on from, or not.
         """
         features, keeper = held_features(problem, W), keeper or Keeper(problem.observations)
-        H = np.array(H, order="C")
+        H = lifted(H)
         aux = problem.chain.auxiliary(H, problem.scale)
         if keeper.before is not None:
             problem, H, aux = go_on(problem, monitor, keeper.before)
