@@ -5,6 +5,7 @@ Nothing in them is ever run: arrays of Python objects, which NumPy would unpickl
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -26,10 +27,12 @@ if TYPE_CHECKING:
 MOST_PACKED = 1032
 PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _CHUNK = 1 << 24
+# By version: bytes of a number that tells how long the header of an NPY file is, and its parser.
 _HEADERS: dict[Any, Any] = {
-    (1, 0): np.lib.format.read_array_header_1_0,
-    (2, 0): np.lib.format.read_array_header_2_0,
+    (1, 0): (2, np.lib.format.read_array_header_1_0),
+    (2, 0): (4, np.lib.format.read_array_header_2_0),
 }
+_LONGEST_HEADER = 10_000  # bytes; NumPy takes no longer one
 
 
 def memory_left() -> int:
@@ -86,7 +89,7 @@ def npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     except ValueError as error:
         raise ValueError(_NO_NUMBERS) from error
     try:
-        shape, fortran, kind = _HEADERS[version](file)
+        shape, fortran, kind = _parsed_header(file, version)
     except Exception as error:  # whatever a damaged header makes Python's parser say
         # Its MemoryError is about brackets: the text of a header is short.
         cause = None if isinstance(error, MemoryError) else error
@@ -98,6 +101,18 @@ def npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     if any(type(length) is not int or length < 0 for length in shape):
         raise ValueError(f"its shape is {shape}")
     return shape, fortran, kind
+
+
+def _parsed_header(file: IO[bytes], version: tuple[int, int]) -> Any:
+    n_bytes, parse = _HEADERS[version]
+    told = file.read(n_bytes)
+    length = int.from_bytes(told, "little")
+    if length > _LONGEST_HEADER:
+        raise ValueError(f"its header has {length:,} bytes")
+    text = file.read(length)
+    if b"\\" in text:  # for Python's parser a reason to warn
+        raise ValueError("its header has a backslash")
+    return parse(io.BytesIO(told + text))
 
 
 def _in_a_line(error: Exception) -> str:

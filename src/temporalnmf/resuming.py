@@ -162,8 +162,8 @@ class FitKeeper(Keeper):
             for start, state in self._states.items():
                 refuse_other(problem, n_components, state)
                 crew = self._weights[start].crew
-                if crew.add("unlike", n_components)[0]:
-                    raise UnlikeError("it has another number of components")
+                if crew.add("unlike", n_components, "path_x" in state)[0]:
+                    raise UnlikeError("its components are those of another fit")
                 if not np.all(np.abs(crew.add("totals") - 1.0) <= 1e-6):
                     raise UnlikeError("its components do not sum to one")
 

@@ -861,7 +861,7 @@ def _wrong_with(error: Exception, path: Path) -> str | None:
     if isinstance(error, UnexpectedError):
         return str(error)
     kind, told = type(error).__name__, " ".join(str(error).split())[:300]  # in a line
-    if any(isinstance(cause, MemoryError) for cause in _causes(error)):
+    if any(_lacks_memory(cause) for cause in _causes(error)):
         return f"out of memory ({kind}: {told})"
     if not isinstance(error, ValueError | OSError):
         return f"{kind}: {told}"
@@ -874,6 +874,12 @@ def _wrong_with(error: Exception, path: Path) -> str | None:
     if not later and path.name not in str(error):
         return f"{kind} does not name the file: {told}"
     return None
+
+
+def _lacks_memory(cause: BaseException) -> bool:
+    """Arrow's word is another matter: it asks for what a page says it has, 2 GB at the most, and
+    would find out next."""
+    return isinstance(cause, MemoryError) and not isinstance(cause, pa.ArrowException)
 
 
 def _wrong_with_warnings(said: list[warnings.WarningMessage]) -> str | None:

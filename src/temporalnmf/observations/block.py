@@ -230,9 +230,10 @@ class Block:
         """Σ_f w, (K,)."""
         return np.asarray(self.W.sum(axis=0))
 
-    def unlike(self, n_components: int) -> Array:
-        """One if W has another number of components, else zero."""
-        return np.array([self.W.shape[1] != n_components], dtype=float)
+    def unlike(self, n_components: int, on_path: bool) -> Array:
+        """One if W has another number of components, or is not on a path as it should; else zero."""
+        lost = on_path and self._track is _NOWHERE
+        return np.array([lost or self.W.shape[1] != n_components], dtype=float)
 
     def _matrix(self, vector: Array) -> Array:
         """A vector as (F, K), in the order of W."""

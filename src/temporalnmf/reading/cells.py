@@ -104,9 +104,11 @@ def damage_told(path: Path | str, what: str, remedy: str) -> Iterator[None]:
     """What libraries say of a damaged or foreign file, as one kind of error."""
     try:
         yield
-    except (PermissionError, MemoryError, RefusedError):
+    except (PermissionError, RefusedError):
         raise
     except Exception as error:  # libraries have many words for damage, and many kinds of errors
+        if type(error) is MemoryError:  # Arrow's is of its own kind, and about what a page says
+            raise
         reason = " ".join(str(error).split()).rstrip(".")[:500] or type(error).__name__
         name = path if isinstance(path, str) else path.name
         raise ValueError(f"{name} cannot be read as {what}: {reason}. {remedy}") from error

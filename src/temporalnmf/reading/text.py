@@ -43,6 +43,8 @@ def read_text(path: Path, transpose: bool, time: str | None) -> Sheet:
     lines, margin, width, n_blank = _outline(name, text, separator, at)
     dropped = _about_blanks(len(head) - width, n_blank)
     head = head[:width]
+    if not head:
+        raise ValueError(f"{name} has empty cells only. Give it a line per time step.")
     header = time is not None or _has_header(name, head, transpose, comma, grouped)
     lines, margin = lines[header:], margin[header:]
     if not lines:
