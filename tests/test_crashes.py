@@ -18,14 +18,18 @@ import faults
 import numpy as np
 import psutil
 import pytest
+from numba import njit
+from numba.extending import overload
 
 from clusters import eventually
 from commands import invoke
-from temporalnmf import __main__, load
+from temporalnmf import __main__, load, stopping
+from temporalnmf.compilation import guarded
 from temporalnmf.experiments import runner
 from temporalnmf.files import room_told, watched_writes, written_whole
 from temporalnmf.sampling.interrupts import between_sweeps
-from temporalnmf.stopping import Terminated, end_with, exit_code, stop_behind, terminate
+from temporalnmf.solvers.accelerated import Accelerated
+from temporalnmf.stopping import Terminated, end_with, exit_code, stop_behind
 
 TOOLS = Path(__file__).parents[1] / "tools"
 
@@ -46,11 +50,12 @@ def full(n_bytes):
 
 
 @pytest.fixture
-def handlers():
+def handlers(monkeypatch):
     """Handlers of signals as they are in a shell, and afterwards as they were."""
+    monkeypatch.setattr(stopping, "_came", None)
     usual = [(n, signal.getsignal(n)) for n in (signal.SIGINT, signal.SIGTERM)]
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, terminate)
+    signal.signal(signal.SIGTERM, stopping.stop)
     yield
     for number, handler in usual:
         signal.signal(number, handler)
@@ -301,7 +306,7 @@ def test_signals_wait_for_the_end_of_a_sweep(number, kind, handlers):
     assert reached
     assert caught.type is kind
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    assert signal.getsignal(signal.SIGTERM) is terminate
+    assert signal.getsignal(signal.SIGTERM) is stopping.stop
 
 
 def test_a_stop_that_the_sweeps_raise_is_that_of_the_signal(handlers):
@@ -323,7 +328,8 @@ def test_a_handler_of_somebody_else_is_left_alone(handlers):
 @pytest.mark.parametrize(("stop", "code"), [(KeyboardInterrupt, 130), (Terminated, 143)])
 def test_a_stop_before_the_command_has_begun(stop, code, handlers, monkeypatch, capsys):
     def stopped():
-        assert signal.getsignal(signal.SIGTERM) is terminate
+        for number in (signal.SIGINT, signal.SIGTERM):
+            assert signal.getsignal(number) is stopping.stop
         raise stop
 
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -334,6 +340,78 @@ def test_a_stop_before_the_command_has_begun(stop, code, handlers, monkeypatch, 
     assert capsys.readouterr().err == "Interrupted: nothing was written.\n"
     # What is left is not to be cut short.
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+
+
+@pytest.mark.parametrize("code", [0, 2])
+def test_a_stop_after_the_command_has_ended_changes_nothing(code, handlers, monkeypatch, capsys):
+    """It comes while main sees to it that no stop does any harm from then on."""
+    ignore = __main__._ignore_stops
+
+    def stopped():
+        monkeypatch.setattr(__main__, "_ignore_stops", ignore)
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(__main__, "_run", lambda: sys.exit(code))
+    monkeypatch.setattr(__main__, "_ignore_stops", stopped)
+    with pytest.raises(SystemExit) as caught:
+        __main__.main()
+    assert caught.value.code == code
+    assert capsys.readouterr().err == ""
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+
+
+class _Dropped:
+    """Stops the process when it is let go; Python swallows what comes up there."""
+
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("then", ["goes on", "fails"])
+def test_a_stop_that_is_swallowed_is_not_lost(then, handlers, table, tmp_path, monkeypatch):
+    """Ctrl-C that comes in a finaliser, as compilers have many; numba may fail for it later."""
+    signal.signal(signal.SIGINT, stopping.stop)
+    solve, looks = Accelerated.solve, []
+
+    def solved(self, *arguments, **others):
+        dropped = _Dropped()
+        del dropped
+        looks.append(stopping.stop_that_came())
+        if then == "fails":
+            raise RuntimeError("no compiled object yet")
+        solve(self, *arguments, **others)
+        looks.append("solved")
+
+    monkeypatch.setattr(Accelerated, "solve", solved)
+    out = tmp_path / "m.npz"
+    result = invoke("fit", table, "--components", 1, "--starts", 9, "--out", out)
+    assert [type(look) for look in looks] == [KeyboardInterrupt]
+    assert result.exit_code == 130
+    assert result.stderr.endswith("Interrupted: nothing was written.\n")
+    assert not out.exists()
+
+
+def test_ctrl_c_waits_while_a_function_is_compiled(handlers):
+    """Numba would swallow it, or fail with words of its own."""
+    done = []
+
+    def five(x):
+        return 5
+
+    @overload(five)
+    def _five(x):  # called by the compiler
+        signal.raise_signal(signal.SIGINT)
+        done.append("typed")
+        return lambda x: 5
+
+    function = njit(lambda x: five(x))
+    with pytest.raises(KeyboardInterrupt), guarded():
+        function(1.0)
+    assert "typed" in done
+    assert len(function.signatures) == 1
+    assert function(1.0) == 5
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 @pytest.mark.parametrize(("stop", "code"), [(KeyboardInterrupt, 130), (Terminated, 143)])

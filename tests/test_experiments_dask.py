@@ -255,8 +255,8 @@ def test_ctrl_c_ends_a_local_cluster(table, tmp_path):
         eventually(lambda: len(read_records(out / "fits.jsonl")) > 2)
         os.killpg(process.pid, signal.SIGINT)
         said = process.communicate(timeout=30)[1]
-    assert process.returncode == 130
-    assert said == "Interrupted: the same command goes on where it was.\n"
+    told = "Interrupted: the same command goes on where it was.\n"
+    assert (process.returncode, said) == (130, told)
     eventually(lambda: not list(running(process.pid)), 5.0)
     assert not list(tmp_path.glob("temporalnmf-*"))
     assert 0 < len(read_records(out / "fits.jsonl")) < 960

@@ -94,7 +94,7 @@ def act(command: str, words: list[str]) -> None:
         sys.argv = ["temporalnmf", *words]
         main()
         return
-    signal.signal(signal.SIGTERM, stopping.terminate)
+    signal.signal(signal.SIGTERM, stopping.stop)
     try:
         saves(Path())
     except KeyboardInterrupt as stop:

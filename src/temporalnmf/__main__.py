@@ -4,31 +4,42 @@ import signal
 import sys
 from typing import NoReturn
 
-from .stopping import exit_code, terminate
+from .stopping import exit_code, stop
 
 
 def main() -> None:
     """Run the command line, or say how to install it."""
-    signal.signal(signal.SIGTERM, terminate)
+    signal.signal(signal.SIGTERM, stop)
+    # Who is started in the background by a shell is to ignore Ctrl-C, and goes on doing so.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, stop)
     try:
-        _run()
-    except KeyboardInterrupt as stop:  # before a command has begun; those speak for themselves
-        _end(stop)
+        try:
+            _run()
+        finally:
+            _ignore_stops()
+    except KeyboardInterrupt as stopped:
+        _ignore_stops()
+        if isinstance(ended := stopped.__context__, SystemExit):  # it came when all was done
+            raise ended from None
+        _end(stopped)  # before a command has begun; those speak for themselves
     except SystemExit as end:
         # Typer takes a stop that comes so early, says nothing, and knows only of Ctrl-C.
         behind = getattr(end.__context__, "__cause__", None)
         if not isinstance(behind, KeyboardInterrupt):
             raise
         _end(behind)
-    finally:
-        # All is said and done. What is left is to send workers home, which is not to be cut short.
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)
 
 
-def _end(stop: KeyboardInterrupt) -> NoReturn:
+def _ignore_stops() -> None:
+    """All is said and done. What is left is to send workers home, which is not to be cut short."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _end(stopped: KeyboardInterrupt) -> NoReturn:
     sys.stderr.write("Interrupted: nothing was written.\n")
-    sys.exit(exit_code(stop))
+    sys.exit(exit_code(stopped))
 
 
 def _run() -> None:

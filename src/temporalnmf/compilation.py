@@ -1,13 +1,16 @@
-"""Telling a waiting user that the kernels are being compiled."""
+"""While kernels are being compiled: a waiting user is told, and Ctrl-C waits."""
 
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, ClassVar
 
 from numba.core import event
+
+from .sampling.interrupts import between_sweeps
 
 _KIND = "numba:compile"
 
@@ -33,6 +36,42 @@ class _Announcer(event.Listener):
 
     def on_end(self, event: Any) -> None:
         pass
+
+
+class _Guard(event.Listener):
+    """Lets Ctrl-C wait while the main thread compiles, at most for one function and what it calls.
+
+    Compilers call back to Python, which swallows whatever comes up there: an error of numba would
+    be told instead, or nothing at all.
+    """
+
+    def __init__(self) -> None:
+        self._depth, self._held = 0, ExitStack()
+
+    def on_start(self, event: Any) -> None:
+        if threading.current_thread() is threading.main_thread():
+            self._depth += 1
+            if self._depth == 1:
+                self._held.enter_context(between_sweeps())
+
+    def on_end(self, event: Any) -> None:
+        if threading.current_thread() is threading.main_thread():
+            self._depth -= 1
+            if self._depth == 0:
+                self._held.close()  # which raises what was held
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """A stop that comes while numba compiles inside the block is raised after that."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    event.register(_KIND, guard := _Guard())
+    try:
+        yield
+    finally:
+        event.unregister(_KIND, guard)
 
 
 @contextmanager

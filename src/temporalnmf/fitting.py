@@ -23,7 +23,7 @@ from sklearn.utils import check_random_state
 
 from . import matching, registry
 from .chains.base import Chain
-from .compilation import announced
+from .compilation import announced, guarded
 from .gaps import fill_gaps, fitted_steps
 from .initialisation import start_activations, start_factors
 from .kernels.floor import FLOOR, LEAST_LEVEL
@@ -329,7 +329,7 @@ def check_observed(series: AnySeries, continue_chain: bool) -> None:
 @contextmanager
 def machinery(model: Any) -> Iterator[Workers]:
     """Threads for a solve, and a word if the kernels have to be compiled."""
-    with announced(bool(model.verbose)), Workers(model.n_jobs) as workers:
+    with guarded(), announced(bool(model.verbose)), Workers(model.n_jobs) as workers:
         yield workers
 
 

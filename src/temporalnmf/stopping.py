@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 from types import FrameType
@@ -15,9 +16,33 @@ class Terminated(KeyboardInterrupt):
     """SIGTERM came. Whoever tidies up after Ctrl-C does so now, too."""
 
 
-def terminate(number: int, frame: FrameType | None) -> None:
-    """The handler of SIGTERM that commands have; for a library it would be too bold."""
-    raise Terminated
+_came: int | None = None  # the last signal
+
+
+def stop(number: int, frame: FrameType | None) -> None:
+    """The handler of SIGINT and SIGTERM that commands have; for a library it would be too bold.
+
+    The signal is remembered: an exception that comes up in a finaliser, or in what compiled code
+    calls, is swallowed.
+    """
+    global _came
+    _came = number
+    raise _stop_of(number)
+
+
+def _stop_of(number: int) -> KeyboardInterrupt:
+    return Terminated() if number == signal.SIGTERM else KeyboardInterrupt()
+
+
+def stop_that_came() -> KeyboardInterrupt | None:
+    """The stop of a command, whatever has become of it."""
+    return None if _came is None else _stop_of(_came)
+
+
+def raise_if_stopped() -> None:
+    """Between two steps of long work: raise a stop that was swallowed."""
+    if _came is not None:
+        raise _stop_of(_came)
 
 
 def exit_code(stop: KeyboardInterrupt) -> int:

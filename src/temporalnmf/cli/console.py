@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..files import watched_writes
-from ..stopping import exit_code, stop_behind
+from ..stopping import exit_code, stop_behind, stop_that_came
 
 if TYPE_CHECKING:
     from ..solvers.monitor import Progress
@@ -138,10 +138,10 @@ def clean_errors(json: bool = False, *, resumes: bool = False) -> Iterator[Voice
             yield voice
     except BrokenPipeError:  # the reader has gone, as in "| head": nobody is left to tell
         raise
-    except (KeyboardInterrupt, ValueError, ImportError, OSError, SystemError) as error:
-        # Numba makes a SystemError of a stop that comes while it is handed arguments.
-        stop = stop_behind(error)
-        if stop is None and isinstance(error, SystemError):
+    except (KeyboardInterrupt, Exception) as error:
+        # Libraries make other errors of a stop: numba a SystemError while it is handed arguments.
+        stop = stop_behind(error) or stop_that_came()
+        if stop is None and not isinstance(error, ValueError | ImportError | OSError):
             raise
         if stop is None:
             typer.echo(f"Error: {in_options(str(error))}", err=True)

@@ -26,7 +26,7 @@ from ..likelihoods.base import Array
 from ..metrics import kl_error
 from ..selection.grids import LAST_VALUE
 from ..selection.prediction import expected_steps, last_values, mean_activation, rows_of
-from ..stopping import end_with
+from ..stopping import end_with, raise_if_stopped
 from ..telling import without
 from .protocol import Draws, Protocol, Task
 
@@ -156,6 +156,7 @@ def run(
                 with room_told(log):
                     _add(file, f"{json.dumps(record)}\n".encode())
                 done[_task(record)] = record
+                raise_if_stopped()
                 if progress is not None:
                     progress(len(done), len(tasks))
     return [done[task] for task in tasks]

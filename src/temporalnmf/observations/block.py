@@ -231,7 +231,7 @@ class Block:
         return np.asarray(self.W.sum(axis=0))
 
     def unlike(self, n_components: int, on_path: bool) -> Array:
-        """One if W has another number of components, or is not on a path as it should; else zero."""
+        """One if W has another number of components, or is not on a path but should be."""
         lost = on_path and self._track is _NOWHERE
         return np.array([lost or self.W.shape[1] != n_components], dtype=float)
 

@@ -7,11 +7,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
-from ..stopping import terminate
+from ..stopping import stop
 
 # Handlers that raise wherever the program is just then.
-_RAISING = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: terminate}
+_RAISING = (signal.default_int_handler, stop)
 
 
 class Interrupt:
@@ -30,12 +31,14 @@ def between_sweeps() -> Iterator[Interrupt]:
 
     What the signal stands for is raised when the block ends, however it does.
 
-    Numba may crash the process if an exception comes up while it takes over the generators.
+    Numba may crash the process if an exception comes up while it takes over the generators, and
+    swallows one that comes up while it compiles, to fail later with words of its own.
     Outside of the main thread, and where somebody else handles the signal, nothing changes.
     """
     interrupt = Interrupt()
     main = threading.current_thread() is threading.main_thread()
-    usual = {n: raising for n, raising in _RAISING.items() if signal.getsignal(n) is raising}
+    handlers = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)}
+    usual: Any = {n: handler for n, handler in handlers.items() if handler in _RAISING}
     if not main or not usual:
         yield interrupt
         return

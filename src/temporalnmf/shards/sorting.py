@@ -42,6 +42,7 @@ from ..reading.long import (
     check_total,
 )
 from ..reading.long_files import LONG_READERS
+from ..stopping import raise_if_stopped
 from ..timeline import Timeline
 from .folder import (
     Shards,
@@ -228,6 +229,7 @@ def _read(table: _Files, runs: _Runs, tell: Progress) -> _Rows:
             kept = (t >= 0) & (f >= 0)
             runs.add(_Piece(_texts(names.known), f[kept], t[kept], v[kept]))
             n_rows += len(t)
+            raise_if_stopped()
             tell(n_rows, None, "rows read")
         values.settle()
         exposures.settle()

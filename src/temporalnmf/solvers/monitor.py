@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ..likelihoods.base import Array
 from ..observations.crew import Here
 from ..observations.features import Features
+from ..stopping import raise_if_stopped
 
 
 class Progress(NamedTuple):
@@ -102,6 +103,7 @@ class Monitor:
 
     def record(self, objective: float, W: Array | Features, H: Array, iterations: int) -> None:
         """Take note of the objective after some more iterations and decide on others."""
+        raise_if_stopped()
         printed = self.iteration // self.verbose if self.verbose else 0
         self.iteration += iterations
         n = self.iteration
