@@ -21,8 +21,11 @@ from temporalnmf.observations.bench import Slice
 @cache
 def _started():
     """Two workers with a thread each, started when a test first asks for them."""
+    from distributed.client import _del_global_client
+
     held = local(n_workers=2)
     client = held.__enter__()
+    _del_global_client(client)  # or fits of other tests would go there, too
     atexit.register(held.__exit__, None, None, None)  # after the last test of the last module
     return client
 
@@ -32,7 +35,8 @@ def a_client():
     """With two workers, whatever a test before has done."""
     found = _started()
     eventually(lambda: len(found.nthreads()) == 2)
-    return found
+    with found.as_current():
+        yield found
 
 
 @cache

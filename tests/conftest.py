@@ -1,9 +1,15 @@
 """Fixtures that tests of many modules share."""
 
+import signal
+
 import pytest
 
 import clusters
 from cases import PLACES
+
+# A shell lets what it runs in the background ignore Ctrl-C, and children inherit it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_sessionfinish():

@@ -547,15 +547,8 @@ def test_a_fault_of_the_program_has_exit_code_1(fitted, monkeypatch):
 # Ctrl-C
 
 
-# A shell lets what it runs in the background ignore Ctrl-C, and children inherit it.
-PROGRAM = (
-    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    "from temporalnmf.__main__ import main; main()"
-)
-
-
 def start(*words, **kwargs):
-    program = [sys.executable, "-c", PROGRAM, *map(str, words)]
+    program = [sys.executable, "-m", "temporalnmf", *map(str, words)]
     pipe = subprocess.PIPE
     return subprocess.Popen(program, **{"stdout": pipe, "stderr": pipe, **kwargs})
 
