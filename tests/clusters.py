@@ -8,9 +8,11 @@ import subprocess
 import sys
 import time
 from contextlib import ExitStack, contextmanager
+from contextvars import copy_context
 from functools import cache
 from pathlib import Path
 
+import dask
 import pytest
 
 import temporalnmf
@@ -21,12 +23,11 @@ from temporalnmf.observations.bench import Slice
 @cache
 def _started():
     """Two workers with a thread each, started when a test first asks for them."""
-    from distributed.client import _del_global_client
-
-    held = local(n_workers=2)
-    client = held.__enter__()
-    _del_global_client(client)  # or fits of other tests would go there, too
-    atexit.register(held.__exit__, None, None, None)  # after the last test of the last module
+    # In a context of its own, and without what Dask sets for all: other tests have no client.
+    held, context = local(n_workers=2), copy_context()
+    client = context.run(held.__enter__)
+    dask.config.set(scheduler=None)
+    atexit.register(context.run, held.__exit__, None, None, None)  # after all tests of all modules
     return client
 
 
@@ -35,7 +36,7 @@ def a_client():
     """With two workers, whatever a test before has done."""
     found = _started()
     eventually(lambda: len(found.nthreads()) == 2)
-    with found.as_current():
+    with found.as_current(), dask.config.set(scheduler="dask.distributed"):
         yield found
 
 

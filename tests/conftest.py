@@ -1,6 +1,7 @@
 """Fixtures that tests of many modules share."""
 
 import signal
+import sys
 
 import pytest
 
@@ -14,6 +15,15 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 def pytest_sessionfinish():
     clusters.at_end.close()
+
+
+@pytest.fixture(autouse=True)
+def _no_cluster_by_chance():
+    """Fits go to the last client that was made: to that of another test, as long as it lives."""
+    if "distributed" in sys.modules:
+        from distributed.client import _global_clients
+
+        _global_clients.clear()
 
 
 # On workers data are cut into blocks, too.

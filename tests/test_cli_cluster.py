@@ -153,6 +153,7 @@ def test_what_is_said_of_memory_is_what_is_done(place, client, monkeypatch):
         assert words in next(text for text in said[::-1] if "Cluster" in text)
 
 
+@pytest.mark.long
 def test_a_cluster_that_is_lost_is_one_line(place, tmp_path, monkeypatch):
     """And exit code 2, no traceback, no shards left behind."""
     (tmp_path / "cluster").mkdir()

@@ -1,10 +1,8 @@
 """Fits and models in many threads and processes give what they give one after the other."""
 
 import copy
-import multiprocessing
 import os
 import pickle
-import signal
 import subprocess
 import sys
 import threading
@@ -21,6 +19,7 @@ from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 from threadpoolctl import LibController, threadpool_info, threadpool_limits
 
 import temporalnmf
+from children import DEADLINE, in_child
 from clusters import eventually
 from temporalnmf import TemporalNMF, predicting
 from temporalnmf.chains import Rate
@@ -35,7 +34,6 @@ pytestmark = [
 
 DATA = np.random.default_rng(0).poisson(3.0, (30, 3000)).astype(float)  # several shards
 FEW = np.random.default_rng(1).poisson(5.0, (40, 6)).astype(float)
-DEADLINE = 60.0
 
 
 def _fit(n_jobs=1, X=DATA, n_components=3, **params):
@@ -69,26 +67,6 @@ def _at_once(jobs):
             return [future.result(DEADLINE) for future in [pool.submit(work, job) for job in jobs]]
     finally:
         sys.setswitchinterval(usual)
-
-
-def _in_child(job):
-    """What a function gives in a forked child, which has to end in time."""
-    end, child_end = multiprocessing.Pipe(duplex=False)
-    child = os.fork()
-    if child == 0:  # no pytest in here
-        signal.alarm(int(2 * DEADLINE))  # nor anything that outlives it
-        try:
-            child_end.send(job())
-        finally:
-            os._exit(0)
-    child_end.close()
-    try:
-        if not end.poll(DEADLINE):
-            pytest.fail("the child hangs")
-        return end.recv()
-    finally:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
 
 
 # Fits side by side
@@ -267,7 +245,12 @@ def _helpers():
 @pytest.mark.parametrize("backend", ["loky", "threading"])
 def test_nested_fits_on_all_cores_keep_no_more_threads_busy_than_there_are_workers(backend):
     """Whoever has started them: BLAS is asked, too."""
-    together = Parallel(n_jobs=2, backend=backend)(delayed(_busy)(-1) for _ in range(2))
+
+    def fits():
+        return Parallel(n_jobs=2, backend=backend)(delayed(_busy)(-1) for _ in range(2))
+
+    # Here threads of other tests' clusters may be at work.
+    together = fits() if backend == "loky" else in_child(fits)
     at_once = 1 if backend == "loky" else 2  # workers in a process
     for busy, blas in together:
         assert 1 <= len(busy) <= at_once, busy
@@ -277,8 +260,8 @@ def test_nested_fits_on_all_cores_keep_no_more_threads_busy_than_there_are_worke
 
 def test_busy_threads_are_counted():
     """Helpers, and those of BLAS, which are not Python's."""
-    assert len(_busy(1)[0]) == 1
-    assert len(_busy(2)[0]) == 2
+    assert len(in_child(lambda: _busy(1))[0]) == 1
+    assert len(in_child(lambda: _busy(2))[0]) == 2
     A = np.ones((900, 900))
     with threadpool_limits(2, "blas"):
         assert len(_busy(1, lambda progress: A @ A)[0]) == 2
@@ -325,10 +308,10 @@ def test_a_forked_child_fits_forecasts_and_forks_again():
 
     def child():
         ahead = model.forecast(2, n_samples=9).samples()
-        grandchild = _in_child(lambda: _bits(_fit(2)))
+        grandchild = in_child(lambda: _bits(_fit(2)))
         return [_bits(_fit(2)), _bits(_fit(1)), _bits(_draw(2)), ahead], grandchild
 
-    there, below = _in_child(child)
+    there, below = in_child(child)
     assert pickle.dumps(there) == pickle.dumps(here)
     assert below == here[0]
     assert _bits(_fit(2)) == here[0]
@@ -341,7 +324,7 @@ def test_a_fork_while_a_fit_is_under_way(n_jobs):
 
     def fork(progress):
         if not there:
-            there.append(_in_child(lambda: _bits(_fit(n_jobs))))
+            there.append(in_child(lambda: _bits(_fit(n_jobs))))
 
     assert _bits(_fit(n_jobs, callback=fork)) == alone
     assert there == [alone]

@@ -122,6 +122,7 @@ def test_a_fit_that_fails_says_the_same_as_here(client, tmp_path):
     assert said[0] == said[1]
 
 
+@pytest.mark.long
 def test_a_scheduler_that_disappears_leaves_what_is_done(tmp_path, capfd):
     folder, protocol = tmp_path / "fits", small(n_splits=4, n_inits=4)
     expected = run(protocol, counts(), tmp_path / "calm")

@@ -81,13 +81,13 @@ def undisturbed(solver, series):
     ("solver", "kept"),
     [
         (Accelerated(), "always"),
-        # Ten restarts of a worker each, of which every one takes seconds.
-        pytest.param(Accelerated(), "never", marks=pytest.mark.long),
-        pytest.param(MajorizeMinimize(), "always", marks=pytest.mark.long),
-        pytest.param(MajorizeMinimize(), "never", marks=pytest.mark.long),
+        (Accelerated(), "never"),
+        (MajorizeMinimize(), "always"),
+        (MajorizeMinimize(), "never"),
     ],
     ids=lambda given: getattr(given, "name", given),
 )
+@pytest.mark.long  # ten restarts of a worker each, of which every one takes seconds
 def test_a_worker_is_killed_at_ten_random_moments(solver, kept, client, tmp_path, monkeypatch):
     """Before a question is asked, or while it is answered or the state is written."""
     monkeypatch.setattr(actors, "_PAUSE", 0.0 if kept == "always" else np.inf)

@@ -253,7 +253,7 @@ def test_checkpoints_are_changed_under_their_seal(loader, seeds):
 def test_a_worker_that_dies_or_hangs_is_known_by_its_case(monkeypatch):
     monkeypatch.setattr(workers, "BATCH", 4)
     monkeypatch.setattr(workers, "FIRST_SECONDS", 60.0)
-    found = list(workers.run_cases(int, trials.end_by, range(14), jobs=2, limit_seconds=5.0))
+    found = list(workers.run_cases(int, trials.end_by, range(14), jobs=2, limit_seconds=2.0))
     assert sorted(seed for seed, _, _ in found) == list(range(14))
     outcomes = {seed: (outcome, error) for seed, outcome, error in found}
     assert outcomes[3] == ("died", "the process ended with code -11")

@@ -180,7 +180,7 @@ def all_learned(name, mask, seed):
     return joint.Simulation(law, Smoothing(0.7, True), joint.MASKS[mask], seed)
 
 
-@pytest.mark.parametrize("mask", ["all", "entries"])
+@pytest.mark.parametrize("mask", ["entries", pytest.param("all", marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", joint.NAMES)
 @pytest.mark.usefixtures("narrow_smoothing")
 def test_sweeps_that_learn_leave_the_joint_law_as_it_is(name, mask):

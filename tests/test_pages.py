@@ -65,7 +65,12 @@ def check_command(words):
 
 
 @pytest.mark.filterwarnings("ignore:X. absent periods")
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(DOCS)))
+@pytest.mark.parametrize(
+    "page",
+    # Clusters take half a minute.
+    [pytest.param(p, marks=pytest.mark.long if p.stem == "cluster" else ()) for p in PAGES],
+    ids=lambda p: str(p.relative_to(DOCS)),
+)
 def test_blocks_of_a_page_run(page, workplace):
     """In order, in one namespace, in a folder in which nothing is but what the page made."""
     text = page.read_text(encoding="utf-8")

@@ -68,6 +68,7 @@ def simulation_of(name, seed=1):
     return joint.Simulation(law, Smoothing(joint.SMOOTHING, False), SEEN, seed)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", joint.NAMES)
 def test_ranks_are_uniform(name):
     """Two components, whose order does not count."""
@@ -109,6 +110,7 @@ def calibrated_paths(law, burn=60, thin=8):
     return p_of_ranks(np.array(draws), truth)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", joint.NAMES)
 def test_ranks_of_what_is_learned_are_uniform(name):
     p = calibrated_paths(learning.narrowed(*learning.LEARNED[name], 300))

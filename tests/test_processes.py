@@ -246,8 +246,10 @@ def bgar_oracle(h, before, alpha, beta, rho):
 @pytest.mark.parametrize(
     ("alpha", "beta", "rho"),
     [
-        (2.0, 1.0, 0.5), (2.0, 1.0, 0.9), (0.5, 2.0, 0.5), (0.6, 1.0, 0.2), (40.0, 3.0, 0.9),
-        (3.0, 0.1, 0.1), (300.0, 10.0, 0.5),
+        (2.0, 1.0, 0.5), (2.0, 1.0, 0.9), (40.0, 3.0, 0.9), (3.0, 0.1, 0.1), (300.0, 10.0, 0.5),
+        # Small powers take many digits.
+        pytest.param(0.5, 2.0, 0.5, marks=pytest.mark.long),
+        pytest.param(0.6, 1.0, 0.2, marks=pytest.mark.long),
     ],
 )  # fmt: skip
 def test_bgar_density_equals_its_integral(alpha, beta, rho):

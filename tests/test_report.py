@@ -452,6 +452,7 @@ def test_the_file_needs_nothing_else(sotu_report):
     assert len(text.encode()) < LIMIT
 
 
+@pytest.mark.long
 def test_a_long_series_stays_a_small_file(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.poisson(3.0, size=(5000, 60)).astype(float)
