@@ -76,8 +76,8 @@ bench-cluster: $(INSTALLED)
 # A slice of the fuzzing behind docs/reliability; other cases every time with SEED=….
 SEED := 0
 fuzz: $(INSTALLED)
-	$(BIN)/python tools/fuzz.py fits --seconds 10 --seed $(SEED)
-	$(BIN)/python tools/fuzz.py files --seconds 5 --seed $(SEED)
+	$(BIN)/python tools/fuzz.py fits --cases 40 --seed $(SEED)
+	$(BIN)/python tools/fuzz.py files --cases 1000 --seed $(SEED)
 
 # All figures of docs/reliability but for mutants: an hour and a half on two cores.
 RELIABILITY := docs/reliability

@@ -23,10 +23,9 @@ from temporalnmf.observations.bench import Slice
 @cache
 def _started():
     """Two workers with a thread each, started when a test first asks for them."""
-    # In a context of its own, and without what Dask sets for all: other tests have no client.
+    # In a context of its own: it is not the current client of all other tests.
     held, context = local(n_workers=2), copy_context()
     client = context.run(held.__enter__)
-    dask.config.set(scheduler=None)
     atexit.register(context.run, held.__exit__, None, None, None)  # after all tests of all modules
     return client
 

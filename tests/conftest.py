@@ -2,6 +2,7 @@
 
 import signal
 import sys
+from zlib import crc32
 
 import pytest
 
@@ -13,6 +14,20 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Of tests that are sampled, and of those that are run on a cluster, too, a quarter is short.
+
+    Always the same quarter, by their names; `make test-long` runs all of them.
+    """
+    for item in items:
+        given = item.callspec.params if hasattr(item, "callspec") else {}
+        elsewhere = given.get("place") == "dask" or given.get("anywhere") == "client"
+        sampled = elsewhere or item.get_closest_marker("sampled")
+        if sampled and crc32(item.nodeid.encode()) % 4:
+            item.add_marker(pytest.mark.long)
+
+
 def pytest_sessionfinish():
     clusters.at_end.close()
 
@@ -21,9 +36,11 @@ def pytest_sessionfinish():
 def _no_cluster_by_chance():
     """Fits go to the last client that was made: to that of another test, as long as it lives."""
     if "distributed" in sys.modules:
+        import dask
         from distributed.client import _global_clients
 
         _global_clients.clear()
+        dask.config.set(scheduler=None)
 
 
 # On workers data are cut into blocks, too.

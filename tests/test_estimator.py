@@ -344,3 +344,15 @@ def test_the_linear_scale_warns_once_when_it_reaches_the_floor():
 @pytest.mark.filterwarnings("error")
 def test_the_linear_scale_is_silent_when_nothing_reached_the_floor():
     _model(BGAR(30.0, "auto", 0.5), map_scale="linear", max_iter=5000, tol=1e-4).fit(_counts())
+
+
+@pytest.mark.parametrize("chain", registry.CHAINS)
+@pytest.mark.parametrize("solver", registry.SOLVERS)
+def test_transform_of_counts_next_to_zero_is_next_to_zero(solver, chain):
+    """They start below the floor, where quotients of activations are infinite."""
+    X = np.random.default_rng(0).poisson(5.0, (12, 4)).astype(float)
+    model = TemporalNMF(2, chain=chain, solver=solver, random_state=0, max_iter=20, tol=1e-2).fit(X)
+    found = model.transform(1e-320 * X)
+    assert np.all(np.isfinite(found) & (found >= 0.0))
+    if chain in ("none", "rate", "hier_rate"):  # which know of no level
+        assert found.max() < 1e-20

@@ -74,6 +74,7 @@ def test_many_damaged_files_are_read_or_refused(seeds):
     }
 
 
+@pytest.mark.long
 def test_valid_files_are_the_same_whenever_they_are_made(seeds, tmp_path):
     """Or a case would not follow from its number."""
     again = files.make_seeds(tmp_path / "again")

@@ -36,7 +36,9 @@ def test_every_chain_with_a_law_is_tested():
             assert own.var() == pytest.approx(chain.alpha / chain.beta**2)
 
 
-@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize(
+    "mask", [m if m == "entries" else pytest.param(m, marks=pytest.mark.long) for m in MASKS]
+)
 @pytest.mark.parametrize("name", NAMES)
 def test_sweeps_leave_the_joint_law_as_it_is(name, mask):
     """Geweke's test (2004), with known hyper-parameters."""

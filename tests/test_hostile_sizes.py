@@ -183,6 +183,33 @@ def test_indices_of_sparse_archives_are_whole_numbers(kind, name, tmp_path):
         read_table(tmp_path / "a.npz")
 
 
+@pytest.mark.parametrize(
+    ("head", "told"),
+    [(rb"{'descr': '\sf8'}", "a backslash"), (b"{" + b" " * 20_000, r"20,001 bytes")],
+)
+@pytest.mark.parametrize("version", [1, 2])
+def test_headers_that_numpy_does_not_write_are_refused(version, head, told, tmp_path):
+    """Without a warning of Python's parser."""
+    size = struct.pack("<H" if version == 1 else "<I", len(head))
+    (tmp_path / "a.npy").write_bytes(b"\x93NUMPY" + bytes((version, 0)) + size + head)
+    with pytest.raises(ValueError, match=rf"a.npy cannot be read as NumPy.*{told}"):
+        read_table(tmp_path / "a.npy")
+
+
+@pytest.mark.parametrize("error", [pa.ArrowMemoryError, MemoryError])
+def test_a_lack_of_memory_that_a_file_causes_names_it(error, tmp_path, monkeypatch):
+    """Arrow asks for what a page says of its size; others do for what the program wants."""
+    pq.write_table(pa.table({"c": np.zeros(5)}), tmp_path / "a.parquet")
+
+    def lacking(*_, **__):
+        raise error("malloc of size 2147483584 failed")
+
+    monkeypatch.setattr(pq, "read_metadata", lacking)
+    kind, told = (MemoryError, "^malloc") if error is MemoryError else (ValueError, "^a.parquet")
+    with pytest.raises(kind, match=told):
+        read_table(tmp_path / "a.parquet")
+
+
 def test_headers_of_many_brackets_are_refused(tmp_path):
     """Python's parser calls that a lack of memory."""
     (tmp_path / "a.npy").write_bytes(npy("(" * 190 + "1" + ",)" * 190))

@@ -170,8 +170,10 @@ def test_figures_of_reliability_are_those_of_the_runs():
     page = (DOCS / "reliability" / "README.md").read_text(encoding="utf-8")
     assert sync_reliability.synced(page) == page
     assert page.count("<!-- figures: ") == len(sync_reliability.FIGURES)
-    assert sync_reliability.read("fits")["unexpected"] == []
-    assert sync_reliability.read("fits")["cases"] >= 20_000
+    for mode, cases in (("fits", 20_000), ("files", 200_000)):
+        found = sync_reliability.read(mode)
+        assert found["unexpected"] == []
+        assert found["cases"] >= cases
     assert sync_reliability.read("faults")["wrong"] == []
     assert sync_reliability.read("mutants")["killed_share"] >= 0.85
 

@@ -754,6 +754,7 @@ def test_medians_without_a_mean_are_those_of_simulated_paths(alpha_z, alpha_h):
     )
 
 
+@pytest.mark.long
 def test_medians_far_ahead_take_no_memory():
     """They were simulated: of a series whose last 100,000 steps are missing, in 32 GB."""
     chain = HierRate(0.9, "auto", 2.0, "auto").resolve(1.0, 2)

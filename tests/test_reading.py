@@ -799,6 +799,7 @@ BAD_FILES = {
         r"index of 2 levels \(year, day\).*unstack",
         name="a.parquet",
     ),
+    "empty cells": bad(";\n;", r"^data.csv has empty cells only\. Give it a line per time step"),
     "spreadsheet": bad(
         b"", r"data.xlsx has the suffix '.xlsx'.*\.csv, .*\.mtx\.gz.*as CSV", name="data.xlsx"
     ),
