@@ -465,7 +465,7 @@ def _start(trial: Trial, data: Data) -> tuple[np.ndarray, np.ndarray]:
     """Components and activations to start from, at the level of the data."""
     rng = np.random.default_rng(trial.seed + 2)
     W = rng.gamma(2.0, size=(trial.n_components, trial.n_features)) + 1e-3
-    level = np.mean(data.dense, where=~data.hidden, dtype=float) + trial.unit * 1e-3
+    level = np.mean(data.dense, where=~data.hidden, dtype=float)
     return W, level * (0.5 + rng.random((trial.n_steps, trial.n_components)))
 
 
