@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: run test test-long browser calibrate results results-draws evidence coverage bench bench-cluster fuzz reliability mutants docs lint types lock audit clean
+.PHONY: run test test-long browser calibrate results results-draws evidence coverage bench bench-cluster fuzz reliability bounds mutants docs lint types lock audit clean
 
 # Fit, forecast and report on the embedded data; ends with the path of the report.
 run: $(INSTALLED)
@@ -88,6 +88,11 @@ reliability: $(INSTALLED)
 	$(BIN)/python tools/leaks.py --fits 1000 --json $(RELIABILITY)/leaks.json
 	$(BIN)/python tools/sync_reliability.py
 
+# Compiled code with every index checked: some minutes, most of which is compiling.
+bounds: $(INSTALLED)
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.bounds $(BIN)/python -m pytest -q -n 2 \
+		-m "not long" -k "not dask" tests/test_descent.py tests/test_expansion.py tests/test_statistics.py
+
 # Mutation testing of chains and roots, another hour; in an environment of its own, since the lock
 # does not have its tool.
 mutants: $(INSTALLED)
@@ -135,5 +140,5 @@ audit:
 	rm -rf .venv-audit
 
 clean:
-	rm -rf .venv .venv-lock .venv-audit .venv-mutants results .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .bounds .venv .venv-lock .venv-audit .venv-mutants results .mypy_cache .ruff_cache .pytest_cache
 	find src -name __pycache__ -prune -exec rm -rf {} +
