@@ -79,12 +79,12 @@ fuzz: $(INSTALLED)
 	$(BIN)/python tools/fuzz.py fits --cases 40 --seed $(SEED)
 	$(BIN)/python tools/fuzz.py files --cases 1000 --seed $(SEED)
 
-# All figures of docs/reliability but for mutants: an hour and a half on two cores.
+# All figures of docs/reliability but for mutants: three quarters of an hour on two cores.
 RELIABILITY := docs/reliability
 reliability: $(INSTALLED)
 	$(BIN)/python tools/fuzz.py fits --cases 20000 --json $(RELIABILITY)/fits.json
 	$(BIN)/python tools/fuzz.py files --cases 200000 --json $(RELIABILITY)/files.json
-	$(BIN)/python tools/faults.py --rounds 5 --json $(RELIABILITY)/faults.json
+	$(BIN)/python tools/faults.py --rounds 10 --json $(RELIABILITY)/faults.json
 	$(BIN)/python tools/leaks.py --fits 1000 --json $(RELIABILITY)/leaks.json
 	$(BIN)/python tools/sync_reliability.py
 

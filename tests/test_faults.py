@@ -151,6 +151,7 @@ def test_all_workers_are_killed_at_once(at, client, tmp_path, monkeypatch):
     assert result.monitor.history == history
 
 
+@pytest.mark.long
 def test_a_fit_of_a_dask_array_whose_workers_are_killed(client, tmp_path, monkeypatch):
     """Data are made again from their graph."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))

@@ -703,7 +703,7 @@ def test_the_table_says_what_the_chart_draws(browser, sotu, sotu_report):
         assert cells == ["1933 (filled in)", *map(spoken, sotu.activations_[143])]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.long)])
 @pytest.mark.parametrize("width", [320, 390, 768, 1280])
 def test_nothing_scrolls_sideways(browser, sotu_report, tmp_path, scheme, width):
     options = {"viewport": {"width": width, "height": 844}, "color_scheme": scheme}

@@ -146,6 +146,7 @@ def test_the_place_is_a_folder(tmp_path):
         _kept(path, 3).fit(_data())
 
 
+@pytest.mark.long
 def test_a_fit_begun_on_a_cluster_goes_on_without_it(client, tmp_path):
     params = {"random_state": 3, "n_init": 2, "max_iter": 90, "tol": 0.0}
     with pytest.raises(StopError):
