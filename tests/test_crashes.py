@@ -53,6 +53,7 @@ def full(n_bytes):
 def handlers(monkeypatch):
     """Handlers of signals as they are in a shell, and afterwards as they were."""
     monkeypatch.setattr(stopping, "_came", None)
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
     usual = [(n, signal.getsignal(n)) for n in (signal.SIGINT, signal.SIGTERM)]
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, stopping.stop)
@@ -390,6 +391,34 @@ def test_a_stop_that_is_swallowed_is_not_lost(then, handlers, table, tmp_path, m
     assert result.exit_code == 130
     assert result.stderr.endswith("Interrupted: nothing was written.\n")
     assert not out.exists()
+
+
+def test_of_a_stop_that_is_swallowed_python_does_not_tell(capfd):
+    """Of other exceptions it does."""
+    program = """
+import signal, sys
+from temporalnmf import __main__
+
+class Dropped:
+    def __init__(self, act):
+        self.act = act
+    def __del__(self):
+        self.act()
+
+def run():
+    Dropped(lambda: signal.raise_signal(signal.SIGINT))
+    Dropped(lambda: {}["lost"])
+    print("goes on")
+
+__main__._run = run
+signal.signal(signal.SIGINT, signal.default_int_handler)
+__main__.main()
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+    out, errors = capfd.readouterr()
+    assert out == "goes on\n"
+    assert "KeyboardInterrupt" not in errors
+    assert errors.rstrip().endswith("KeyError: 'lost'")
 
 
 def test_ctrl_c_waits_while_a_function_is_compiled(handlers):

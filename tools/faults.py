@@ -94,6 +94,7 @@ def act(command: str, words: list[str]) -> None:
         sys.argv = ["temporalnmf", *words]
         main()
         return
+    sys.unraisablehook = stopping.not_raised
     signal.signal(signal.SIGTERM, stopping.stop)
     try:
         saves(Path())

@@ -4,11 +4,12 @@ import signal
 import sys
 from typing import NoReturn
 
-from .stopping import exit_code, stop
+from .stopping import exit_code, not_raised, stop
 
 
 def main() -> None:
     """Run the command line, or say how to install it."""
+    sys.unraisablehook = not_raised
     signal.signal(signal.SIGTERM, stop)
     # Who is started in the background by a shell is to ignore Ctrl-C, and goes on doing so.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:

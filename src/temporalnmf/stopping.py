@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 from types import FrameType
+from typing import Any
 
 # Seconds between two looks at whether a parent is there.
 _PAUSE = 0.5
@@ -32,6 +34,12 @@ def stop(number: int, frame: FrameType | None) -> None:
 
 def _stop_of(number: int) -> KeyboardInterrupt:
     return Terminated() if number == signal.SIGTERM else KeyboardInterrupt()
+
+
+def not_raised(lost: Any) -> None:
+    """The hook of commands for exceptions that Python swallows: of a stop it need not tell."""
+    if not isinstance(lost.exc_value, KeyboardInterrupt):
+        sys.__unraisablehook__(lost)
 
 
 def stop_that_came() -> KeyboardInterrupt | None:
