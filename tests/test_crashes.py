@@ -578,6 +578,16 @@ def test_workers_end_with_a_process_that_was_killed():
     os.close(hear)
 
 
+@pytest.mark.parametrize(("name", "code"), [("LokyProcess-1", 1), ("Worker-1", 0)])
+def test_a_worker_whose_parent_is_gone_when_it_starts_ends(name, code):
+    """One of joblib, that is; others may have other parents."""
+    program = (
+        "import multiprocessing as m; from temporalnmf.stopping import end_with\n"
+        f"m.current_process().name = {name!r}; end_with(2**22)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == code
+
+
 def test_who_is_no_child_does_not_end():
     before = threading.active_count()
     end_with(os.getpid())

@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+from multiprocessing import current_process
 from types import FrameType
 from typing import Any
 
@@ -73,11 +74,18 @@ def stop_behind(
     return None
 
 
+def that_end_with_us() -> dict[str, Any]:
+    """For `joblib.Parallel`: workers that end with this process, from their first moment on."""
+    return {"initializer": end_with, "initargs": (os.getpid(),)}
+
+
 def end_with(parent: int) -> None:
     """End this process when its parent does, which may be killed and cannot say so.
 
     Workers of joblib would stay for minutes. Nothing changes in a process that is no child of it.
     """
+    if current_process().name.startswith("LokyProcess") and os.getppid() != parent:
+        os._exit(1)  # it was killed while this worker was started
     name = f"ends with {parent}"
     if os.getppid() != parent or name in (thread.name for thread in threading.enumerate()):
         return

@@ -26,7 +26,7 @@ from ..likelihoods.base import Array
 from ..metrics import kl_error
 from ..selection.grids import LAST_VALUE
 from ..selection.prediction import expected_steps, last_values, mean_activation, rows_of
-from ..stopping import end_with, raise_if_stopped
+from ..stopping import raise_if_stopped, that_end_with_us
 from ..telling import without
 from .protocol import Draws, Protocol, Task
 
@@ -198,19 +198,13 @@ def _results(
             ) from error
         return
     jobs = (
-        delayed(_fit_for)(
-            os.getpid(), X, protocol, task, draws.W[:, :, task.init], draws.H[:, :, task.init],
+        delayed(fit_task)(
+            X, protocol, task, draws.W[:, :, task.init], draws.H[:, :, task.init],
             draws.splits[task.split],
         )
         for task in tasks
     )  # fmt: skip
-    yield from Parallel(n_jobs, return_as="generator_unordered")(jobs)
-
-
-def _fit_for(process: int, *arguments: Any) -> Record:
-    """A fit in a worker of that process, or in itself."""
-    end_with(process)
-    return fit_task(*arguments)
+    yield from Parallel(n_jobs, return_as="generator_unordered", **that_end_with_us())(jobs)
 
 
 def _fit_shared(shared: tuple[Any, Protocol, Draws], *fields: Any) -> Record:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Integral
@@ -20,7 +19,7 @@ from ..estimator import TemporalNMF
 from ..likelihoods.base import Array
 from ..metrics import error_of
 from ..sampling.learning import SMOOTHING
-from ..stopping import end_with
+from ..stopping import that_end_with_us
 from ..telling import without
 from ..validation import check_choice, check_count
 from .grids import LAST_VALUE, OUR_GRIDS, in_units
@@ -352,18 +351,10 @@ def _outcomes(
     if client is not None:
         yield from spread(client, _errors_shared, (X, splits, params), work)
         return
-    me = os.getpid()
     jobs = (
-        delayed(_errors_for)(me, X, family, K, splits[i], seed, params)
-        for family, K, i, seed in work
+        delayed(_errors_of)(X, family, K, splits[i], seed, params) for family, K, i, seed in work
     )
-    yield from enumerate(Parallel(n_jobs, return_as="generator")(jobs))
-
-
-def _errors_for(process: int, *arguments: Any) -> Outcome:
-    """Errors found in a worker of that process, or in itself."""
-    end_with(process)
-    return _errors_of(*arguments)
+    yield from enumerate(Parallel(n_jobs, return_as="generator", **that_end_with_us())(jobs))
 
 
 def _errors_shared(
