@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import zipfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import faults
@@ -24,6 +24,7 @@ from numba.extending import overload
 from clusters import eventually
 from commands import invoke
 from temporalnmf import __main__, load, stopping
+from temporalnmf.cli.console import clean_errors
 from temporalnmf.compilation import guarded
 from temporalnmf.experiments import runner
 from temporalnmf.files import room_told, watched_writes, written_whole
@@ -53,6 +54,7 @@ def full(n_bytes):
 def handlers(monkeypatch):
     """Handlers of signals as they are in a shell, and afterwards as they were."""
     monkeypatch.setattr(stopping, "_came", None)
+    monkeypatch.setattr(stopping, "_tell", stopping._nothing)
     monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
     usual = [(n, signal.getsignal(n)) for n in (signal.SIGINT, signal.SIGTERM)]
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -359,6 +361,39 @@ def test_a_stop_after_the_command_has_ended_changes_nothing(code, handlers, monk
     assert caught.value.code == code
     assert capsys.readouterr().err == ""
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+
+
+def test_a_stop_between_the_end_of_a_command_and_that_of_main(handlers, monkeypatch, capsys):
+    """What was written is told."""
+
+    def run():
+        with clean_errors() as voice:
+            voice.wrote(Path("m.npz"))
+        raise Terminated
+
+    monkeypatch.setattr(__main__, "_run", run)
+    with pytest.raises(SystemExit) as caught:
+        __main__.main()
+    assert caught.value.code == 143
+    assert capsys.readouterr().err == "Interrupted. Written before: m.npz.\n"
+
+
+@pytest.mark.parametrize("stopped", [True, False])
+def test_an_import_that_is_cut_short_is_a_stop(stopped, handlers, monkeypatch, capsys):
+    """Python's parser calls it a SyntaxError if unicodedata cannot be loaded."""
+
+    def run():
+        if stopped:
+            with suppress(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+        raise SyntaxError("can't load unicodedata module")
+
+    monkeypatch.setattr(__main__, "_run", run)
+    with pytest.raises(SystemExit if stopped else SyntaxError) as caught:
+        __main__.main()
+    if stopped:
+        assert caught.value.code == 130
+        assert capsys.readouterr().err == "Interrupted: nothing was written.\n"
 
 
 class _Dropped:

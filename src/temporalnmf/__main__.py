@@ -4,7 +4,7 @@ import signal
 import sys
 from typing import NoReturn
 
-from .stopping import exit_code, not_raised, stop
+from .stopping import exit_code, not_raised, so_far, stop, stop_that_came
 
 
 def main() -> None:
@@ -30,6 +30,11 @@ def main() -> None:
         if not isinstance(behind, KeyboardInterrupt):
             raise
         _end(behind)
+    except Exception:
+        # An import that is cut short fails in words of its own.
+        if (swallowed := stop_that_came()) is None:
+            raise
+        _end(swallowed)
 
 
 def _ignore_stops() -> None:
@@ -39,7 +44,7 @@ def _ignore_stops() -> None:
 
 
 def _end(stopped: KeyboardInterrupt) -> NoReturn:
-    sys.stderr.write("Interrupted: nothing was written.\n")
+    sys.stderr.write(f"{so_far()}\n")
     sys.exit(exit_code(stopped))
 
 

@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from multiprocessing import current_process
 from types import FrameType
 from typing import Any
@@ -41,6 +42,24 @@ def not_raised(lost: Any) -> None:
     """The hook of commands for exceptions that Python swallows: of a stop it need not tell."""
     if not isinstance(lost.exc_value, KeyboardInterrupt):
         sys.__unraisablehook__(lost)
+
+
+def so_far() -> str:
+    """What there is of a command that was stopped; it says so itself once it has begun."""
+    return _tell()
+
+
+def tell_by(tell: Callable[[], str]) -> None:
+    """Have a command say what there is of it, also in the moment after it has ended."""
+    global _tell
+    _tell = tell
+
+
+def _nothing() -> str:
+    return "Interrupted: nothing was written."
+
+
+_tell: Callable[[], str] = _nothing
 
 
 def stop_that_came() -> KeyboardInterrupt | None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..files import watched_writes
-from ..stopping import exit_code, stop_behind, stop_that_came
+from ..stopping import exit_code, stop_behind, stop_that_came, tell_by
 
 if TYPE_CHECKING:
     from ..solvers.monitor import Progress
@@ -131,6 +131,7 @@ def clean_errors(json: bool = False, *, resumes: bool = False) -> Iterator[Voice
     `resumes` is for commands that go on where they were.
     """
     voice = Voice(json)
+    tell_by(lambda: _so_far(voice, resumes))
     try:
         with watched_writes() as voice.placed, warnings.catch_warnings():
             # In one line, without the place in the source.
