@@ -54,7 +54,7 @@ def full(n_bytes):
 def handlers(monkeypatch):
     """Handlers of signals as they are in a shell, and afterwards as they were."""
     monkeypatch.setattr(stopping, "_came", None)
-    monkeypatch.setattr(stopping, "_tell", stopping._nothing)
+    monkeypatch.setattr(stopping, "_tell", stopping.nothing)
     monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
     usual = [(n, signal.getsignal(n)) for n in (signal.SIGINT, signal.SIGTERM)]
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -4,11 +4,12 @@ import signal
 import sys
 from typing import NoReturn
 
-from .stopping import exit_code, not_raised, so_far, stop, stop_that_came
+from .stopping import exit_code, not_raised, nothing, so_far, stop, stop_that_came, tell_by
 
 
 def main() -> None:
     """Run the command line, or say how to install it."""
+    tell_by(nothing)
     sys.unraisablehook = not_raised
     signal.signal(signal.SIGTERM, stop)
     # Who is started in the background by a shell is to ignore Ctrl-C, and goes on doing so.

@@ -55,11 +55,12 @@ def tell_by(tell: Callable[[], str]) -> None:
     _tell = tell
 
 
-def _nothing() -> str:
+def nothing() -> str:
+    """What there is before a command has begun."""
     return "Interrupted: nothing was written."
 
 
-_tell: Callable[[], str] = _nothing
+_tell: Callable[[], str] = nothing
 
 
 def stop_that_came() -> KeyboardInterrupt | None:
