@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import struct
 import zipfile
 from pathlib import Path
@@ -28,4 +29,14 @@ def replaced(path: Path, **changed: bytes) -> Path:
     with zipfile.ZipFile(path) as file:
         members = {name: file.read(name) for name in file.namelist()}
     path.write_bytes(zipped(members | {f"{name}.npy": data for name, data in changed.items()}))
+    return path
+
+
+def with_parameters(path: Path, **parameters: object) -> Path:
+    """A model file whose header has other parameters."""
+    with zipfile.ZipFile(path) as file:
+        members = {name: file.read(name) for name in file.namelist()}
+    header = json.loads(members["header.json"])
+    header["parameters"] |= parameters
+    path.write_bytes(zipped(members | {"header.json": json.dumps(header).encode()}))
     return path

@@ -8,18 +8,23 @@ import json
 import os
 import pickle
 import sys
+import warnings
 import zipfile
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from fuzzing import files
+from sklearn.exceptions import ConvergenceWarning
 
 import temporalnmf
-from hostile import replaced, zipped
-from temporalnmf import load
+from commands import done
+from hostile import replaced, with_parameters, zipped
+from temporalnmf import TemporalNMF, load
 from temporalnmf.components import ShardedComponents
+from temporalnmf.persistence import CappedWarning
 from temporalnmf.reading import read_table
 from temporalnmf.sampling.checkpoint import Checkpoint
 from temporalnmf.shards import Shards
@@ -190,6 +195,69 @@ def test_paths_in_files_are_not_followed(model_file, seeds, tmp_path):
         assert any(path.endswith("model.npz") for path in found), "the test listens"
         assert not [path for path in found if "canary" in path or "passwd" in path]
         assert sorted(tmp_path.rglob("*")) == before, "nothing was written"
+
+
+# Years after the last one of `model_file`.
+NEW = pd.DataFrame(files.COUNTS[:3], columns=list("abcde"), index=[2005, 2006, 2007])
+RUN_SETTINGS = {"warm_start": True, "checkpoint_every": 0.0, "n_jobs": 64, "verbose": 1}
+
+
+@pytest.mark.parametrize("front_end", ["python", "command"])
+@pytest.mark.parametrize("solver", ["accelerated", "gibbs"])
+def test_a_model_file_does_not_choose_a_path_to_write_to(
+    solver, front_end, seeds, tmp_path, monkeypatch
+):
+    """Not even when the model is fitted again, which writes and removes a checkpoint."""
+    model_file = tmp_path / "inside" / "model.npz"
+    model_file.parent.mkdir()
+    seed = {"accelerated": "0", "gibbs": "5"}[solver]
+    model_file.write_bytes((seeds / "model" / seed / "model.npz").read_bytes())
+    victim = tmp_path / "victim.npz"
+    monkeypatch.chdir(model_file.parent)
+    with_parameters(model_file, **RUN_SETTINGS, checkpoint=str(victim), max_iter=3)
+    with files_opened() as found:
+        if front_end == "python":
+            with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+                load(model_file).append(NEW, update_components=True)
+        else:
+            NEW.to_csv("new.csv", index_label="time")
+            done("append", model_file, "new.csv", "--update-components", "--force")
+    assert any(path.endswith("model.npz") for path in found), "the test listens"
+    assert not [path for path in found if "victim" in path]
+    assert [path.name for path in tmp_path.iterdir()] == ["inside"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [*RUN_SETTINGS.items(), ("checkpoint", "x.npz"), ("callback", "os.system")],
+)
+def test_settings_of_a_run_never_come_from_a_file(name, value, model_file):
+    model = load(with_parameters(model_file, **{name: value}))
+    assert getattr(model, name) == getattr(TemporalNMF(), name)
+
+
+@pytest.mark.parametrize(
+    ("name", "default"),
+    [("max_iter", 1000), ("n_init", 1), ("n_draws", 500), ("n_tune", 500), ("n_chains", 4)],
+)
+def test_a_file_does_not_make_later_fits_costlier_than_the_defaults(name, default, model_file):
+    with warnings.catch_warnings(action="error"):
+        assert getattr(load(with_parameters(model_file, **{name: default})), name) == default
+    with_parameters(model_file, **{name: 10**12})
+    told = (
+        rf"^model\.npz: it was fitted with {name}=1000000000000\. Later fits of the loaded model use "
+        rf"{name}={default}, .* model\.set_params\({name}=1000000000000\)\.$"
+    )
+    with pytest.warns(CappedWarning, match=told):
+        model = load(model_file)
+    assert getattr(model, name) == default
+
+
+@pytest.mark.parametrize("value", [-1, 0.5, 1e9, True, None, "10", [10], 10**400])
+@pytest.mark.parametrize("name", ["max_iter", "n_init", "n_draws", "n_chains"])
+def test_costs_that_are_no_whole_numbers_are_refused(name, value, model_file):
+    with pytest.raises(ValueError, match=r"model\.npz cannot be read"):
+        load(with_parameters(model_file, **{name: value}))
 
 
 @pytest.mark.parametrize("kind", ["shards", "components"])

@@ -12,7 +12,9 @@ from scipy import sparse
 import cases
 from temporalnmf import TemporalNMF, __version__, load, registry
 from temporalnmf.chains import GaP, Rate
+from temporalnmf.fitting import check_parameters
 from temporalnmf.likelihoods import Poisson
+from temporalnmf.persistence import CappedWarning, parameters_of_fit
 
 rng = np.random.default_rng(0)
 X = rng.poisson(rng.gamma(2.0, 4.0, size=(25, 6))).astype(float)
@@ -89,14 +91,55 @@ def test_parameters_and_calibration_come_back(tmp_path):
     again = load(model.save(tmp_path / "model.npz"))
     assert_same(again, model)
     kept = again.get_params()
-    for name in ("n_components", "tol", "max_iter", "smoothing", "init", "n_jobs", "map_scale"):
+    for name in ("n_components", "tol", "max_iter", "smoothing", "init", "map_scale"):
         assert kept[name] == getattr(model, name)
     np.testing.assert_array_equal(kept["chain__alpha"], [1.0, 2.0])
     assert kept["chain__beta"] == "learn"
     assert kept["callback"] is None
+    assert kept["n_jobs"] is None
     assert kept["random_state"] is None
     assert str(again.calibration_) == str(model.calibration_)
     again.fit(X)  # what comes back can be fitted anew
+
+
+def header_of(path):
+    with zipfile.ZipFile(path) as file:
+        return json.loads(file.read("header.json"))
+
+
+def test_a_costly_fit_comes_back_to_the_bit_and_its_parameters_are_remembered(tmp_path):
+    """Later fits are capped; what was fitted, and what it was fitted with, is not."""
+    model = fitted(max_iter=5000, n_init=3, n_jobs=2, verbose=0)
+    path = model.save(tmp_path / "model.npz")
+    told = r"fitted with max_iter=5000, n_init=3\. Later fits .* use max_iter=1000, n_init=1, "
+    with pytest.warns(CappedWarning, match=told):
+        again = load(path)
+    assert_same(again, model)
+    assert (again.max_iter, again.n_init) == (1000, 1)
+    assert {**parameters_of_fit(again), "n_jobs": 2} == model.get_params(deep=False)
+    assert header_of(again.save(tmp_path / "again.npz")) == header_of(path)
+    assert again.set_params(max_iter=1500).fit(GAPS).max_iter == 1500
+    assert parameters_of_fit(again)["n_init"] == 1  # those of the new fit
+    with pytest.warns(CappedWarning, match=r"fitted with max_iter=1500\. Later"):
+        load(again.save(path, overwrite=True))
+
+
+def test_thinning_stays_within_capped_draws(tmp_path):
+    few = {"n_draws": 501, "thin": 501, "n_tune": 0, "n_chains": 1}
+    model = fitted(n_components=1, chain="gap", solver="gibbs", **few)
+    with pytest.warns(CappedWarning, match=r"n_draws=501, thin=501\. .* n_draws=500, thin=500, "):
+        again = load(model.save(tmp_path / "model.npz"))
+    check_parameters(again)
+
+
+def test_files_do_not_hold_settings_of_a_run(tmp_path):
+    settings = {
+        "callback": lambda progress: None, "warm_start": True, "checkpoint": tmp_path / "state",
+        "checkpoint_every": 1.0, "n_jobs": 2, "verbose": 1,
+    }  # fmt: skip
+    model = fitted(max_iter=2, tol=0.5).set_params(**settings)
+    kept = header_of(model.save(tmp_path / "model.npz"))["parameters"]
+    assert set(model.get_params(deep=False)) - set(kept) == set(settings)
 
 
 def test_weights_and_sparse_masks_come_back(tmp_path):

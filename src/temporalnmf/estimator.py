@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from os import PathLike
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -163,6 +165,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     _fingerprint: int
     _kept: Array
     _posterior: Posterior | None
+    # Parameters of the fit that were lowered when the model was loaded.
+    _capped: Mapping[str, int] = MappingProxyType({})
 
     def __init__(
         self,
@@ -582,6 +586,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _take(self, fitted: Fitted, series: Series) -> None:
         """Set everything that a fit leaves behind."""
+        self._capped = {}
         monitor = fitted.monitor
         sharded = not isinstance(fitted.W, np.ndarray)
         self.components_ = fitted.W if sharded else np.ascontiguousarray(fitted.W.T)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import platform
+import warnings
 import zipfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -56,8 +57,16 @@ _NUMBERS = (
     "n_iter_", "objective_", "reconstruction_err_", "converged_", "stop_reason_", "smoothing_",
 )  # fmt: skip
 _DRAWS = ("components", "activations", "smoothing", "log_posterior")
-# Parameters that are not kept: what they were for is over.
-_GONE = {"callback": None, "warm_start": False, "checkpoint": None}
+# Settings of a run, not of a model: files neither keep nor set them. A file that named the
+# checkpoint, for one, would choose a path that is written to.
+_OF_A_RUN = ("callback", "warm_start", "checkpoint", "checkpoint_every", "n_jobs", "verbose")
+# Parameters that multiply the cost of a later fit. Above the default of the class, a file does not
+# set them.
+_CAPPED = ("max_iter", "n_init", "n_draws", "n_tune", "n_chains")
+
+
+class CappedWarning(UserWarning):
+    """Parameters of a model file were replaced by the defaults of `TemporalNMF`."""
 
 
 def save(
@@ -99,6 +108,12 @@ def load(path: str | PathLike[str]) -> TemporalNMF:
     Nothing in the file is run. What is not such a file, is damaged, or comes from a later version
     of the program is refused with one clear error.
 
+    The model has the parameters of the file, but for two kinds. `callback`, `warm_start`,
+    `checkpoint`, `checkpoint_every`, `n_jobs` and `verbose` have their defaults. `max_iter`,
+    `n_init`, `n_draws`, `n_tune` and `n_chains` are at most their defaults, and a warning names
+    those that were lowered; `model.set_params(max_iter=5000)` restores one. What was fitted is
+    unchanged.
+
     Examples
     --------
     >>> from pathlib import Path
@@ -122,7 +137,7 @@ def load(path: str | PathLike[str]) -> TemporalNMF:
             _check_header(header, path)
             labels = file.json("labels.json")
             arrays = {name: _checked(name, file.array(name)) for name in file.arrays}
-        return _model_of(header, labels, arrays, _sharded(path, header))
+        model = _model_of(header, labels, arrays, _sharded(path, header))
     except (_RefusedError, PermissionError, MemoryError):
         raise
     except Exception as error:  # whatever a damaged file makes the libraries below say
@@ -132,6 +147,14 @@ def load(path: str | PathLike[str]) -> TemporalNMF:
             f"such a file; save the model again with model.save(path). (A table is read with "
             f"temporalnmf.reading.read_table.)"
         ) from error
+    if model._capped:
+        _warn_of_caps(model, path)
+    return model
+
+
+def parameters_of_fit(model: TemporalNMF) -> dict[str, Any]:
+    """The parameters a model was fitted with, those that loading capped included."""
+    return {**model.get_params(deep=False), **model._capped}
 
 
 class _RefusedError(ValueError):
@@ -216,7 +239,7 @@ def _described_draws(draws: PosteriorDraws | None) -> dict[str, Any] | None:
 
 
 def _parameters(model: TemporalNMF) -> dict[str, Any]:
-    found = {**model.get_params(deep=False), **_GONE}
+    found = {n: v for n, v in parameters_of_fit(model).items() if n not in _OF_A_RUN}
     if not isinstance(found["init"], str):
         found["init"] = "random"  # starting values are used up
     if not isinstance(found["random_state"], int | np.integer | None):
@@ -333,6 +356,8 @@ def _model_of(
     from .estimator import TemporalNMF
 
     parameters = dict(header["parameters"])
+    for name in _OF_A_RUN:
+        parameters.pop(name, None)
     for name, table in (("chain", registry.CHAINS), ("likelihood", registry.LIKELIHOODS)):
         if isinstance(parameters[name], dict):
             parameters[name] = _made(parameters[name], table, name)
@@ -351,6 +376,7 @@ def _model_of(
     check_parameters(model)
     if model.random_state is not None and type(model.random_state) is not int:
         raise ValueError(f"its random_state is {model.random_state!r:.60}")
+    model._capped = _cap(model)
     _check_chain(model.chain_, K)
     timeline = Timeline.from_dict(labels["timeline"])
     _check_timeline(timeline, N)
@@ -382,6 +408,28 @@ def _model_of(
             coverage, int(n), int(inside), int(widened), entries, noise
         )
     return model
+
+
+def _cap(model: TemporalNMF) -> dict[str, int]:
+    """Lower what multiplies the cost of a later fit to its default; the values of the file."""
+    most = type(model)().get_params(deep=False)
+    found = {name: getattr(model, name) for name in _CAPPED if getattr(model, name) > most[name]}
+    model.set_params(**{name: most[name] for name in found})
+    if "n_draws" in found and model.thin is not None and model.thin > model.n_draws:
+        found["thin"], model.thin = model.thin, model.n_draws
+    return found
+
+
+def _warn_of_caps(model: TemporalNMF, path: Path) -> None:
+    named = ", ".join(f"{name}={value}" for name, value in model._capped.items())
+    used = ", ".join(f"{name}={getattr(model, name)}" for name in model._capped)
+    warnings.warn(
+        f"{path.name}: it was fitted with {named}. Later fits of the loaded model use {used}, "
+        f"since a file may not make them costlier than the defaults. What was fitted is unchanged. "
+        f"If you trust the file, restore them: model.set_params({named}).",
+        CappedWarning,
+        stacklevel=3,
+    )
 
 
 def _check_numbers(numbers: dict[str, Any]) -> None:

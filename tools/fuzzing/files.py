@@ -103,10 +103,24 @@ def _check_model(model: TemporalNMF) -> None:
         _expect(np.abs(sums - 1.0) <= 1e-5, "draws of components sum to one")
 
 
+# Parameters that no file sets, and those that no file raises: where a fit writes to, and its cost.
+NEVER_SET = ("callback", "warm_start", "checkpoint", "checkpoint_every", "n_jobs", "verbose")
+NEVER_RAISED = ("max_iter", "n_init", "n_draws", "n_tune", "n_chains")
+
+
+def _check_parameters(model: TemporalNMF) -> None:
+    default = TemporalNMF()
+    for name in NEVER_SET:
+        _expect(getattr(model, name) == getattr(default, name), f"{name} is not that of the file")
+    for name in NEVER_RAISED:
+        _expect(getattr(model, name) <= getattr(default, name), f"{name} is at most its default")
+
+
 def _use_model(path: Path) -> None:
     model = load(path)
     with _later():
         _check_model(model)
+        _check_parameters(model)
         forecast = model.forecast(2)
         _sound("a forecast", forecast.values)
         if model.chain_.name != "none":  # which has no law for steps it has not seen
@@ -700,7 +714,7 @@ def _in_value(rng: Random, value: Any) -> Any:
         elif what < 0.18 and isinstance(value, list):
             value.insert(key, value[key])
         elif what < 0.18:
-            value[rng.choice(("x", "chain", "alpha", "n_jobs"))] = value[key]
+            value[rng.choice(("x", "chain", "alpha", *NEVER_SET, *NEVER_RAISED))] = value[key]
         else:
             value[key] = _in_value(rng, value[key])
         return value

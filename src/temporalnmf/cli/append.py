@@ -54,7 +54,7 @@ def append(
     with clean_errors(json) as voice:
         target = _target(model, out, force, data.source_path(file))
         how = data.Reading(time, feature, value, exposure, freq, transpose, drop_partial)
-        fitted = load_model(model)
+        fitted = load_model(model, refits=update_components)
         table = _only_new(_read(file, how, voice), fitted, voice)
         table = data.with_features_of(table, fitted, feature is not None, voice)
         before = len(fitted.times_)

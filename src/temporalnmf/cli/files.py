@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 import zipfile
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,16 +27,22 @@ def is_model(path: Path) -> bool:
         return False
 
 
-def load_model(path: Path) -> Any:
-    """The model of a file, or an error that says where models come from."""
-    from ..persistence import load
+def load_model(path: Path, *, refits: bool = False) -> Any:
+    """The model of a file, on all cores, or an error that says where models come from.
+
+    Capped parameters matter to commands that fit again, and only these warn of them.
+    """
+    from ..persistence import CappedWarning, load
 
     if path.is_file() and not is_model(path):
         raise ValueError(
             f"{path} is not a model, or a damaged one. A table becomes a model with: temporalnmf "
             f"fit {path} --out model.npz"
         )
-    return load(path)
+    with warnings.catch_warnings():
+        if not refits:
+            warnings.simplefilter("ignore", CappedWarning)
+        return load(path).set_params(n_jobs=-1)
 
 
 def header_of(path: Path) -> dict[str, Any]:

@@ -607,6 +607,7 @@ def summary(model: TemporalNMF) -> dict[str, Any]:
     """A model for machines."""
     from dataclasses import asdict
 
+    from ..persistence import parameters_of_fit
     from ..summary import component_summary
     from ..timeline import time_texts
 
@@ -630,7 +631,7 @@ def summary(model: TemporalNMF) -> dict[str, Any]:
         "converged": bool(model.converged_),
         "stop_reason": model.stop_reason_,
         "n_iter": model.n_iter_,
-        "n_init": model.n_init,
+        "n_init": parameters_of_fit(model)["n_init"],
         "objective": model.objective_,
         "reconstruction_err": model.reconstruction_err_,
         "components": [asdict(one) for one in component_summary(model)],

@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..likelihoods.base import Array
+from ..persistence import parameters_of_fit
 from ..sampling.traces import one_step_on
 from .curves import charts
 from .last_step import last_step_words
@@ -353,8 +354,9 @@ def _convergence(subject: Subject) -> dict[str, Any]:
     if not converged:
         words = f"The fit was stopped after {rounds}, before it came to rest: its numbers are a "
         words += "sketch."
-    if model.n_init > 1:
-        words += f" The best of {model.n_init} starts is shown."
+    n_starts = parameters_of_fit(model)["n_init"]
+    if n_starts > 1:
+        words += f" The best of {n_starts} starts is shown."
     return {
         "converged": converged,
         "verdict": "Converged." if converged else "Not converged.",

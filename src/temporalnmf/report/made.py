@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import __version__
 from ..likelihoods.base import Array
+from ..persistence import parameters_of_fit
 from .texts import clean
 
 _LONGEST_VALUE = 400
@@ -22,11 +23,11 @@ _LONGEST_VALUE = 400
 
 def how_it_was_made(model: Any, command: Any, source: Any) -> dict[str, Any]:
     """All that it takes to make it again, and to see that it is the same."""
+    parameters = parameters_of_fit(model)
     if command is None:
-        command = f"{model!r}.fit(X)"
+        command = f"{type(model)(**parameters)!r}.fit(X)"
     elif not isinstance(command, str):
         command = shlex.join(map(str, command))
-    parameters = model.get_params(deep=False)
     return {
         "command": command,
         "parameters": {name: _value_text(value) for name, value in parameters.items()},
