@@ -245,8 +245,8 @@ def test_a_file_does_not_make_later_fits_costlier_than_the_defaults(name, defaul
         assert getattr(load(with_parameters(model_file, **{name: default})), name) == default
     with_parameters(model_file, **{name: 10**12})
     told = (
-        rf"^model\.npz: it was fitted with {name}=1000000000000\. Later fits of the loaded model use "
-        rf"{name}={default}, .* model\.set_params\({name}=1000000000000\)\.$"
+        rf"^model\.npz: it was fitted with {name}=1000000000000\. Later fits of the loaded model "
+        rf"use {name}={default}, .* model\.set_params\({name}=1000000000000\)\.$"
     )
     with pytest.warns(CappedWarning, match=told):
         model = load(model_file)

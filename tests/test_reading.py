@@ -1123,7 +1123,7 @@ def test_tables_are_shown_in_short(write):
     ]
     thin = read_table(write(bytes_of(sparse.save_npz, SPARSE), "data.npz"))
     share = SPARSE.nnz / 45
-    assert f"sparse, {share:.2%} of the cells are not zero\n" in repr(thin)
+    assert f"sparse, {100 * share:.2f} % of the cells are not zero\n" in repr(thin)
 
 
 # Spreadsheets

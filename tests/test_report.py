@@ -112,7 +112,7 @@ def test_the_answer_names_the_largest_component_and_the_gap(told, sotu):
     share = sotu.activations_[:, 0].sum() / sotu.activations_.sum()
     assert f"{100 * share:.0f}{NO_BREAK}%" in told["answer"][0]
     assert "One year of 232 was missing and is filled in: 1933." in answer
-    assert "For 2026 the total is expected to be" in answer
+    assert "For 2026 the model expects a total of" in answer
 
 
 def test_the_answer_names_what_rose_and_what_fell(small):
@@ -204,9 +204,30 @@ def test_readers_get_no_advice_for_authors(small, tmp_path):
         assert note in report_content(one, steps=5)["forecast"]["notes"]
         text = write_report(one, tmp_path / "r.html", steps=5, overwrite=True).read_text()
         assert f'<p class="note">{note}</p>' in text
-        assert "calibrate(" not in text
+        # But for the headline, which says how to check what was not.
+        assert text.count("calibrate(") == text.count("model.calibrate(steps=5) checks") == 1
     none = TemporalNMF(2, chain="none", random_state=0).fit(months())
     assert "choose a chain" not in " ".join(report_content(none)["forecast"]["notes"])
+
+
+def test_the_headline_states_no_unchecked_interval_as_a_fact(small):
+    """Until forecasts of the past were compared with it, and as far ahead, it is a claim."""
+
+    def outlook(model, steps):
+        content = report_content(model, steps=steps)
+        (said,) = [text for text in content["answer"] if "expects a total of" in text]
+        return said, content["forecast"]["checked"]
+
+    checked = copy.copy(small).calibrate(6, steps=2)
+    for model, steps, told in (
+        (small, 2, "that often was not checked; model.calibrate(steps=2) checks it on the past."),
+        (checked, 3, "was not checked so far ahead; model.calibrate(steps=3) checks it"),
+        (checked, 2, f"; its 90{NO_BREAK}% interval is "),
+    ):
+        said, known = outlook(model, steps)
+        assert told in said
+        assert ("not checked" in said) == (not known) == (model is small or steps == 3)
+        assert "probability" not in said
 
 
 def test_seasons_are_told_beside_the_forecast(tmp_path):
@@ -304,10 +325,10 @@ def test_the_worst_steps_are_named(told, sotu):
 @pytest.mark.parametrize(
     ("score", "words"),
     [
-        (0.9, "found again in most starts (0.90)"),
+        (0.9, "found again (0.90)"),
         (0.89, "varies between starts (0.89)"),
-        (0.6, "varies between starts (0.60)"),
-        (0.59, "an accident of the start (0.59)"),
+        (0.7, "varies between starts (0.70)"),
+        (0.69, "not found again (0.69)"),
     ],
 )
 def test_stability_in_words(small, score, words):
@@ -554,8 +575,9 @@ CHART = "#activations .plot svg"
 
 def spoken(value: float) -> str:
     """A number as the page writes it."""
-    text = f"{float(f'{value:.4g}'):,.6f}"
-    return text.rstrip("0").rstrip(".")
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{float(f'{value:.3g}'):.8f}".rstrip("0").rstrip(".")
 
 
 def shown(page) -> list[str]:

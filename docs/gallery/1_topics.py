@@ -29,17 +29,20 @@ print(model.stop_reason_)
 # What was found
 # --------------
 # A component is named after its three most characteristic words. *Share* is its part of all
-# words, *peak* the year with most of it. *Stability* is the mean similarity to its match in the
-# other two starts: near 1 the component is found from anywhere, below about 0.7 treat it as one
-# of several ways to cut the material.
+# words, *peak* the year with most of it. *Stability* is the mean cosine with its match in the
+# other two starts, from 0 to 1. From 0.9 on the component is found again from other starts; below
+# 0.7 it is not, so treat it as one of several ways to cut the material; between the two it varies.
 
 import pandas as pd
 
-from temporalnmf.summary import component_summary
+from temporalnmf.summary import component_summary, stability_words
 
 summary = component_summary(model)
-table = pd.DataFrame([(c.name, c.share, c.peak, c.stability) for c in summary])
-table.columns = ["component", "share", "peak", "stability"]
+table = pd.DataFrame(
+    [(c.name, c.share, c.peak, c.stability, stability_words(c.stability)) for c in summary],
+    columns=["name", "share", "peak", "stability", "in words"],
+    index=pd.Index([c.number for c in summary], name="component"),
+)
 table.round(2)
 
 # %%

@@ -63,8 +63,9 @@ lower, upper = smooth.at(hidden_steps).interval(0.9)
 truth = words.to_numpy()[hidden_steps]
 inside = (truth >= lower) & (truth <= upper)
 long_gap = (words.index[hidden_steps] >= 1941) & (words.index[hidden_steps] <= 1946)
-print(f"single years: {inside[~long_gap].mean():.1%} of the cells are inside the 90 % interval")
-print(f"1941 to 1946: {inside[long_gap].mean():.1%}")
+print("Cells inside their 90 % intervals:")
+print(f"single years: {100 * inside[~long_gap].mean():.1f} %")
+print(f"1941 to 1946: {100 * inside[long_gap].mean():.1f} %")
 
 # %%
 # And is it better than what one would do by hand, a straight line between the neighbours?

@@ -52,7 +52,7 @@ def report(forecast):
     for of, truth in (("totals", future.sum(axis=1)), ("features", future)):
         lower, upper = forecast.interval(0.9, of=of)
         inside = np.mean((truth >= lower) & (truth <= upper))
-        print(f"{of}: {inside:.0%} of {truth.size} inside their 90 % intervals")
+        print(f"{of}: {100 * inside:.0f} % of {truth.size} inside their 90 % intervals")
 
 
 report(forecast)

@@ -121,7 +121,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         product of `activations_` and `components_`; of draws, from the product of means.
     stability_ : array, (n_components,), or None
         How alike each component is to its match in the other starts, 0 to 1 (cosine, averaged
-        over starts). A low value: an accident of the start. None with n_init=1.
+        over starts). From 0.9 on it is found again, below 0.7 it is not; see
+        `temporalnmf.summary.stability_words`. None with n_init=1.
     times_ : array, (n_times,)
         Labels of the steps, from the index of X; 0, 1, … if it has none.
     timeline_ : Timeline

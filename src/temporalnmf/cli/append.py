@@ -139,7 +139,7 @@ def _tell_changes(table: TimeTable, model: TemporalNMF, voice: Voice) -> None:
             then, now = (float(np.nansum(X[[n]].sum(axis=0))) for X, n in (
                 (series.X, fitted[text]), (table.X, i)))  # fmt: skip
             if not np.isclose(then, now):
-                changed.append(f"{text}: total {then:,.6g}, now {now:,.6g}")
+                changed.append(f"{text}: total {then:,.12g}, now {now:,.12g}")
     if changed:
         more = f", and {len(changed) - 3} more" if len(changed) > 3 else ""
         voice.say(

@@ -75,6 +75,7 @@ def _describe(law: Any, n_steps: int, h1: float | None, seed: int) -> None:
     from rich.table import Table
 
     from ..chains.outlook import paths_for_quantiles
+    from ..formatting import number_text
 
     n_paths, levels = paths_for_quantiles(n_steps), (0.05, 0.5, 0.95)
     fan = np.quantile(law.sample(n_paths, n_steps, seed, h1), levels, axis=0)
@@ -86,7 +87,7 @@ def _describe(law: Any, n_steps: int, h1: float | None, seed: int) -> None:
         table.add_column(heading, justify="right")
     for n in sorted({n for n in (1, 2, 5, 10, 20, 50, 100, 1000) if n < n_steps} | {n_steps}):
         numbers = law.mean(h1, n), np.sqrt(law.var(h1, n)), *fan[:, n - 1]
-        table.add_row(str(n), *(f"{float(value):.4g}" for value in numbers))
+        table.add_row(str(n), *(number_text(float(value)) for value in numbers))
     console.print(table)
     console.print(f"Mean and sd are exact, the quantiles those of {n_paths:,} simulated paths.")
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ..estimator import TemporalNMF
     from ..reading import TimeTable
     from ..shards import Shards
+    from ..summary import ComponentSummary
 
 # Where the root command keeps the words it was called with.
 WORDS = "temporalnmf.words"
@@ -568,16 +569,23 @@ def show_diagnosis(model: TemporalNMF, voice: Voice) -> None:
 
 def show_components(model: TemporalNMF, voice: Voice) -> None:
     """A table: share, peak, features, stability."""
-    from ..summary import component_summary
+    from ..formatting import percent
+    from ..summary import FOUND_AGAIN, VARIES, component_summary, stability_words
 
     rows = []
     for one in component_summary(model, n_features=7):
         stable = [] if one.stability is None else [f"{one.stability:.2f}"]
         top = ", ".join(name for name, _ in one.top)
-        rows.append([str(one.index + 1), f"{one.share:.0%}", one.peak, *stable, top])
+        rows.append([str(one.number), percent(one.share), one.peak, *stable, top])
     stability = [] if model.stability_ is None else ["stability"]
     headings = ["", "share", "peak", *stability, "top features"]
     voice.table(headings, rows, left=("peak", "top features"))
+    if model.stability_ is not None and (model.stability_ < FOUND_AGAIN).any():
+        start = "start" if model.posterior_ is None else "run"
+        voice.say(
+            f"Stability: from {FOUND_AGAIN} on a component is {stability_words(FOUND_AGAIN)} in "
+            f"other {start}s; below {VARIES} it is {stability_words(0.0)}."
+        )
 
 
 def calibrate_model(model: TemporalNMF, n_origins: int, voice: Voice, steps: int = 1) -> None:
@@ -605,8 +613,6 @@ def provenance(ctx: typer.Context, file: str, table: Any = None) -> dict[str, st
 
 def summary(model: TemporalNMF) -> dict[str, Any]:
     """A model for machines."""
-    from dataclasses import asdict
-
     from ..persistence import parameters_of_fit
     from ..summary import component_summary
     from ..timeline import time_texts
@@ -634,7 +640,7 @@ def summary(model: TemporalNMF) -> dict[str, Any]:
         "n_init": parameters_of_fit(model)["n_init"],
         "objective": model.objective_,
         "reconstruction_err": model.reconstruction_err_,
-        "components": [asdict(one) for one in component_summary(model)],
+        "components": [_for_machines(one) for one in component_summary(model)],
         "calibration": None
         if found is None
         else {
@@ -647,6 +653,15 @@ def summary(model: TemporalNMF) -> dict[str, Any]:
         },
         "provenance": getattr(model, "provenance_", None),
     }
+
+
+def _for_machines(component: ComponentSummary) -> dict[str, Any]:
+    """Its number as in a forecast of components, from 1."""
+    from dataclasses import asdict
+
+    found = asdict(component)
+    del found["index"]
+    return {"component": component.number, **found}
 
 
 def _draws_for_machines(model: TemporalNMF) -> dict[str, Any] | None:

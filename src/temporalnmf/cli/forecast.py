@@ -120,11 +120,12 @@ def show_forecast(
         return
     import numpy as np
 
+    from ..formatting import level_text
     from ..summary import component_summary
     from ..timeline import time_texts
 
     if of == "components":
-        names = [f"{one.index + 1}  {one.name}" for one in component_summary(model)]
+        names = [f"{one.number}  {one.name}" for one in component_summary(model)]
     else:
         names = ahead.feature_names.tolist()
     names = [n if len(n) <= _LONGEST_NAME else f"{n[: _LONGEST_NAME - 1]}…" for n in names]
@@ -144,7 +145,7 @@ def show_forecast(
     voice.table([of[:-1], *texts[:shown]], list(table), left=(of[:-1],))
     words = []
     if ahead.has_bands:
-        words.append(f"In brackets: {100 * wide:g} % intervals.")
+        words.append(f"In brackets: {level_text(wide)} intervals.")
     if len(rows) < len(names):
         words.append(f"The {len(rows)} largest of {len(names):,} {of} at the first step.")
     if shown < T:
@@ -172,13 +173,14 @@ def _with_band(value: float, low: float, high: float) -> str:
 
 
 def _show_totals(ahead: Forecast, voice: Voice) -> None:
+    from ..formatting import level_text
     from ..timeline import time_texts
 
     columns = [ahead.point_of("totals")]
     headings = ["total", "mean"]
     if ahead.has_bands:
         columns.append(ahead.median("totals"))
-        headings += ["median", *(f"{100 * c:g} % interval" for c in ahead.coverage)]
+        headings += ["median", *(f"{level_text(c)} interval" for c in ahead.coverage)]
     bands = [ahead.interval(c, "totals") for c in ahead.coverage if ahead.has_bands]
     rows = [
         [
@@ -192,7 +194,9 @@ def _show_totals(ahead: Forecast, voice: Voice) -> None:
 
 
 def _number(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 100.0 or value == 0.0 else f"{value:.3g}"
+    from ..formatting import number_text
+
+    return number_text(value)
 
 
 def tell_notes(ahead: Forecast, voice: Voice) -> None:
@@ -215,8 +219,9 @@ def frame_of(ahead: Forecast, of: Of) -> Any:
 
 def write_frame(frame: Any, path: Path) -> None:
     from ..files import plain_cell, written_whole
+    from ..formatting import csv_number
 
     texts = frame.select_dtypes(exclude="number").columns
     frame = frame.assign(**{name: frame[name].map(plain_cell) for name in texts})
     with written_whole(path) as partial:
-        frame.to_csv(partial, index=False)
+        frame.to_csv(partial, index=False, float_format=csv_number)

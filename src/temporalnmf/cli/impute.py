@@ -114,9 +114,8 @@ def _missing_per_step(series: Series) -> Any:
 
 def _write_filled(series: Series, smoothed: Forecast, path: Path) -> None:
     """A row per time; what was observed to the last digit, whole numbers without a point."""
-    import numpy as np
-
     from ..files import plain_cell, written_whole
+    from ..formatting import csv_number
     from ..timeline import time_texts
 
     with (
@@ -129,10 +128,13 @@ def _write_filled(series: Series, smoothed: Forecast, path: Path) -> None:
             x, weight = series.row(n)
             seen = weight > 0.0
             # Over many draws, what is expected takes a while: only where it is wanted.
-            filled = x if seen.all() else np.where(seen, x, smoothed.at([n]).values[0])
-            cells = filled.tolist()
-            text = plain_cell(text)
-            writer.writerow([text, *(int(c) if float(c).is_integer() else c for c in cells)])
+            expected = x if seen.all() else smoothed.at([n]).values[0]
+            observed = (int(c) if float(c).is_integer() else c for c in x.tolist())
+            cells = (
+                c if known else csv_number(filled)
+                for c, known, filled in zip(observed, seen, expected, strict=True)
+            )
+            writer.writerow([plain_cell(text), *cells])
 
 
 def _bands(series: Series, smoothed: Forecast, missing: Any) -> Any:

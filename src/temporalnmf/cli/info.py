@@ -86,10 +86,12 @@ def _learned(model: TemporalNMF) -> list[tuple[str, str]]:
     """What was learned by draws; the numbers above are means."""
     if model.posterior_ is None:
         return []
+    from ..formatting import number_text
+
     names = model.posterior_.learned
     lines = [("", f"means of draws: {', '.join(names)}")] if names else []
     if model.smoothing == "learn":
-        lines.append(("smoothing", f"{model.smoothing_:.3g}, the mean of draws"))
+        lines.append(("smoothing", f"{number_text(model.smoothing_)}, the mean of draws"))
     return lines
 
 

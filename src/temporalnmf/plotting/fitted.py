@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..forecasting import Forecast
+from ..formatting import level_text, number_text, percent
 from ..likelihoods.base import Array
 from ..sampling.traces import one_step_on
 from ..summary import component_summary, step_errors
@@ -142,7 +143,7 @@ def _draw_features(ax: Any, component: Any, n_features: int, usual_of: dict[str,
     ax.invert_yaxis()
     ax.set_xlabel("% of the component", fontsize=8)
     ax.tick_params(axis="x", labelsize=8)
-    said = f"{100.0 * component.share:.0f} % of all, peak {component.peak}"
+    said = f"{percent(component.share)} of all, peak {component.peak}"
     if component.stability is not None:
         said += f", stability {component.stability:.2f}"
     # No layout makes room for a wide title: its lines have to fit.
@@ -519,7 +520,7 @@ def plot_residuals(model: Any, n_worst: int = 5, *, ax: Any = None) -> Any:
         ax.vlines(x[shown], 0.0, error[shown], color=color, lw=1.0, alpha=0.5)
         ax.plot(x[shown], error[shown], ".", color=color, ms=5, label=label)
     middle = float(np.nanmedian(error))
-    ax.axhline(middle, color=GREY, lw=0.8, ls=":", label=f"median {middle:.3g}")
+    ax.axhline(middle, color=GREY, lw=0.8, ls=":", label=f"median {number_text(middle)}")
     texts = time_texts(model.times_)
     for n in np.argsort(np.where(np.isfinite(error), -error, np.inf))[:n_worst]:
         if np.isfinite(error[n]):
@@ -582,7 +583,7 @@ def _amount(model: Any) -> str:
 def _bands_said(about: Any, coverages: Sequence[float], law: str) -> str:
     if not about.has_bands:
         return "no bands: plain NMF has no law of motion, so it cannot say how sure it is"
-    shares = " and ".join(f"{100.0 * c:g} %" for c in sorted(coverages))
+    shares = " and ".join(level_text(c) for c in sorted(coverages))
     return f"bands hold {shares} of {law}"
 
 

@@ -65,7 +65,7 @@ class TimeTable:
         size = f"{n_steps:,} steps × {n_features:,} features, {texts[0]} to {texts[-1]}"
         if sparse.issparse(self.X):
             share = len(self.X.data) / (n_steps * n_features)
-            full = f"sparse, {share:.2%} of the cells are not zero"
+            full = f"sparse, {100 * share:.2f} % of the cells are not zero"
             full += self._hidden()
         else:
             full = f"missing cells: {int(np.isnan(self.X).sum()):,} of {self.X.size:,}"

@@ -13,22 +13,22 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..formatting import number_text
 from ..likelihoods.base import Array
 from ..persistence import parameters_of_fit
 from ..sampling.traces import one_step_on
+from ..summary import FOUND_AGAIN, stability_words
 from .curves import charts
 from .last_step import last_step_words
 from .made import how_it_was_made
 from .plainly import long_run, point_text
 from .runs import runs_content, verdict_of
 from .subject import COVERAGE, Subject
-from .texts import NO_BREAK, change, clean, counted, number, number_text, percent, percents
+from .texts import NO_BREAK, change, clean, counted, level, number, percent, percents
 
 # Rows of a table, at the most.
 _MOST_GAPS, _MOST_AHEAD = 40, 500
 _LONGEST_NOTE = 1000
-# Least stability of a component that is found again, and of one that varies.
-_FOUND_AGAIN, _VARIES = 0.9, 0.6
 # Movement found over movement expected, beyond which one is told that they differ.
 _LIVELY = 1.25
 
@@ -72,7 +72,7 @@ def report_content(
         "unit": {"noun": subject.unit.noun, "plural": subject.unit.plural},
         "exposed": subject.exposed,
         "bands": bool(subject.past.has_bands),
-        "level": percent(subject.levels[0]),
+        "level": level(subject.levels[0]),
         "notes": _notes(subject),
         "components": _components(subject),
         "forecast": _forecast(subject) if subject.n_ahead else None,
@@ -123,7 +123,7 @@ def _answer(subject: Subject, content: dict[str, Any]) -> list[str]:
     said += [f"{largest}, with its peak at {clean(first.peak)}.", _recent(subject)]
     said.append(content["gaps"]["words"])
     if subject.n_ahead:
-        said.append(_outlook(content["forecast"]))
+        said.append(_outlook(subject, content["forecast"]))
     if subject.model.calibration_ is not None:
         said.append(_checked(subject.model.calibration_))
     shaky = sum(card["shaky"] for card in content["components"])
@@ -146,7 +146,7 @@ def _recent(subject: Subject) -> str:
     up, down = int(np.argmax(moved)), int(np.argmin(moved))
     said = []
     for k, verb, there in ((up, "rose", moved[up] > 0), (down, "fell", moved[down] < 0)):
-        old, new = number_text(before[k], 3), number_text(after[k], 3)
+        old, new = number_text(before[k]), number_text(after[k])
         # A change that the numbers as written do not show is none.
         if there and old != new:
             by = change(before[k], after[k])
@@ -169,14 +169,21 @@ def _checked(found: Any) -> str:
     return f"{said}, widened as they are shown here {found.widened_inside}."
 
 
-def _outlook(forecast: dict[str, Any]) -> str:
-    """The last step of the forecast."""
+def _outlook(subject: Subject, forecast: dict[str, Any]) -> str:
+    """The last step of the forecast. An interval is the model's own until it was checked."""
     row = forecast["rows"][-1]
-    expected = f"For {row['when']} the total is expected to be {row['point']}"
+    expected = f"For {row['when']} the model expects a total of {row['point']}"
     if not forecast["bands"]:
         return f"{expected}; how sure that is cannot be said, see below."
-    low, high = row["bands"][0]
-    return f"{expected}, and with a probability of {forecast['bands'][0]} it is {low} to {high}."
+    (low, high), name = row["bands"][0], forecast["bands"][0]
+    if subject.checked[-1]:
+        return f"{expected}; its {name} interval is {low} to {high}."
+    far = " so far ahead" if subject.checked.any() else ""
+    return (
+        f"{expected}, and {low} to {high} as its {name} interval. Whether such intervals hold the "
+        f"truth that often was not checked{far}; model.calibrate(steps={subject.n_ahead}) checks "
+        f"it on the past."
+    )
 
 
 # The parts
@@ -190,13 +197,13 @@ def _components(subject: Subject) -> list[dict[str, Any]]:
         most = max(weights, default=0.0)
         cards.append(
             {
-                "index": one.index,
+                "number": one.number,
                 "name": name,
                 "share": f"{percent(one.share)} of all activation",
                 "peak": clean(one.peak),
                 "stability": number(one.stability),
                 "stability_words": _stability_words(one.stability, _starts(subject)),
-                "shaky": one.stability is not None and bool(one.stability < _FOUND_AGAIN),
+                "shaky": one.stability is not None and bool(one.stability < FOUND_AGAIN),
                 "top": [
                     {
                         "feature": clean(feature),
@@ -219,19 +226,14 @@ def _stability_words(stability: float | None, start: str) -> str:
     if stability is None:
         once = "the fit was started once" if start == "start" else "there was one run"
         return f"not assessed: {once}"
-    words = f"an accident of the {start}"
-    if stability >= _FOUND_AGAIN:
-        words = f"found again in most {start}s"
-    elif stability >= _VARIES:
-        words = f"varies between {start}s"
-    return f"{words} ({stability:.2f})"
+    return f"{stability_words(stability, start)} ({stability:.2f})"
 
 
 def _forecast(subject: Subject) -> dict[str, Any]:
     """The totals of the steps ahead as a table, and what is to be said of them."""
     ahead = subject.ahead
     levels = subject.levels if ahead.has_bands else []
-    bands = [ahead.interval(level, of="totals") for level in levels]
+    bands = [ahead.interval(coverage, of="totals") for coverage in levels]
     totals = ahead.point_of("totals")
     chosen = np.arange(subject.n_ahead)[:: -max(1, -(-subject.n_ahead // _MOST_AHEAD))][::-1]
     rows = [
@@ -248,7 +250,8 @@ def _forecast(subject: Subject) -> dict[str, Any]:
         "span": [subject.texts_ahead[0], subject.texts_ahead[-1]],
         "point": point_text(str(ahead.point)),
         "notes": [clean(note.plain, _LONGEST_NOTE) for note in ahead.notes],
-        "bands": [percent(level) for level in levels],
+        "bands": [level(coverage) for coverage in levels],
+        "checked": bool(subject.checked.all()),
         "rows": rows,
     }
 

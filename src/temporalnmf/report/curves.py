@@ -11,7 +11,7 @@ from .runs import run_charts
 from .subject import Subject
 from .texts import number, numbers
 
-# Numbers of a chart that are told to the file, about seven bytes each.
+# Numbers of a chart that are told to the file, about nine bytes each.
 _MOST_NUMBERS = 90_000
 _MOST_POINTS = 2_000
 # Digits that a place on the axis may need: milliseconds.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..formatting import number_text
 from ..likelihoods.base import Array
 from .subject import Subject
-from .texts import number_text
 
 # Steps before the last one that it is compared with; fewer than some tell nothing.
 _BEFORE, _FEWEST = 10, 3
@@ -29,8 +29,8 @@ def last_step_words(subject: Subject) -> str:
     total, usual = _last_and_usual(subject, last, before)
     if total < _FAR_BELOW * usual:
         return (
-            f"{which} has a total of {number_text(total, 3)}, far below the {unit.plural} before "
-            f"(about {number_text(usual, 3)}): is it complete?{starts}"
+            f"{which} has a total of {number_text(total)}, far below the {unit.plural} before "
+            f"(about {number_text(usual)}): is it complete?{starts}"
         )
     error = subject.errors.error[seen]
     if error[-1] > _BY_FAR * error[:-1].max():

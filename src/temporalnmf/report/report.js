@@ -16,12 +16,21 @@
   const html = (parent, tag, attributes, text) => make(null, parent, tag, attributes, text);
   const svg = (parent, tag, attributes, text) => make(svgSpace, parent, tag, attributes, text);
 
-  // A number for people: four significant digits, thousands set apart.
+  // A number for people, as `number_text` in formatting.py has it: three significant digits, whole
+  // from 100 on, thousands set apart.
   function say(value) {
     if (value === null || value === undefined) return "–";
     const size = Math.abs(value);
-    if (size !== 0 && (size < 1e-4 || size >= 1e9)) return value.toExponential(3);
-    return value.toLocaleString("en-GB", { maximumSignificantDigits: 4 });
+    if (size !== 0 && (size < 1e-4 || size >= 1e9)) return value.toExponential(2);
+    const digits = size >= 100 ? { maximumFractionDigits: 0 } : { maximumSignificantDigits: 3 };
+    return value.toLocaleString("en-GB", digits);
+  }
+
+  // A tick is exact.
+  function sayExactly(tick) {
+    const size = Math.abs(tick);
+    if (size !== 0 && (size < 1e-4 || size >= 1e9)) return tick.toExponential();
+    return tick.toLocaleString("en-GB", { maximumSignificantDigits: 12 });
   }
 
   // Ticks
@@ -188,7 +197,7 @@
       root.setAttribute("viewBox", `0 0 ${width} ${height}`);
       const [low, high, cut] = range();
       const yTicks = multiples(low, high, niceStep(high - low, spec.mini ? 2 : height / 80));
-      const sayTick = (tick) => say(spec.log ? Number((10 ** tick).toPrecision(2)) : tick);
+      const sayTick = (tick) => sayExactly(spec.log ? Number((10 ** tick).toPrecision(2)) : tick);
       const widest = Math.max(...yTicks.map((tick) => sayTick(tick).length), 1);
       margin.left += 7.8 * widest;
       const half = n > 1 ? [(spec.x[1] - spec.x[0]) / 2, (spec.x[n - 1] - spec.x[n - 2]) / 2] : [1, 1];

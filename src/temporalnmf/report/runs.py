@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from ..formatting import number_text
 from ..sampling.diagnostics import ESS_PER_RUN, FEWEST, RHAT, Diagnosis, Quantity
 from ..sampling.draws import PosteriorDraws
 from ..sampling.traces import Trace, ranks, traces
 from .subject import Subject
-from .texts import counted, number_text, numbers, percent
+from .texts import counted, level, numbers
 
 # Runs that are drawn, and points of each.
 _MOST_RUNS, _MOST_POINTS = 8, 300
@@ -237,7 +238,7 @@ def _learned(subject: Subject, draws: PosteriorDraws) -> dict[str, Any] | None:
     }
     shown = subject.names[:_MOST_COMPONENTS] if cells else []
     return {
-        "level": percent(_LEVEL),
+        "level": level(_LEVEL),
         "headings": [_letter(name) for name in cells],
         "rows": [
             {"index": k, "name": name, "cells": [column[k] for column in cells.values()]}
@@ -250,4 +251,4 @@ def _learned(subject: Subject, draws: PosteriorDraws) -> dict[str, Any] | None:
 
 def _interval(values: Any) -> str:
     low, middle, high = np.quantile(values, [0.5 - _LEVEL / 2, 0.5, 0.5 + _LEVEL / 2])
-    return f"{number_text(middle, 3)} ({number_text(low, 3)} to {number_text(high, 3)})"
+    return f"{number_text(middle)} ({number_text(low)} to {number_text(high)})"

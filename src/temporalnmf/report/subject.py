@@ -64,6 +64,13 @@ class Subject:
         return sorted(map(float, coverage), reverse=True)
 
     @property
+    def checked(self) -> Array:
+        """Whether intervals of each step ahead were checked on forecasts of the past, (steps,)."""
+        found = self.model.calibration_
+        horizon = 0 if found is None else len(found.noise.level)
+        return np.asarray(self.ahead.ahead <= horizon)
+
+    @property
     def window(self) -> int:
         """How many of the last steps stand before a forecast."""
         return min(self.n_steps, max(4 * self.n_ahead, 20))

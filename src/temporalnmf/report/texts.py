@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from .. import formatting
+from ..formatting import number_text
+
 _LONGEST_NAME = 80
 
 # Between a number and its per cent sign.
@@ -26,51 +29,34 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
-def number(value: Any, digits: int = 4) -> Number:
-    """With so many significant digits, for JSON; None if there is none or it is not finite."""
+# Of numbers that are drawn, and rounded again where they are read.
+_DRAWN = 7
+
+
+def number(value: Any, digits: int = _DRAWN) -> Number:
+    """With so many significant digits, or whole, for JSON; None if there is none or it is not
+    finite.
+    """
     if value is None or not np.isfinite(value):
         return None
-    short = float(f"{float(value):.{digits}g}")
+    short = float(value)
+    short = float(f"{short:.{digits}g}") if abs(short) < 10.0**digits else float(round(short))
     return int(short) if short.is_integer() and abs(short) < 1e15 else short
 
 
-def numbers(values: Any, digits: int = 4) -> list[Number]:
+def numbers(values: Any, digits: int = _DRAWN) -> list[Number]:
     """A list of `number`."""
     return [number(value, digits) for value in np.asarray(values, dtype=float).tolist()]
 
 
-def number_text(value: Any, digits: int = 4) -> str:
-    """A number for people, thousands set apart; `say` in report.js writes the same.
-
-    Examples
-    --------
-    >>> number_text(12345.6), number_text(0.0123456), number_text(2.5e-7), number_text(float("nan"))
-    ('12,350', '0.01235', '2.500e-07', '–')
-    """
-    short = number(value, digits)
-    if short is None:
-        return "–"
-    if short != 0 and not 1e-4 <= abs(short) < 1e9:
-        return f"{short:.{digits - 1}e}"
-    places = 0 if short == 0 else max(0, digits - 1 - int(np.floor(np.log10(abs(short)))))
-    text = f"{short:,.{places}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
-
 def percent(share: float) -> str:
-    """A share in per cent, with one decimal at the most and no line break inside.
+    """A share in per cent, with no line break inside."""
+    return formatting.percent(share).replace(" ", NO_BREAK)
 
-    Examples
-    --------
-    >>> [percent(share).replace(NO_BREAK, "_") for share in (0.28, 0.0974, 0.0004, 0.0, 0.996)]
-    ['28_%', '9.7_%', '<0.1_%', '0_%', '99.6_%']
-    """
-    value = 100.0 * share
-    if 0.0 < value < 0.05:
-        return f"<0.1{NO_BREAK}%"
-    # What is not all should not look like all.
-    whole = 10.0 <= value < 99.5 or float(value).is_integer()
-    return f"{value:.{0 if whole else 1}f}{NO_BREAK}%"
+
+def level(coverage: float) -> str:
+    """The probability of an interval, with no line break inside."""
+    return formatting.level_text(coverage).replace(" ", NO_BREAK)
 
 
 def percents(shares: list[float]) -> list[str]:
