@@ -85,8 +85,10 @@ class Case(NamedTuple):
     storage: str
 
     def __str__(self) -> str:
-        law = f"{self.likelihood.name}-{named(self.chain)}"
-        return f"{law}-{self.scale}-{self.mask}-{self.storage}"
+        return "-".join(self.factors())
+
+    def factors(self) -> tuple[str, ...]:
+        return self.likelihood.name, named(self.chain), self.scale, self.mask, self.storage
 
 
 def all_cases() -> list[Case]:

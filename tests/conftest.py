@@ -1,13 +1,20 @@
-"""Fixtures that tests of many modules share."""
+"""Fixtures that tests of many modules share, and which tests `make test` leaves to `make test-long`."""
 
+import os
 import signal
 import sys
-from zlib import crc32
+from collections import defaultdict
 
 import pytest
 
+# Dask gives up what takes long; on a busy machine everything does. Before Dask reads its settings,
+# and for processes that tests start.
+for setting in ("COMM__TIMEOUTS__CONNECT", "COMM__TIMEOUTS__TCP", "DEPLOY__LOST_WORKER_TIMEOUT"):
+    os.environ[f"DASK_DISTRIBUTED__{setting}"] = "300s"
+
 import clusters
-from cases import PLACES
+from cases import PLACES, Case
+from covering import covering
 
 # A shell lets what it runs in the background ignore Ctrl-C, and children inherit it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -16,16 +23,29 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Of tests that are sampled, and of those that are run on a cluster, too, a quarter is short.
-
-    Always the same quarter, by their names; `make test-long` runs all of them.
-    """
+    """Of tests that are `pairwise`, or run in several places, all but a covering array is long."""
+    tests = defaultdict(list)
     for item in items:
         given = item.callspec.params if hasattr(item, "callspec") else {}
-        elsewhere = given.get("place") == "dask" or given.get("anywhere") == "client"
-        sampled = elsewhere or item.get_closest_marker("sampled")
-        if sampled and crc32(item.nodeid.encode()) % 4:
-            item.add_marker(pytest.mark.long)
+        if (
+            item.get_closest_marker("pairwise")
+            or "anywhere" in given
+            or given.get("place") in PLACES
+        ):
+            tests[item.nodeid.partition("[")[0]].append(item)
+    for cases in tests.values():
+        short = set(covering([_factors(item.callspec) for item in cases]))
+        for i, item in enumerate(cases):
+            if i not in short:
+                item.add_marker(pytest.mark.long)
+
+
+def _factors(callspec):
+    """The values of a test's parameters; what one list gives is one value, unless it is a case."""
+    found = []
+    for name, value in callspec.params.items():
+        found += value.factors() if isinstance(value, Case) else [callspec.indices[name]]
+    return tuple(found)
 
 
 def pytest_sessionfinish():
@@ -43,11 +63,7 @@ def _no_cluster_by_chance():
         dask.config.set(scheduler=None)
 
 
-# On workers data are cut into blocks, too.
-_IMPLIED = pytest.param("blocks", marks=pytest.mark.long)
-
-
-@pytest.fixture(params=[_IMPLIED if place == "blocks" else place for place in PLACES])
+@pytest.fixture(params=PLACES)
 def place(request):
     """Where the data of a problem are: in memory, cut into blocks, or on the workers of a cluster.
 
