@@ -1,55 +1,120 @@
-"""Fixtures that tests of many modules share, and which tests `make test` leaves to `make test-long`."""
+"""What tests of many modules share, and which tests `make test` leaves to `make test-long`.
+
+Imports little: the process that only hands out tests needs no more.
+"""
 
 import os
 import signal
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
+from functools import cache
 
 import pytest
+
+from covering import PLACES, covering
 
 # Dask gives up what takes long; on a busy machine everything does. Before Dask reads its settings,
 # and for processes that tests start.
 for setting in ("COMM__TIMEOUTS__CONNECT", "COMM__TIMEOUTS__TCP", "DEPLOY__LOST_WORKER_TIMEOUT"):
     os.environ[f"DASK_DISTRIBUTED__{setting}"] = "300s"
 
-import clusters
-from cases import PLACES, Case
-from covering import covering
-
 # A shell lets what it runs in the background ignore Ctrl-C, and children inherit it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# Which tests are run, and where
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Of tests that are `pairwise`, or run in several places, all but a covering array is long."""
+    """Of tests over many cases, all but a covering array is long.
+
+    Files with few tests come first: their tests take longest, and two processes that begin with
+    these end at the same time.
+    """
     tests = defaultdict(list)
     for item in items:
-        given = item.callspec.params if hasattr(item, "callspec") else {}
-        if (
-            item.get_closest_marker("pairwise")
-            or "anywhere" in given
-            or given.get("place") in PLACES
-        ):
-            tests[item.nodeid.partition("[")[0]].append(item)
-    for cases in tests.values():
-        short = set(covering([_factors(item.callspec) for item in cases]))
+        if strength := _strength(item):
+            tests[item.nodeid.partition("[")[0], strength].append(item)
+    for (_, strength), cases in tests.items():
+        short = set(covering([_factors(item.callspec) for item in cases], strength))
         for i, item in enumerate(cases):
             if i not in short:
                 item.add_marker(pytest.mark.long)
+    groups = {item: _group(item.path) for item in items}
+    sizes = Counter(groups.values())
+    items.sort(key=lambda item: (groups[item] != "cluster", sizes[groups[item]], groups[item]))
+
+
+def _strength(item):
+    """How many parameters at a time have all of their values in `make test`; 0 is all cases."""
+    given = item.callspec.params if hasattr(item, "callspec") else {}
+    if item.get_closest_marker("pairwise") or given.get("place") in PLACES:
+        return 2
+    return 1 if item.get_closest_marker("each_value") or "anywhere" in given else 0
 
 
 def _factors(callspec):
-    """The values of a test's parameters; what one list gives is one value, unless it is a case."""
+    """The values of a test's parameters, hashable or not, and the parts of a case."""
     found = []
-    for name, value in callspec.params.items():
-        found += value.factors() if isinstance(value, Case) else [callspec.indices[name]]
+    for value in callspec.params.values():
+        found += value.factors() if hasattr(value, "factors") else [id(value)]
     return tuple(found)
 
 
-def pytest_sessionfinish():
-    clusters.at_end.close()
+def pytest_xdist_make_scheduler(config, log):
+    """A file is run by one process, so that its fixtures are made once."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return _group(config.rootpath / nodeid.partition("::")[0])
+
+    config.option.loadscopereorder = False
+    return ByFile(config, log)
+
+
+@cache
+def _group(file):
+    """Files that share a cluster go to the same process."""
+    return "cluster" if "a_client" in file.read_text() else str(file)
+
+
+# What is left out is told at the end
+
+_LEFT_OUT = pytest.StashKey[int]()
+
+
+def pytest_deselected(items):
+    found = sum(item.get_closest_marker("long") is not None for item in items)
+    if found:
+        config = items[0].config
+        config.stash[_LEFT_OUT] = config.stash.get(_LEFT_OUT, 0) + found
+
+
+def pytest_sessionfinish(session):
+    if "clusters" in sys.modules:
+        sys.modules["clusters"].at_end.close()
+    if hasattr(session.config, "workeroutput"):  # of a process of xdist, for the one that reports
+        session.config.workeroutput["left out"] = session.config.stash.get(_LEFT_OUT, 0)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    left_out = getattr(node, "workeroutput", {}).get("left out", 0)  # nothing of one that crashed
+    node.config.stash[_LEFT_OUT] = max(left_out, node.config.stash.get(_LEFT_OUT, 0))
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    left_out = config.stash.get(_LEFT_OUT, 0)
+    if left_out:
+        terminalreporter.write_line(
+            f"Left out: {left_out:,} long tests, which `make test-long` runs with all others."
+        )
+
+
+# Fixtures
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Covering arrays: few rows of a table that have every pair of values which any row has."""
+"""Covering arrays: few rows of a table that have every pair of values, or every value."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ from collections.abc import Hashable, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import combinations
 
-
-def pairs(row: Sequence[Hashable]) -> set[tuple[tuple[int, Hashable], ...]]:
-    """Pairs of (column, value); of a row with a single column, that column alone."""
-    return set(combinations(enumerate(row), min(2, len(row))))
+# Where data may be: a factor of many tests, by the fixture `place`.
+PLACES = ("memory", "blocks", "dask")
 
 
-def covering(rows: Sequence[Sequence[Hashable]]) -> list[int]:
-    """Indices of rows that together have every pair; greedy, ties go to the first row."""
-    found = [pairs(row) for row in rows]
+def parts(row: Sequence[Hashable], strength: int = 2) -> set[tuple[tuple[int, Hashable], ...]]:
+    """Pairs of (column, value), or single ones if the strength is 1 or there is one column."""
+    return set(combinations(enumerate(row), min(strength, len(row))))
+
+
+def covering(rows: Sequence[Sequence[Hashable]], strength: int = 2) -> list[int]:
+    """Indices of rows that together have all parts; greedy, ties go to the first row."""
+    found = [parts(row, strength) for row in rows]
     missing = set().union(*found)
-    # A row's number of missing pairs never grows: an old one is an upper bound.
+    # A row's number of missing parts never grows: an old one is an upper bound.
     bounds = [(-len(of_row), i) for i, of_row in enumerate(found)]
     heapify(bounds)
     chosen = []

@@ -218,9 +218,9 @@ def test_a_local_cluster_is_for_this_machine_only(tmp_path):
 # Supply
 
 
-def _locked():
+def _locked(file="requirements.lock"):
     """Versions and hashes by name."""
-    text = (HERE / "requirements.lock").read_text()
+    text = (HERE / file).read_text()
     found = {}
     for entry in re.split(r"\n(?=\S)", text.strip()):
         name, version = re.match(r"([\w.-]+)==(\S+)", entry).groups()
@@ -248,6 +248,15 @@ def test_every_locked_version_has_hashes():
     for compiled in ("numpy", "numba", "scipy", "pyarrow"):  # wheels for several systems
         assert len(locked[compiled][1]) > 10
     assert "--require-hashes" in (HERE / "Makefile").read_text()
+
+
+def test_what_running_needs_is_locked_with_the_same_files():
+    """And can be installed without anything else: it, its extras, and what builds it."""
+    running, every = _locked("requirements-run.lock"), _locked()
+    assert {name: every[name] for name in running} == running
+    wanted = {**_requirements(), **_requirements("cli", "io", "plot", "report")}
+    assert {*wanted, "hatchling", "editables"} <= set(running)
+    assert len(running) < len(every) / 2
 
 
 def test_locked_versions_are_those_asked_for():
