@@ -1,19 +1,27 @@
 # Needs only Python 3.11+, make and a package index. Everything lives in .venv.
 PYTHON ?= python3
 BIN := .venv/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install
+# What running needs is installed, and what development needs, too.
+RUNNABLE := .venv/.run
 INSTALLED := .venv/.installed
+PYTEST := $(BIN)/python -m pytest -n 2
 
 .PHONY: run test test-long browser calibrate results results-draws evidence coverage bench bench-cluster fuzz reliability bounds mutants docs lint types lock audit clean
 
 # Fit, forecast and report on the embedded data; ends with the path of the report.
-run: $(INSTALLED)
+run: $(RUNNABLE)
 	$(BIN)/temporalnmf demo --out results/demo --force
 
-test: lint types browser
-	$(BIN)/python -m pytest -n 2 -m "not long"
+# Types are checked beside the tests; the last line is pytest's count.
+test: lint browser
+	@$(BIN)/mypy > .venv/types.log 2>&1 & types=$$!; \
+	$(PYTEST) -m "not long"; tests=$$?; \
+	wait $$types || { cat .venv/types.log; exit 1; }; exit $$tests
 
-test-long: $(INSTALLED)
-	$(BIN)/python -m pytest -q -n 2
+# All tests, the long ones and every product of cases among them.
+test-long: $(INSTALLED) browser
+	$(PYTEST) -q
 
 # Chromium for the tests of the report, where it may be installed.
 browser:
@@ -90,8 +98,8 @@ reliability: $(INSTALLED)
 
 # Compiled code with every index checked: some minutes, most of which is compiling.
 bounds: $(INSTALLED)
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.bounds $(BIN)/python -m pytest -q -n 2 \
-		-m "not long" -k "not dask" tests/test_descent.py tests/test_expansion.py tests/test_statistics.py
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.bounds $(PYTEST) -q -m "not long" \
+		-k "not dask" tests/test_descent.py tests/test_expansion.py tests/test_statistics.py
 
 # Mutation testing of chains and roots, another hour; in an environment of its own, since the lock
 # does not have its tool.
@@ -104,7 +112,9 @@ mutants: $(INSTALLED)
 	$(BIN)/python tools/sync_reliability.py
 
 # The pages, with the guides run anew where they changed, in docs/_build/html; a warning is an error.
+# What the pages show is run, too.
 docs: $(INSTALLED)
+	$(PYTEST) -q tests/test_docs.py tests/test_pages.py
 	$(BIN)/sphinx-build -b html -W --keep-going --quiet docs docs/_build/html
 	@echo "written: docs/_build/html/index.html"
 
@@ -116,21 +126,29 @@ types: $(INSTALLED)
 	$(BIN)/mypy
 
 # The locked versions are the ones that CI tests with; the ranges are in pyproject.toml.
-$(INSTALLED): requirements.lock pyproject.toml
+$(RUNNABLE): requirements-run.lock pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes \
-		-r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(PIP) --require-hashes -r requirements-run.lock
+	$(PIP) --no-deps --no-build-isolation -e .
 	touch $@
 
+$(INSTALLED): $(RUNNABLE) requirements.lock
+	$(PIP) --require-hashes -r requirements.lock
+	touch $@
+
+# The versions of what running needs, and of what installs it, are those of the whole lock.
+COMPILE := .venv-lock/bin/pip-compile --quiet --strip-extras --no-emit-index-url \
+	--no-emit-find-links --no-emit-trusted-host --no-annotate --no-header --allow-unsafe \
+	--generate-hashes
 lock:
 	$(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/python -m pip install --quiet pip-tools
-	.venv-lock/bin/pip-compile --quiet --strip-extras --extra dev --no-emit-index-url \
-		--no-emit-find-links --no-emit-trusted-host --no-annotate --no-header \
-		--allow-unsafe --generate-hashes --output-file requirements.lock pyproject.toml
-	sed -i.bak -e '/^temporalnmf/d' -e '/^#/d' requirements.lock && rm requirements.lock.bak
-	rm -rf .venv-lock
+	$(COMPILE) --extra dev --output-file requirements.lock pyproject.toml
+	sed -i.bak -e '/^temporalnmf/d' -e '/^#/d' requirements.lock
+	$(COMPILE) --extra cli --extra io --extra plot --extra report --build-deps-for editable \
+		--constraint requirements.lock --output-file requirements-run.lock pyproject.toml
+	sed -i.bak -e '/^temporalnmf/d' -e '/^#/d' requirements-run.lock
+	rm -rf .venv-lock requirements.lock.bak requirements-run.lock.bak
 
 # Known holes in the locked versions; wants https://pypi.org. What could not be looked up fails, too.
 audit:

@@ -21,8 +21,6 @@ from temporalnmf.validation import Series
 SCALES = ("log", "linear")
 MASKS = ("none", "steps", "entries", "weights")
 STORAGES = ("dense", "csr", "sparse mask")
-# Where data may be: the fixture `place` is each of them in turn.
-PLACES = ("memory", "blocks", "dask")
 
 # Hyper-parameters per chain: the first for both scales, the rest only well-posed on the log scale.
 _SETTINGS: dict[str, list[Any]] = {
@@ -85,8 +83,10 @@ class Case(NamedTuple):
     storage: str
 
     def __str__(self) -> str:
-        law = f"{self.likelihood.name}-{named(self.chain)}"
-        return f"{law}-{self.scale}-{self.mask}-{self.storage}"
+        return "-".join(self.factors())
+
+    def factors(self) -> tuple[str, ...]:
+        return self.likelihood.name, named(self.chain), self.scale, self.mask, self.storage
 
 
 def all_cases() -> list[Case]:

@@ -6,24 +6,24 @@ import signal
 
 import pytest
 
-DEADLINE = 60.0
+HUNG = 900  # seconds; the limit on a hung test in pyproject.toml
 
 
 def in_child(job):
-    """What a function gives in a forked child, which has to end in time."""
+    """What a function gives in a forked child."""
     end, child_end = multiprocessing.Pipe(duplex=False)
     child = os.fork()
     if child == 0:  # no pytest in here
-        signal.alarm(int(2 * DEADLINE))  # nor anything that outlives it
+        signal.alarm(HUNG)  # nor anything that outlives a hung test
         try:
             child_end.send(job())
         finally:
             os._exit(0)
     child_end.close()
     try:
-        if not end.poll(DEADLINE):
-            pytest.fail("the child hangs")
         return end.recv()
+    except EOFError:
+        pytest.fail("the child ended without a result")
     finally:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)

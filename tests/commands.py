@@ -1,5 +1,8 @@
 """Commands of the command line, for tests."""
 
+import subprocess
+import sys
+
 from typer.testing import CliRunner
 
 from temporalnmf.cli import app
@@ -7,6 +10,13 @@ from temporalnmf.cli import app
 
 def invoke(*words):
     return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def changed(patch, *words):
+    """The exit code of a command in a process of its own, after some lines that change its code."""
+    program = f"{patch}\nfrom temporalnmf.__main__ import main\nmain()\n"
+    command = [sys.executable, "-c", program, *map(str, words)]
+    return subprocess.run(command, capture_output=True, check=False).returncode
 
 
 def done(*words):

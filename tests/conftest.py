@@ -1,35 +1,120 @@
-"""Fixtures that tests of many modules share."""
+"""What tests of many modules share, and which tests `make test` leaves to `make test-long`.
 
+Imports little: the process that only hands out tests needs no more.
+"""
+
+import os
 import signal
 import sys
-from zlib import crc32
+from collections import Counter, defaultdict
+from functools import cache
 
 import pytest
 
-import clusters
-from cases import PLACES
+from covering import PLACES, covering
+
+# Dask gives up what takes long; on a busy machine everything does. Before Dask reads its settings,
+# and for processes that tests start.
+for setting in ("COMM__TIMEOUTS__CONNECT", "COMM__TIMEOUTS__TCP", "DEPLOY__LOST_WORKER_TIMEOUT"):
+    os.environ[f"DASK_DISTRIBUTED__{setting}"] = "300s"
 
 # A shell lets what it runs in the background ignore Ctrl-C, and children inherit it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# Which tests are run, and where
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Of tests that are sampled, and of those that are run on a cluster, too, a quarter is short.
+    """Of tests over many cases, all but a covering array is long.
 
-    Always the same quarter, by their names; `make test-long` runs all of them.
+    Files with few tests come first: their tests take longest, and two processes that begin with
+    these end at the same time.
     """
+    tests = defaultdict(list)
     for item in items:
-        given = item.callspec.params if hasattr(item, "callspec") else {}
-        elsewhere = given.get("place") == "dask" or given.get("anywhere") == "client"
-        sampled = elsewhere or item.get_closest_marker("sampled")
-        if sampled and crc32(item.nodeid.encode()) % 4:
-            item.add_marker(pytest.mark.long)
+        if strength := _strength(item):
+            tests[item.nodeid.partition("[")[0], strength].append(item)
+    for (_, strength), cases in tests.items():
+        short = set(covering([_factors(item.callspec) for item in cases], strength))
+        for i, item in enumerate(cases):
+            if i not in short:
+                item.add_marker(pytest.mark.long)
+    groups = {item: _group(item.path) for item in items}
+    sizes = Counter(groups.values())
+    items.sort(key=lambda item: (groups[item] != "cluster", sizes[groups[item]], groups[item]))
 
 
-def pytest_sessionfinish():
-    clusters.at_end.close()
+def _strength(item):
+    """How many parameters at a time have all of their values in `make test`; 0 is all cases."""
+    given = item.callspec.params if hasattr(item, "callspec") else {}
+    if item.get_closest_marker("pairwise") or given.get("place") in PLACES:
+        return 2
+    return 1 if item.get_closest_marker("each_value") or "anywhere" in given else 0
+
+
+def _factors(callspec):
+    """The values of a test's parameters, hashable or not, and the parts of a case."""
+    found = []
+    for value in callspec.params.values():
+        found += value.factors() if hasattr(value, "factors") else [id(value)]
+    return tuple(found)
+
+
+def pytest_xdist_make_scheduler(config, log):
+    """A file is run by one process, so that its fixtures are made once."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return _group(config.rootpath / nodeid.partition("::")[0])
+
+    config.option.loadscopereorder = False
+    return ByFile(config, log)
+
+
+@cache
+def _group(file):
+    """Files that share a cluster go to the same process."""
+    return "cluster" if "a_client" in file.read_text() else str(file)
+
+
+# What is left out is told at the end
+
+_LEFT_OUT = pytest.StashKey[int]()
+
+
+def pytest_deselected(items):
+    found = sum(item.get_closest_marker("long") is not None for item in items)
+    if found:
+        config = items[0].config
+        config.stash[_LEFT_OUT] = config.stash.get(_LEFT_OUT, 0) + found
+
+
+def pytest_sessionfinish(session):
+    if "clusters" in sys.modules:
+        sys.modules["clusters"].at_end.close()
+    if hasattr(session.config, "workeroutput"):  # of a process of xdist, for the one that reports
+        session.config.workeroutput["left out"] = session.config.stash.get(_LEFT_OUT, 0)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    left_out = getattr(node, "workeroutput", {}).get("left out", 0)  # nothing of one that crashed
+    node.config.stash[_LEFT_OUT] = max(left_out, node.config.stash.get(_LEFT_OUT, 0))
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    left_out = config.stash.get(_LEFT_OUT, 0)
+    if left_out:
+        terminalreporter.write_line(
+            f"Left out: {left_out:,} long tests, which `make test-long` runs with all others."
+        )
+
+
+# Fixtures
 
 
 @pytest.fixture(autouse=True)
@@ -43,11 +128,7 @@ def _no_cluster_by_chance():
         dask.config.set(scheduler=None)
 
 
-# On workers data are cut into blocks, too.
-_IMPLIED = pytest.param("blocks", marks=pytest.mark.long)
-
-
-@pytest.fixture(params=[_IMPLIED if place == "blocks" else place for place in PLACES])
+@pytest.fixture(params=PLACES)
 def place(request):
     """Where the data of a problem are: in memory, cut into blocks, or on the workers of a cluster.
 

@@ -136,7 +136,7 @@ def test_random_weights_are_the_same_for_any_cut(chunk, monkeypatch):
 # Solvers
 
 
-@pytest.mark.sampled
+@pytest.mark.pairwise
 @pytest.mark.parametrize("case", all_cases(), ids=str)
 def test_one_block_is_data_in_memory_to_the_bit(case):
     problem, W, H, series = of_case(case)
@@ -148,7 +148,7 @@ def test_one_block_is_data_in_memory_to_the_bit(case):
         same_bits(expected, solved(solver, problem, there, W, H, 50))
 
 
-@pytest.mark.sampled
+@pytest.mark.pairwise
 @pytest.mark.parametrize("case", all_cases(), ids=str)
 def test_several_blocks_are_data_in_memory_up_to_rounding(case):
     problem, W, H, series = of_case(case)

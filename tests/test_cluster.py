@@ -4,7 +4,6 @@ import os
 import signal
 import socket
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -37,26 +36,23 @@ def entered(context):
     "wrong", ["localhost", "", "foo://host:8786", "tcp://host:port", "tcp://host:99999",
               "http://127.0.0.1:8787", "tcp://:8786", "tcp://host:8786/more"],
 )  # fmt: skip
-def test_malformed_addresses_are_refused_at_once(wrong):
-    began = time.monotonic()
+def test_malformed_addresses_are_refused_at_once(wrong, monkeypatch):
+    monkeypatch.setattr(cluster, "_greet", None)  # nobody is asked
     with pytest.raises(ValueError, match=r"\(--scheduler\): expected the address") as raised:
         entered(connected(wrong))
     assert f"scheduler={wrong!r}" in str(raised.value)
-    assert time.monotonic() - began < 1.0
 
 
 @pytest.mark.parametrize("listens", [False, True], ids=["nobody", "somebody silent"])
-def test_unreachable_schedulers_are_given_up_in_time(listens, capfd):
+def test_unreachable_schedulers_are_given_up(listens, capfd):
     """A port where nobody listens, and one where somebody does who does not speak Dask."""
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         if listens:
             other.listen()
         address = f"tcp://127.0.0.1:{other.getsockname()[1]}"
-        began = time.monotonic()
         with pytest.raises(ConnectionError, match=r"no Dask scheduler answered within 0.5 s\. Is"):
             entered(connected(address, timeout=0.5))
-        assert time.monotonic() - began < 3.0
     assert capfd.readouterr() == ("", "")
 
 
@@ -264,11 +260,13 @@ def test_a_connection_that_breaks_is_no_error_of_a_task(client, monkeypatch):
         list(spread(client, scaled, {"factor": 1}, [(0,)]))
 
 
-def test_an_end_in_the_middle_takes_back_what_waits(client):
-    results = spread(client, scaled, {"factor": 1}, [(i, 0.05) for i in range(60)])
-    next(results)
+def test_an_end_in_the_middle_takes_back_what_waits(client, tmp_path):
+    gate = tmp_path / "gate"
+    results = spread(client, scaled, {"factor": 1}, [(0,), *((i, gate) for i in range(1, 60))])
+    assert next(results) == (0, 0)
     results.close()
-    eventually(lambda: not client.run_on_scheduler(_n_tasks), 5.0)  # 60 would take 1.5 s
+    eventually(lambda: not client.run_on_scheduler(_n_tasks))  # none of which could end
+    gate.touch()
 
 
 def _n_tasks(dask_scheduler):
@@ -276,13 +274,15 @@ def _n_tasks(dask_scheduler):
 
 
 @pytest.mark.parametrize("n_killed", [1, 2], ids=["one worker", "all that have the data"])
-def test_tasks_of_a_killed_worker_are_done_again(client, n_killed, capfd):
-    tasks = [(i, 0.02) for i in range(120)]
+def test_tasks_of_a_killed_worker_are_done_again(client, n_killed, tmp_path, capfd):
+    gate = tmp_path / "gate"
+    tasks = [(i,) if i < 10 else (i, gate) for i in range(120)]
     results = spread(client, scaled, {"factor": 3}, tasks)
     done = [next(results) for _ in range(10)]
     processes = list(client.run(os.getpid).values())
     for process in processes[:n_killed]:
         os.kill(process, signal.SIGKILL)
+    gate.touch()
     done += results
     assert sorted(done) == [(i, 3 * i) for i in range(120)]
     eventually(lambda: len(client.nthreads()) == 2)

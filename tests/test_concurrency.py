@@ -19,7 +19,7 @@ from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 from threadpoolctl import LibController, threadpool_info, threadpool_limits
 
 import temporalnmf
-from children import DEADLINE, in_child
+from children import in_child
 from clusters import eventually
 from temporalnmf import TemporalNMF, predicting
 from temporalnmf.chains import Rate
@@ -57,14 +57,14 @@ def _at_once(jobs):
     start = threading.Barrier(len(jobs))
 
     def work(job):
-        start.wait(DEADLINE)
+        start.wait()
         return job()
 
     usual = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)  # more chances for one to get in the way of another
     try:
         with ThreadPoolExecutor(len(jobs)) as pool:
-            return [future.result(DEADLINE) for future in [pool.submit(work, job) for job in jobs]]
+            return [future.result() for future in [pool.submit(work, job) for job in jobs]]
     finally:
         sys.setswitchinterval(usual)
 
@@ -161,7 +161,7 @@ def test_a_search_in_threads_leaves_warnings_alone(monkeypatch):
     first_two = iter([True, True])
 
     def in_turn(self, *given, **more):
-        if next(first_two, None) and both.wait(DEADLINE) == 0:  # until the other has gone
+        if next(first_two, None) and both.wait() == 0:  # until the other has gone
             eventually(lambda: list(warnings.filters) == before)
         return fit(self, *given, **more)
 
@@ -184,7 +184,7 @@ def test_fits_that_compile_side_by_side_say_so_once(capsys):
     def compile_something():
         with announced(True):
             njit(lambda x: x + 1.0)(1.0)
-            everyone.wait(DEADLINE)
+            everyone.wait()
 
     everyone = threading.Barrier(3)
     _at_once([compile_something] * 3)
@@ -263,8 +263,12 @@ def test_busy_threads_are_counted():
     assert len(in_child(lambda: _busy(1))[0]) == 1
     assert len(in_child(lambda: _busy(2))[0]) == 2
     A = np.ones((900, 900))
-    with threadpool_limits(2, "blas"):
-        assert len(_busy(1, lambda progress: A @ A)[0]) == 2
+
+    def multiplying():
+        with threadpool_limits(2, "blas"):
+            return _busy(1, lambda progress: A @ A)
+
+    assert len(in_child(multiplying)[0]) == 2
 
 
 def _busy(n_jobs, callback=lambda progress: None):
@@ -346,7 +350,7 @@ start, found = threading.Barrier(4), {}
 def work(i):
     W, steps, bounds = np.full((4, 1), 0.25, order="F"), np.arange(9), np.array([0, 4])
     WA, HA, values = np.zeros((4, 1), order="F"), np.zeros((1, 1, 9)), np.zeros(1)
-    start.wait(60)
+    start.wait()
     flags = np.zeros(8, dtype=np.int64)
     dense_pass(1, 1, False, "v")(
         flags, 0, 0, 1, V, np.ones((1, 9)), W, H, steps, bounds, WA, WA, HA, HA, values
@@ -379,7 +383,7 @@ def _cold(text, folder, n_processes=1):
     said = []
     for process in started:
         try:
-            out, errors = process.communicate(timeout=15 * DEADLINE)
+            out, errors = process.communicate()
         finally:
             process.kill()
         assert process.returncode == 0, errors

@@ -253,11 +253,12 @@ def test_ctrl_c_ends_a_local_cluster(table, tmp_path):
     )  # fmt: skip
     with process:
         # The stop may undo the record that is being written.
-        eventually(lambda: len(read_records(out / "fits.jsonl")) > 2)
+        log = out / "fits.jsonl"
+        eventually(lambda: len(read_records(log)) > 2 or process.poll() is not None)
         os.killpg(process.pid, signal.SIGINT)
-        said = process.communicate(timeout=30)[1]
+        said = process.communicate()[1]
     told = "Interrupted: the same command goes on where it was.\n"
     assert (process.returncode, said) == (130, told)
-    eventually(lambda: not list(running(process.pid)), 5.0)
+    eventually(lambda: not list(running(process.pid)))
     assert not list(tmp_path.glob("temporalnmf-*"))
     assert 0 < len(read_records(out / "fits.jsonl")) < 960

@@ -41,7 +41,7 @@ def fuzzed(folder: Path, *arguments: object, change: str | None = None):
     place = ["--corpus", folder / "corpus", "--json", folder / "figures.json"]
     done = subprocess.run(
         [sys.executable, script, *map(str, [*arguments, "--jobs", 1, *place])],
-        env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, timeout=120,
+        env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True,
         check=False,
     )  # fmt: skip
     assert done.returncode in (0, 1), done.stderr

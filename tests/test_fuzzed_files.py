@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import time
 import warnings
 import zipfile
 from functools import partial
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -251,10 +253,18 @@ def test_checkpoints_are_changed_under_their_seal(loader, seeds):
     assert len(seals - {str(arrays["seal"]) for arrays in whole.values()}) > 20
 
 
-def test_a_worker_that_dies_or_hangs_is_known_by_its_case(monkeypatch):
+def test_a_worker_that_dies_or_hangs_is_known_by_its_case(monkeypatch, tmp_path):
+    def clock():
+        """Goes ahead of time when a case hangs."""
+        ahead = 2e6 * hangs.exists()
+        hangs.unlink(missing_ok=True)
+        return time.monotonic() + ahead
+
+    hangs = tmp_path / "hangs"
+    monkeypatch.setenv(trials.HANGS, str(hangs))
     monkeypatch.setattr(workers, "BATCH", 4)
-    monkeypatch.setattr(workers, "FIRST_SECONDS", 60.0)
-    found = list(workers.run_cases(int, trials.end_by, range(14), jobs=2, limit_seconds=2.0))
+    monkeypatch.setattr(workers, "time", SimpleNamespace(monotonic=clock))
+    found = list(workers.run_cases(int, trials.end_by, range(14), jobs=1, limit_seconds=1e6))
     assert sorted(seed for seed, _, _ in found) == list(range(14))
     outcomes = {seed: (outcome, error) for seed, outcome, error in found}
     assert outcomes[3] == ("died", "the process ended with code -11")

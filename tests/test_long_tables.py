@@ -84,6 +84,7 @@ def blocks(request, monkeypatch):
     monkeypatch.setattr(containers, "BLOCK_ROWS", max(request.param // 30, 1))
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("n_words", [3, 12, 300])
 @pytest.mark.parametrize("name", ["long.csv", "long.parquet", "frame", "polars"])
@@ -150,6 +151,7 @@ def test_without_values_each_row_counts_one(write):
     assert table.notes[0] == "rows read: 400, total 400; dropped: none"
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize(
     ("name", "options"),
     {

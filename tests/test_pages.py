@@ -17,6 +17,7 @@ from temporalnmf.cli import app
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = sorted(p for p in DOCS.rglob("*.md") if not {"_build", "auto_gallery"} & set(p.parts))
+LONG = {"calibration", "cluster", "commands", "draws"}
 GUIDES = sorted(DOCS.glob("gallery/[0-9]_*.py"))
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 COMMANDS = typer.main.get_command(app).commands
@@ -67,8 +68,7 @@ def check_command(words):
 @pytest.mark.filterwarnings("ignore:X. absent periods")
 @pytest.mark.parametrize(
     "page",
-    # Clusters take half a minute.
-    [pytest.param(p, marks=pytest.mark.long if p.stem == "cluster" else ()) for p in PAGES],
+    [pytest.param(p, marks=pytest.mark.long if p.stem in LONG else ()) for p in PAGES],
     ids=lambda p: str(p.relative_to(DOCS)),
 )
 def test_blocks_of_a_page_run(page, workplace):
@@ -92,6 +92,7 @@ def test_blocks_of_a_page_run(page, workplace):
         assert (workplace / name).stat().st_size > 0, name
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda p: p.stem)
 def test_guide_runs_and_draws(guide, workplace):
     shutil.copytree(guide.parent, workplace, dirs_exist_ok=True)

@@ -159,7 +159,6 @@ def test_a_fit_begun_on_a_cluster_goes_on_without_it(client, tmp_path):
 
 @pytest.mark.parametrize("given", [pytest.param(True, marks=pytest.mark.long), False])
 def test_a_scheduler_that_disappears_leaves_a_checkpoint(given, tmp_path, monkeypatch):
-    monkeypatch.setattr(on_dask, "_NO_SCHEDULER", 2.0)
     monkeypatch.setattr(fitting, "EVERY", 0.0)  # of a folder of our own
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
@@ -171,6 +170,7 @@ def test_a_scheduler_that_disappears_leaves_a_checkpoint(given, tmp_path, monkey
             if progress.iteration == 40:
                 os.kill(process.pid, signal.SIGKILL)
                 process.wait()
+                monkeypatch.setattr(on_dask, "_NO_SCHEDULER", 2.0)
 
         with (
             Client(address, direct_to_workers=True, set_as_default=True),

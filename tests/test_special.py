@@ -158,10 +158,10 @@ def bessel_points(name):
     "name",
     [
         "small order",
-        "any order",
-        "large order",
+        pytest.param("any order", marks=pytest.mark.long),
+        pytest.param("large order", marks=pytest.mark.long),
         "either side of r = 40",
-        "tiny argument",
+        pytest.param("tiny argument", marks=pytest.mark.long),
         "order close to -1",
     ],
 )

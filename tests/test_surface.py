@@ -101,9 +101,7 @@ def quiet(tmp_path_factory):
         "MPLBACKEND": "agg",
     }
     command = [sys.executable, "-c", EVERYTHING, json.dumps([*COMMANDS, FETCHES])]
-    done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300
-    )
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return folder, json.loads(done.stdout.splitlines()[-1])
 
@@ -207,9 +205,7 @@ def test_a_local_cluster_is_for_this_machine_only(tmp_path):
     """Addresses on which it accepts connections, in a process without clusters of other tests."""
     program = tmp_path / "program.py"
     program.write_text(LOCAL)
-    done = subprocess.run(
-        [sys.executable, program], capture_output=True, text=True, timeout=120, check=True
-    )
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True)
     here, there = json.loads(done.stdout.splitlines()[-1])
     assert len(here) >= 4  # the scheduler, its pages, and the nannies
     assert len(there) == 2
@@ -222,9 +218,9 @@ def test_a_local_cluster_is_for_this_machine_only(tmp_path):
 # Supply
 
 
-def _locked():
+def _locked(file="requirements.lock"):
     """Versions and hashes by name."""
-    text = (HERE / "requirements.lock").read_text()
+    text = (HERE / file).read_text()
     found = {}
     for entry in re.split(r"\n(?=\S)", text.strip()):
         name, version = re.match(r"([\w.-]+)==(\S+)", entry).groups()
@@ -252,6 +248,15 @@ def test_every_locked_version_has_hashes():
     for compiled in ("numpy", "numba", "scipy", "pyarrow"):  # wheels for several systems
         assert len(locked[compiled][1]) > 10
     assert "--require-hashes" in (HERE / "Makefile").read_text()
+
+
+def test_what_running_needs_is_locked_with_the_same_files():
+    """And can be installed without anything else: it, its extras, and what builds it."""
+    running, every = _locked("requirements-run.lock"), _locked()
+    assert {name: every[name] for name in running} == running
+    wanted = {**_requirements(), **_requirements("cli", "io", "plot", "report")}
+    assert {*wanted, "hatchling", "editables"} <= set(running)
+    assert len(running) < len(every) / 2
 
 
 def test_locked_versions_are_those_asked_for():

@@ -1,8 +1,6 @@
 """Threads change the time a fit takes and nothing else."""
 
-import multiprocessing
 import os
-import signal
 import threading
 
 import numpy as np
@@ -10,6 +8,7 @@ import pytest
 from joblib import Parallel, delayed, parallel_config
 from scipy import sparse
 
+from children import in_child
 from temporalnmf import TemporalNMF
 from temporalnmf.kernels.handoff import begin, end
 from temporalnmf.likelihoods import Exponential, Poisson
@@ -96,11 +95,8 @@ def test_helpers_that_fell_asleep_wake_up():
     with Workers(2) as workers:
         workers.run(kernel, 2)
         team = workers._team
-        for _ in range(10_000_000):  # until the helper sleeps
-            if team.asleep[1]:
-                break
+        while not team.asleep[1]:
             os.sched_yield()
-        assert team.asleep[1]
         workers.run(kernel, 2)
     assert counts.tolist() == [2.0, 2.0]
 
@@ -148,20 +144,9 @@ def test_parallel_config_sets_the_number_of_threads():
     assert Workers(None).n_threads == 1
 
 
-def _fit_in_child(queue):
-    queue.put(_bits(_fit(2)))
-
-
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork.*:DeprecationWarning")
 def test_a_fit_after_fork():
-    here = _bits(_fit(2))
-    context = multiprocessing.get_context("fork")
-    queue = context.Queue()
-    child = context.Process(target=_fit_in_child, args=(queue,))
-    child.start()
-    there = queue.get(timeout=120)
-    child.join()
-    assert there == here
+    assert _bits(_fit(2)) == in_child(lambda: _bits(_fit(2)))
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork.*:DeprecationWarning")
@@ -174,23 +159,14 @@ def test_a_fork_in_the_middle_of_a_fit():
         done[thread] += 1
         end(flags, thread)
 
+    def again():
+        workers.run(kernel, 2)
+        workers.__exit__(None, None, None)
+        return done.tolist()
+
     with Workers(2) as workers:
         workers.run(kernel, 2)
-        child = os.fork()
-        if child == 0:  # no pytest in here
-            workers.run(kernel, 2)
-            workers.__exit__(None, None, None)
-            os._exit(0 if done.tolist() == [2.0, 2.0] else 1)
-        for _ in range(2000):
-            ended, status = os.waitpid(child, os.WNOHANG)
-            if ended:
-                break
-            threading.Event().wait(0.01)
-        else:
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            pytest.fail("the child waits for threads that it does not have")
-        assert os.waitstatus_to_exitcode(status) == 0
+        assert in_child(again) == [2.0, 2.0]
         workers.run(kernel, 2)
     assert done.tolist() == [2.0, 2.0]
 
@@ -240,5 +216,5 @@ def test_a_job_posted_while_a_helper_falls_asleep_is_not_lost():
 
     team.asleep = Falling(team.asleep)
     team._post(lambda thread: None)  # it wakes up, and goes to sleep again
-    assert done.wait(timeout=20)
+    assert done.wait()
     team.dismiss()

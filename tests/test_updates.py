@@ -178,6 +178,7 @@ def updates(inputs, scale):
     return chain.minimise(H, aux, total, slice(None), scale)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("n", range(N_STEPS))
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("name", [name for name in CHAINS if name != "bgar"])
@@ -192,6 +193,7 @@ def test_update_of_h_is_the_minimiser(name, scale, n):
     assert at_zero.any() == (scale == "linear" and n in ZEROS.get(name, ()))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("n", range(N_STEPS))
 @pytest.mark.parametrize("scale", SCALES)
 def test_update_of_h_is_the_minimiser_for_bgar(scale, n):
@@ -395,6 +397,7 @@ def assert_sweeps_settle(profile, chain, H, n, *, rounds):
     assert (values[-1] < values[0]).all()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("n", range(N_STEPS))
 @pytest.mark.parametrize("scale", SCALES)
 def test_sweeps_of_bgar_settle_at_a_local_minimum_of_the_profile(scale, n):
@@ -825,6 +828,7 @@ def minimised(p, q, r, n_blocks=1):
     return features.array()
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("n_blocks", [1, 5])
 @pytest.mark.parametrize("decades", [1.0, 12.0])
 @pytest.mark.parametrize("inverse", [False, True])

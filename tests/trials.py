@@ -10,12 +10,16 @@ from typing import Any, NoReturn
 
 from fuzzing import files, fits
 
+# A variable of the environment with the path of a file, which is there when a case hangs.
+HANGS = "TEMPORALNMF_TRIAL_HANGS"
+
 
 def end_by(number: int) -> str:
     """Some die, some hang, some fail, most do not."""
     if number == 3:
         os.kill(os.getpid(), signal.SIGSEGV)
     if number == 5:
+        Path(os.environ[HANGS]).touch()
         time.sleep(600)
     if number == 7:
         raise KeyError("lost")

@@ -1,0 +1,88 @@
+"""What `make test` runs of a product of cases, and what it says of the rest."""
+
+import os
+import subprocess
+import sys
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from cases import all_cases
+from covering import PLACES, covering, parts
+
+
+def covered(rows):
+    return set().union(*map(parts, rows))
+
+
+def test_every_pair_of_every_case_is_covered_by_few():
+    rows = [(*case.factors(), place) for case, place in product(all_cases(), PLACES)]
+    chosen = [rows[i] for i in covering(rows)]
+    assert covered(chosen) == covered(rows)
+    assert len(set(chosen)) == len(chosen) < len(rows) // 15
+    for column, values in enumerate(zip(*rows, strict=True)):
+        assert {row[column] for row in chosen} == set(values)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "fewest", "most"),
+    [((4,), 4, 4), ((3, 5), 15, 15), ((3, 3, 3, 3), 9, 12), ((2,) * 9, 6, 10)],
+)
+def test_covering_arrays_are_small(sizes, fewest, most):
+    """At least the product of the two largest columns; 6 rows are the least for nine of two."""
+    rows = list(product(*map(range, sizes)))
+    chosen = [rows[i] for i in covering(rows)]
+    assert covered(chosen) == covered(rows)
+    assert fewest <= len(chosen) <= most
+
+
+def test_pairs_that_no_row_has_are_not_asked_for():
+    rows = [(1, "a"), (2, "b"), (1, "a")]
+    assert covering(rows) == [0, 1]
+
+
+def test_every_value_once():
+    rows = list(product(range(3), range(5), range(2)))
+    chosen = [rows[i] for i in covering(rows, strength=1)]
+    assert len(chosen) == 5
+    assert [len(set(column)) for column in zip(*chosen, strict=True)] == [3, 5, 2]
+        {0, 1, 2},
+        {0, 1, 2, 3, 4},
+        {0, 1},
+    ]
+
+
+SOME = """
+import pytest
+
+@pytest.mark.pairwise
+@pytest.mark.parametrize("a", range(3))
+@pytest.mark.parametrize("b", range(3))
+@pytest.mark.parametrize("c", range(3))
+def test_product(a, b, c):
+    pass
+
+@pytest.mark.long
+def test_of_an_hour():
+    pass
+"""
+
+
+@pytest.mark.parametrize("processes", [0, 2])
+@pytest.mark.parametrize(("chosen", "n_run"), [("not long", 10), ("", 28)])
+def test_what_is_left_out_is_told_in_the_last_lines(chosen, n_run, processes, tmp_path):
+    (tmp_path / "test_some.py").write_text(SOME)
+    text = (Path(__file__).parents[1] / "pyproject.toml").read_text()
+    (tmp_path / "pyproject.toml").write_text(text.replace('"tests", "src"', '"."'))
+    command = [sys.executable, "-m", "pytest", "-n", str(processes), "-m", chosen]
+    plugin = ["-p", "conftest", "-p", "no:cacheprovider"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    done = subprocess.run(
+        [*command, *plugin], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    told, count = done.stdout.splitlines()[-2:]
+    assert f"{n_run} passed" in count, done.stdout
+    assert told.startswith("Left out: ") == (n_run < 28)
+    if n_run < 28:
+        assert told == "Left out: 18 long tests, which `make test-long` runs with all others."
