@@ -76,7 +76,8 @@ def test_everything_that_a_model_does_works_from_draws(chain):
         )
     ahead = model.forecast(3)
     assert ahead.values.shape == (3, 5)
-    assert ahead.point == "posterior mean"
+    repeated = "last value (posterior mean of the last observed step)"
+    assert ahead.point == (repeated if chain.name == "gap" else "posterior mean")
     assert np.isfinite(ahead.values).all()
     low, high = ahead.interval(0.9)
     assert np.all((low >= 0.0) & (low <= high))
@@ -100,6 +101,24 @@ def test_points_are_means_over_draws_of_components_and_activations_together():
     assert abs(product[:23] / expected - 1.0).max() > 1e-4
     # Rate keeps the mean: the next step is expected where the last one was drawn.
     np.testing.assert_allclose(model.forecast(1).values[0], expected[-1], rtol=1e-5)
+
+
+def test_a_point_is_called_a_mean_only_where_it_is_the_mean_of_the_law():
+    """Of independent steps the point repeats the last one; the mean is the long-run level."""
+    data = X.copy()
+    data[-1, :] *= 4.0
+    model = fitted(data, GaP(5.0), n_chains=1)
+    ahead = model.forecast(2, n_samples=4000)
+    assert "point" in ahead.to_frame(of="totals").columns
+    np.testing.assert_allclose(ahead.values[0], model.smooth().values[-1], rtol=1e-6)
+    rates = ahead.samples(of="totals")
+    error = rates.std(axis=0) / np.sqrt(4000)
+    assert np.all(abs(ahead.mean("totals") - rates.mean(axis=0)) < 5.0 * error)  # 1e-6 each
+    assert np.all(ahead.mean("totals") < 0.5 * ahead.values.sum(axis=1))
+    assert model.smooth().point == "posterior mean"
+    gappy = fitted(GAPPY, GaP(5.0), n_chains=1).smooth()
+    assert gappy.point == "posterior mean; missing steps interpolated"
+    assert "point" in gappy.to_frame(of="totals").columns
 
 
 def test_simulated_rates_have_components_of_the_same_draw():

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .chains.base import Chain
 from .fitting import infer
 from .forecasting import DrawnComponents, Forecast, Note, check_coverage
 from .gaps import draw_steps, fitted_steps
@@ -113,7 +114,9 @@ def _futures_of_draws(model: Any, steps: int, point: Any, n_samples: int, rng: A
     draws = posterior.paths_ahead(which, since + steps, rng)[:, since:]
     expected = posterior.means_ahead(numbers, since + steps)[:, since:]
     name = "posterior mean"
-    if not posterior.has_means:
+    if not posterior.chain.dynamic:
+        name = "last value (posterior mean of the last observed step)"
+    elif not posterior.has_means:
         name = "median of the draws (the mean is infinite)"
     start = posterior.flat("activations")[:, -1].mean(axis=0)
     drawn = DrawnComponents(posterior.flat("components"), which, numbers, expected)
@@ -150,7 +153,11 @@ def smooth(model: Any, series: Series | None, coverage: Any, n_samples: int, see
         activations=np.ascontiguousarray(H.T),
         exposure=exposure,
         observed=observed,
-        point="posterior mean" if model.map_scale == "log" and chain.dynamic else "posterior mode",
+        point=_smooth_name(
+            "posterior mean" if model.map_scale == "log" and chain.dynamic else "posterior mode",
+            chain,
+            observed,
+        ),
         ahead=_since_observed(observed),
         streams=_streams(seed, 0, N),
         coverage=coverage,
@@ -187,7 +194,7 @@ def _smooth_draws(
         activations=expected.mean(axis=0),
         exposure=exposure,
         observed=observed,
-        point="posterior mean",
+        point=_smooth_name("posterior mean", posterior.chain, observed),
         ahead=_since_observed(observed),
         streams=_streams(seed, 0, len(observed)),
         coverage=coverage,
@@ -217,6 +224,11 @@ def _point_name(model: Any, point: Any) -> str:
     name = model.chain_.point_name(point)
     linear = model.map_scale == "linear" and model.chain_.dynamic
     return f"{name} from the mode of h" if linear else name
+
+
+def _smooth_name(name: str, chain: Chain, observed: Array) -> str:
+    """Without dynamics nothing but its neighbours is known of a missing step."""
+    return name if chain.dynamic or observed.all() else f"{name}; missing steps interpolated"
 
 
 def data_of(model: Any, what: str) -> Series:
@@ -337,28 +349,33 @@ def _horizon(model: Any, steps: int) -> list[Note]:
 
 # Steps after which a season comes round.
 _SEASONS = {"month": 12, "quarter": 4, "3 months": 4, "week": 52, "day": 7, "hour": 24}
-# Correlation of changes over one season from which on it is spoken of.
-_SEASONAL = 0.4
+# Correlation of changes over one season from which on it is named, and the least spread of changes
+# of log totals: a solver that stops early leaves smaller ones in constant data.
+_SEASONAL, _LEAST_SPREAD = 0.4, 1e-3
 
 
 def _seasons(model: Any) -> list[Note]:
-    """A word on seasons, which no chain knows: changes that repeat themselves."""
-    length = _SEASONS.get(model.timeline_.every)
+    """A note on changes that repeat every season, which no chain models."""
+    every, last = model.timeline_.every, time_texts(model.times_)[-1]
+    length = _SEASONS.get(every)
     totals = (model.activations_.sum(axis=1) * model.exposure_)[model.observed_.argmax() :]
     if length is None or len(totals) < 3 * length:
         return []
     change = np.diff(np.log(np.maximum(totals, 1e-300)))
-    likeness = float(np.corrcoef(change[length:], change[:-length])[0, 1])
-    if not likeness > _SEASONAL:
+    pair = np.stack([change[length:], change[:-length]])
+    if pair.std(axis=1).min() < _LEAST_SPREAD:
         return []
-    every = model.timeline_.every
-    return [
-        Note(
-            f"The series has seasons: changes from {every} to {every} repeat themselves after "
-            f"{length} (correlation {likeness:.2f}). No chain knows that: the forecast is a level "
-            f"that the seasons swing around."
-        )
-    ]
+    correlation = float(np.corrcoef(pair)[0, 1])
+    if correlation <= _SEASONAL:
+        return []
+    step = every if every[0].isdigit() else f"one {every}"
+    text = (
+        f"The series has seasons: its changes repeat after {length} steps of {step} (correlation "
+        f"{correlation:.2f}). No chain models seasons: the forecast goes on from the level of the "
+        f"last step ({last}), whatever its season."
+    )
+    remedy = f"fit totals of whole seasons ({length} steps each), or repeat the last season."
+    return [Note(f"{text} For forecasts without this error, {remedy}", plain=text)]
 
 
 # Of the last value: below, or above, it a path counts as collapsed or exploded.
