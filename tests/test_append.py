@@ -6,26 +6,119 @@ import pytest
 from scipy import sparse
 
 from series import FRAME, X, fitted
+from temporalnmf import TemporalNMF, appending, registry
+from temporalnmf.chains import Rate
+from temporalnmf.summary import step_errors
+
+
+def one_by_one(model, data, first, **given):
+    for n in range(first, data.shape[0]):
+        model.append(data[n : n + 1], **{name: each[n : n + 1] for name, each in given.items()})
+    return model
+
+
+def until(data, first, chain="rate", **given):
+    """A model of the first steps; `given` are masks or exposures and parameters."""
+    known = {name: given.pop(name)[:first] for name in ("mask", "exposure") if name in given}
+    return TemporalNMF(2, chain=chain, random_state=0, **given).fit(data[:first], **known)
 
 
 @pytest.mark.parametrize(
     "kind", [np.asarray, sparse.csr_array, lambda x: x], ids=["array", "csr", "frame"]
 )
-def test_append_continues_the_chain_and_leaves_the_past_alone(kind):
+def test_append_infers_all_steps_at_the_components_of_the_fit(kind):
     data = FRAME if kind(FRAME) is FRAME else X
     model = fitted(data=kind(data[:30]))
-    before, components = model.activations_.copy(), model.components_.copy()
-    new = model.transform(kind(data[30:]), continue_chain=True)
+    components, chain = model.components_.copy(), model.chain_
+    whole = model.transform(kind(data))
     assert model.append(kind(data[30:])) is model
-    np.testing.assert_array_equal(model.activations_[:30], before)
-    np.testing.assert_array_equal(model.activations_[30:], new)
+    np.testing.assert_array_equal(model.activations_, whole)
     np.testing.assert_array_equal(model.components_, components)
+    assert model.chain_ is chain
     assert len(model.times_) == len(model.observed_) == len(model.exposure_) == 40
     if kind(FRAME) is FRAME:
         np.testing.assert_array_equal(model.times_, fitted(data=FRAME).times_)
     # What follows starts from the new last state.
     np.testing.assert_array_equal(model.forecast(1).activations[0], model.activations_[-1])
     assert model.smooth().interval(of="components")[0].shape == (40, 2)
+
+
+@pytest.mark.parametrize("chain", registry.CHAINS)
+def test_one_by_one_is_all_at_once(chain):
+    """For every chain, with missing steps inside and at the end."""
+    data = X.copy()
+    data[[12, 33, 38, 39]] = np.nan
+    separate = one_by_one(until(data, 30, chain), data, 30)
+    together = until(data, 30, chain).append(data[30:])
+    np.testing.assert_array_equal(separate.activations_, together.activations_)
+    np.testing.assert_array_equal(separate.transform(data), together.activations_)
+    ahead = [model.forecast(2, n_samples=50) for model in (separate, together)]
+    np.testing.assert_array_equal(ahead[0].values, ahead[1].values)
+    if chain != "none":  # it has no law to draw from
+        np.testing.assert_array_equal(ahead[0].samples(), ahead[1].samples())
+
+
+SEEN = np.random.default_rng(1).random(X.shape) < 0.7
+SIZE = np.linspace(0.5, 3.0, 40)
+
+
+@pytest.mark.parametrize(
+    ("store", "given"),
+    [
+        (sparse.csr_array, {"mask": SEEN}),
+        (np.asarray, {"mask": SEEN, "exposure": SIZE}),
+        (np.asarray, {"chain": Rate(3000.0), "exposure": SIZE}),
+        (np.asarray, {"chain": "bgar", "point": "mode", "mask": np.arange(40) < 37}),
+        (np.asarray, {"likelihood": "exponential", "map_scale": "linear", "solver": "mm"}),
+    ],
+    ids=["csr, mask", "mask, exposure", "stiff", "mode", "exponential"],
+)
+def test_one_by_one_is_all_at_once_whatever_is_given(store, given):
+    data = store(X + 1.0)
+    model = until(data, 30, **given)
+    new = {name: given[name] for name in ("mask", "exposure") if name in given}
+    whole = model.transform(data, **new)
+    one_by_one(model, data, 30, **new)
+    np.testing.assert_array_equal(model.activations_, whole)
+
+
+def test_new_data_that_contradict_the_past_move_it():
+    """A stiff chain has to share a jump among all steps, those before it included."""
+    data = np.vstack([X[:30], 2.0 * X[30:]])
+    model = until(data, 30, Rate(3000.0))
+    before = model.activations_[:30].sum(axis=1)
+    after = one_by_one(model, data, 30).activations_[:30].sum(axis=1)
+    assert after[-1] > 1.2 * before[-1]
+    # The mode: the gradient in log h vanishes, the data's part of it against the chain's.
+    H = model.activations_
+    rate = H @ model.components_
+    slope = H * ((1.0 - data / rate) @ model.components_.T)
+    r = 3000.0 * (H[1:] / H[:-1] - 1.0)
+    slope[1:] += r
+    slope[:-1] -= r
+    assert abs(slope).max() < 1e-6, abs(slope).max()
+
+
+def test_the_reconstruction_error_is_that_of_the_activations():
+    model = fitted(data=X[:30] + 1.0, likelihood="exponential")
+    told = model.objective_, model.history_, model.n_iter_
+    model.append(X[30:] + 1.0)
+    found = step_errors(model).error.sum() * X.shape[1]
+    assert model.reconstruction_err_ == pytest.approx(found, rel=1e-9)
+    assert (model.objective_, model.history_, model.n_iter_) == told
+
+
+def test_a_model_is_as_it_was_where_appending_fails(monkeypatch):
+    model = fitted(data=X[:30])
+    before = dict(model.__dict__)
+
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(appending, "divergence_of", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.append(X[30:])
+    assert model.__dict__ == before
 
 
 def test_append_after_a_break_has_missing_steps_between():

@@ -1,5 +1,6 @@
 """Fits by draws: the estimator with solver="gibbs"."""
 
+import copy
 import os
 import signal
 import subprocess
@@ -8,13 +9,14 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy import sparse
+from scipy import sparse, stats
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from temporalnmf import TemporalNMF, load
 from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
 from temporalnmf.sampling import run
+from temporalnmf.summary import step_errors
 
 CHAINS = [
     GaP("learn", "learn"), Rate("learn", "learn"), HierRate("learn", "auto", "learn"),
@@ -74,7 +76,8 @@ def test_everything_that_a_model_does_works_from_draws(chain):
         )
     ahead = model.forecast(3)
     assert ahead.values.shape == (3, 5)
-    assert ahead.point == "posterior mean"
+    repeated = "last value (posterior mean of the last observed step)"
+    assert ahead.point == (repeated if chain.name == "gap" else "posterior mean")
     assert np.isfinite(ahead.values).all()
     low, high = ahead.interval(0.9)
     assert np.all((low >= 0.0) & (low <= high))
@@ -98,6 +101,24 @@ def test_points_are_means_over_draws_of_components_and_activations_together():
     assert abs(product[:23] / expected - 1.0).max() > 1e-4
     # Rate keeps the mean: the next step is expected where the last one was drawn.
     np.testing.assert_allclose(model.forecast(1).values[0], expected[-1], rtol=1e-5)
+
+
+def test_a_point_is_called_a_mean_only_where_it_is_the_mean_of_the_law():
+    """Of independent steps the point repeats the last one; the mean is the long-run level."""
+    data = X.copy()
+    data[-1, :] *= 4.0
+    model = fitted(data, GaP(5.0), n_chains=1)
+    ahead = model.forecast(2, n_samples=4000)
+    assert "point" in ahead.to_frame(of="totals").columns
+    np.testing.assert_allclose(ahead.values[0], model.smooth().values[-1], rtol=1e-6)
+    rates = ahead.samples(of="totals")
+    error = rates.std(axis=0) / np.sqrt(4000)
+    assert np.all(abs(ahead.mean("totals") - rates.mean(axis=0)) < 5.0 * error)  # 1e-6 each
+    assert np.all(ahead.mean("totals") < 0.5 * ahead.values.sum(axis=1))
+    assert model.smooth().point == "posterior mean"
+    gappy = fitted(GAPPY, GaP(5.0), n_chains=1).smooth()
+    assert gappy.point == "posterior mean; missing steps interpolated"
+    assert "point" in gappy.to_frame(of="totals").columns
 
 
 def test_simulated_rates_have_components_of_the_same_draw():
@@ -309,21 +330,72 @@ def test_runs_with_given_starts_begin_apart():
     assert abs(one / other - 1.0).max() > 0.05
 
 
+JUMP = counts(30)
+JUMP[25:] *= 2.0
+
+
+def levels(draws):
+    """Logs (draws, 12) of totals and of one component at some steps, and squares of them."""
+    some = draws[:, [0, 24, 29]]
+    found = np.log(np.concatenate([some.sum(axis=2), some[..., 0]], axis=1))
+    return np.concatenate([found, (found - [5.1, 5.35, 5.7, 4.8, 4.1, 4.1]) ** 2], axis=1)
+
+
+def batches(x, size=10):
+    """Means of successive draws, next to independent of each other."""
+    return x.reshape(-1, size, x.shape[-1]).mean(axis=1)
+
+
+def test_draws_appended_one_by_one_have_the_law_of_all_at_once():
+    """Of past and new activations, by means and spreads, where new data contradict the past.
+
+    Twice 12 t-tests at 1e-3 together. The false-alarm rate of their family is below 2e-3.
+    """
+    model = fitted(JUMP[:25], Rate(1000.0), n_draws=100, n_tune=50)
+    before = levels(model.posterior_.flat("activations")[:, [0, *range(1, 25), *[24] * 5]])
+    alone = levels(model.smooth(JUMP, n_samples=100).draws)
+    together = copy.deepcopy(model).append(JUMP[25:])
+    for n in range(25, 30):
+        model.append(JUMP[n : n + 1])
+    found = [levels(m.posterior_.flat("activations")) for m in (model, together)]
+    assert stats.ttest_1samp(batches(found[0] - found[1]), 0.0).pvalue.min() > 1e-3 / 12
+    # `smooth` draws the whole series from a start that knows nothing of the fit's activations.
+    apart = stats.ttest_ind(batches(found[1]), batches(alone), equal_var=False)
+    assert apart.pvalue.min() > 1e-3 / 12
+    # The jump at the end moves what was known of the step before it.
+    moved = (found[1] - before)[:, 1]
+    assert moved.mean() > 5.0 * before[:, 1].std()
+
+
 def test_new_steps_are_appended_draw_by_draw():
     whole = counts(30)
     model = fitted(whole[:25])
-    before = model.posterior_.activations
+    components = model.posterior_.components
     model.append(whole[25:])
-    assert model.posterior_.activations.shape == (2, 40, 30, 2)
-    np.testing.assert_array_equal(model.posterior_.activations[:, :, :25], before)
+    draws = model.posterior_
+    assert draws.components is components
+    assert draws.activations.shape == (2, 40, 30, 2)
     assert len(model.activations_) == 30
+    np.testing.assert_allclose(model.activations_, draws.activations.mean(axis=(0, 1)))
+    np.testing.assert_allclose(model.transform(whole), model.activations_)
     totals = model.activations_[25:].sum(axis=1)
     assert abs(totals / whole[25:].sum(axis=1) - 1.0).max() < 0.2
     assert model.forecast(2).times.tolist() == [30, 31]
+    found = step_errors(model).error.sum() * whole.shape[1]
+    assert model.reconstruction_err_ == pytest.approx(found, rel=1e-9)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.append(counts(32)[30:], update_components=True)
     assert model.posterior_.activations.shape == (2, 40, 32, 2)
+
+
+def test_appended_steps_without_data_leave_the_draws_alone():
+    model = fitted(X)
+    before = model.posterior_
+    expected = model.forecast(2).activations
+    model.append(np.full((2, 5), np.nan))
+    assert model.posterior_ is before
+    np.testing.assert_array_equal(model.activations_[-2:], expected)
 
 
 def test_steps_after_a_trailing_gap_are_appended():

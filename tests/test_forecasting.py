@@ -1,5 +1,7 @@
 """Forecasts with intervals, and the past as the model sees it."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -319,12 +321,31 @@ def test_seasons_are_spoken_of_where_there_are_some():
     index = pd.date_range("2001-01-01", periods=72, freq="MS")
     counts = np.random.default_rng(0).poisson(np.outer(500 * season, PARTS[0]))
     seasonal = TemporalNMF(1, chain=Rate(20.0)).fit(pd.DataFrame(counts, index=index))
-    assert "has seasons" in " ".join(seasonal.forecast(3).notes)
+    (note,) = (note for note in seasonal.forecast(3).notes if "has seasons" in note)
+    assert "repeat after 12 steps of one month" in note
+    # As it is: a series that ends at its peak is forecast higher than one that ends low.
+    assert "goes on from the level of the last step (2006-12), whatever its season" in note
+    assert "whole seasons (12 steps each)" in note
+    assert "fit totals" not in note.plain
+    peak = TemporalNMF(1, chain=Rate(20.0)).fit(pd.DataFrame(counts[:64], index=index[:64]))
+    assert peak.forecast(3).values[2].sum() > 1.2 * seasonal.forecast(3).values[2].sum()
     flat = np.random.default_rng(0).poisson(np.outer(np.full(72, 500.0), PARTS[0]))
     plain = TemporalNMF(1, chain=Rate(20.0)).fit(pd.DataFrame(flat, index=index))
     assert "has seasons" not in " ".join(plain.forecast(3).notes)
     # An array has no months.
     assert "has seasons" not in " ".join(TemporalNMF(1).fit(counts).forecast(3).notes)
+
+
+@pytest.mark.parametrize("chain", ["none", "gap", "rate"])
+@pytest.mark.parametrize("last", [4.0, 9.0], ids=["constant", "constant but for the last"])
+def test_data_that_do_not_move_have_no_seasons_and_no_warning(chain, last):
+    counts = np.full((48, 3), 4.0)
+    counts[-1] = last
+    months = pd.date_range("2001-01-01", periods=48, freq="MS")
+    model = TemporalNMF(1, chain=chain, random_state=0).fit(pd.DataFrame(counts, index=months))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert "has seasons" not in " ".join(model.forecast(2).notes)
 
 
 def test_steps_beyond_the_calibrated_ones_are_spoken_of():

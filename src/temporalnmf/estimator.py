@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from . import registry
+from .appending import append
 from .calibration import Calibration, calibrate
 from .chains.base import Chain, Point, Scale
 from .fitting import Fitted, check_parameters, fit_factors, infer
@@ -20,7 +21,7 @@ from .forecasting import Forecast
 from .imputing import filled
 from .likelihoods.base import Array, Likelihood
 from .posterior import Posterior
-from .predicting import append, expected_rows, forecast, smooth
+from .predicting import expected_rows, forecast, smooth
 from .reading import read_table
 from .sampling.draws import PosteriorDraws, used_smoothing
 from .solvers.monitor import Callback

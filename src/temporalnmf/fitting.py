@@ -41,7 +41,7 @@ from .solvers.mm import FitResult
 from .solvers.monitor import Monitor
 from .telling import warn
 from .unit import unit_of
-from .validation import check_choice
+from .validation import Series, check_choice
 
 if TYPE_CHECKING:
     from .sampling.draws import PosteriorDraws
@@ -285,6 +285,15 @@ def infer(model: Any, series: AnySeries, *, continue_chain: bool = False) -> Arr
         H = _solve_activations(model, problem, W, H, held=held)
     H = H[:, held:]
     return fill_gaps(H, kept, series.n_steps, chain, model.point, model.map_scale, unit)
+
+
+def divergence_of(model: Any, series: Series, H: Array) -> float:
+    """Divergence of the observed entries from components times activations H (K, N)."""
+    unit = _unit(series, model._likelihood())
+    with machinery(model) as workers:
+        observations = observations_of(series.in_unit(unit), model._likelihood(), workers)
+        features = observations.hold(np.array(model.components_.T, order=observations.order))
+        return max(features.value(np.ascontiguousarray(H / unit)) - observations.saturated, 0.0)
 
 
 def _unit(series: AnySeries, likelihood: Likelihood) -> float:

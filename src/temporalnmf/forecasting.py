@@ -220,7 +220,10 @@ class Forecast:
         """The mean of the simulated law; the point prediction, unless the user chose another."""
         if self.point in MEANS or self.draws is None:
             return self.point_of(of)
-        return replace(self, activations=self.draws.mean(axis=0)).point_of(of)
+        drawn = self.drawn
+        if drawn is not None:
+            drawn = replace(drawn, numbers=drawn.which, expected=self.draws)
+        return replace(self, activations=self.draws.mean(axis=0), drawn=drawn).point_of(of)
 
     def at(self, steps: Any) -> Forecast:
         """Some of the steps only: indices or a mask."""

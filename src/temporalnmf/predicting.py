@@ -1,22 +1,22 @@
-"""From a fitted model to steps it has not seen: forecast, smooth, append."""
+"""From a fitted model to steps it has not seen: forecast and smooth."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .fitting import fit_factors, infer
+from .chains.base import Chain
+from .fitting import infer
 from .forecasting import DrawnComponents, Forecast, Note, check_coverage
 from .gaps import draw_steps, fitted_steps
 from .likelihoods.base import Array
 from .posterior import Posterior, laplace
 from .summary import component_names
-from .timeline import AS_GIVEN, Timeline, time_texts, timeline_of
+from .timeline import time_texts
 from .validation import Series, check_choice, check_count, check_exposure
 
 if TYPE_CHECKING:
@@ -114,7 +114,9 @@ def _futures_of_draws(model: Any, steps: int, point: Any, n_samples: int, rng: A
     draws = posterior.paths_ahead(which, since + steps, rng)[:, since:]
     expected = posterior.means_ahead(numbers, since + steps)[:, since:]
     name = "posterior mean"
-    if not posterior.has_means:
+    if not posterior.chain.dynamic:
+        name = "last value (posterior mean of the last observed step)"
+    elif not posterior.has_means:
         name = "median of the draws (the mean is infinite)"
     start = posterior.flat("activations")[:, -1].mean(axis=0)
     drawn = DrawnComponents(posterior.flat("components"), which, numbers, expected)
@@ -151,7 +153,11 @@ def smooth(model: Any, series: Series | None, coverage: Any, n_samples: int, see
         activations=np.ascontiguousarray(H.T),
         exposure=exposure,
         observed=observed,
-        point="posterior mean" if model.map_scale == "log" and chain.dynamic else "posterior mode",
+        point=_smooth_name(
+            "posterior mean" if model.map_scale == "log" and chain.dynamic else "posterior mode",
+            chain,
+            observed,
+        ),
         ahead=_since_observed(observed),
         streams=_streams(seed, 0, N),
         coverage=coverage,
@@ -188,7 +194,7 @@ def _smooth_draws(
         activations=expected.mean(axis=0),
         exposure=exposure,
         observed=observed,
-        point="posterior mean",
+        point=_smooth_name("posterior mean", posterior.chain, observed),
         ahead=_since_observed(observed),
         streams=_streams(seed, 0, len(observed)),
         coverage=coverage,
@@ -220,50 +226,9 @@ def _point_name(model: Any, point: Any) -> str:
     return f"{name} from the mode of h" if linear else name
 
 
-def append(model: Any, new: Series, update_components: bool) -> None:
-    """Go on with new steps; see `TemporalNMF.append`."""
-    old = data_of(model, "append")
-    before = model.__dict__.copy()
-    try:
-        assert old.timeline is not None
-        assert new.timeline is not None
-        N = old.n_steps
-        whole = old.followed_by(new, _joined(old.timeline, new.timeline))
-        tail = replace(whole.take(np.arange(N, whole.n_steps)), timeline=None)
-        calibration = model.calibration_
-        _go_on(model, whole, tail)
-        model.calibration_ = calibration
-        if update_components:
-            stability = model.stability_
-            again = copy.copy(model).set_params(warm_start=True, n_init=1)
-            model._take(fit_factors(again, whole), whole)
-            if model.posterior_ is None:  # one start tells nothing of it; runs of draws do
-                model.stability_ = stability
-    except BaseException:
-        model.__dict__ = before
-        raise
-
-
-def _go_on(model: Any, whole: Series, tail: Series) -> None:
-    """Add the activations of a tail, components as they are."""
-    if model.posterior_ is None:
-        added = infer(model, tail, continue_chain=True)
-        model.activations_ = np.vstack([model.activations_, added.T])
-        model._remember(whole, fitted_steps(whole.observed, model.chain_, model.point))
-        return
-    from .sampling.inference import infer_draws
-    from .sampling.run import drawn_steps
-
-    _, draws, expected = infer_draws(model, tail, continue_chain=True, every=True)
-    N, posterior = len(model.activations_), model.posterior_
-    kept = drawn_steps(whole.observed, posterior.chain)
-    rng = np.random.default_rng(0)
-    # Trailing steps that were not drawn become part of the past.
-    before = posterior.steps(np.arange(posterior.n_draws), model._kept, N, rng)
-    paths = np.concatenate([before, draws], axis=1)[:, kept]
-    model.posterior_ = posterior.with_activations(paths)
-    model.activations_ = np.vstack([model.activations_, expected.mean(axis=0)])
-    model._remember(whole, kept)
+def _smooth_name(name: str, chain: Chain, observed: Array) -> str:
+    """Without dynamics nothing but its neighbours is known of a missing step."""
+    return name if chain.dynamic or observed.all() else f"{name}; missing steps interpolated"
 
 
 def data_of(model: Any, what: str) -> Series:
@@ -384,28 +349,33 @@ def _horizon(model: Any, steps: int) -> list[Note]:
 
 # Steps after which a season comes round.
 _SEASONS = {"month": 12, "quarter": 4, "3 months": 4, "week": 52, "day": 7, "hour": 24}
-# Correlation of changes over one season from which on it is spoken of.
-_SEASONAL = 0.4
+# Correlation of changes over one season from which on it is named, and the least spread of changes
+# of log totals: a solver that stops early leaves smaller ones in constant data.
+_SEASONAL, _LEAST_SPREAD = 0.4, 1e-3
 
 
 def _seasons(model: Any) -> list[Note]:
-    """A word on seasons, which no chain knows: changes that repeat themselves."""
-    length = _SEASONS.get(model.timeline_.every)
+    """A note on changes that repeat every season, which no chain models."""
+    every, last = model.timeline_.every, time_texts(model.times_)[-1]
+    length = _SEASONS.get(every)
     totals = (model.activations_.sum(axis=1) * model.exposure_)[model.observed_.argmax() :]
     if length is None or len(totals) < 3 * length:
         return []
     change = np.diff(np.log(np.maximum(totals, 1e-300)))
-    likeness = float(np.corrcoef(change[length:], change[:-length])[0, 1])
-    if not likeness > _SEASONAL:
+    pair = np.stack([change[length:], change[:-length]])
+    if pair.std(axis=1).min() < _LEAST_SPREAD:
         return []
-    every = model.timeline_.every
-    return [
-        Note(
-            f"The series has seasons: changes from {every} to {every} repeat themselves after "
-            f"{length} (correlation {likeness:.2f}). No chain knows that: the forecast is a level "
-            f"that the seasons swing around."
-        )
-    ]
+    correlation = float(np.corrcoef(pair)[0, 1])
+    if correlation <= _SEASONAL:
+        return []
+    step = every if every[0].isdigit() else f"one {every}"
+    text = (
+        f"The series has seasons: its changes repeat after {length} steps of {step} (correlation "
+        f"{correlation:.2f}). No chain models seasons: the forecast goes on from the level of the "
+        f"last step ({last}), whatever its season."
+    )
+    remedy = f"fit totals of whole seasons ({length} steps each), or repeat the last season."
+    return [Note(f"{text} For forecasts without this error, {remedy}", plain=text)]
 
 
 # Of the last value: below, or above, it a path counts as collapsed or exploded.
@@ -433,49 +403,3 @@ def _fates(model: Any, start: Array, draws: Array | None, times: Array) -> list[
         text = f"Component {k + 1} {fate} In the long run: {regime}"
         found.append(Note(text, plain=f"“{names[k]}” {fate}"))
     return found
-
-
-def _joined(old: Timeline, new: Timeline) -> Timeline:
-    """The timeline of old steps, then new ones; its rows are the steps of both, in order."""
-    labels, last = new.labels, time_texts(old.labels)[-1]
-    if _plain(new) and _plain(old):
-        labels = len(old.labels) + labels
-    elif _plain(new):  # an array has no labels: its rows are the next ones
-        if old.every == AS_GIVEN:
-            raise ValueError(
-                f"X has no times, and what follows {last!r} is not known, since the fitted steps "
-                f"are not evenly spaced. Give X as a frame with times as its index."
-            )
-        labels = old.following(len(labels))
-    first = time_texts(labels)[0]
-    if _KINDS[labels.dtype.kind] != _KINDS[old.labels.dtype.kind]:
-        raise ValueError(
-            f"X has times such as {first!r}, the fitted steps such as {last!r}. Give times of one "
-            f"kind."
-        )
-    both = np.concatenate([old.labels, labels])
-    if labels.dtype.kind == "U":
-        if len(np.unique(both)) < len(both):
-            again = next(text for text in labels if text in set(old.labels))
-            raise ValueError(f"X has the time {str(again)!r}, which was fitted already.")
-        return Timeline(both, np.arange(len(both)), old.every)
-    if labels[0] <= old.labels[-1]:
-        raise ValueError(
-            f"X starts at {first}, and the fitted steps go on to {last}. append takes later steps "
-            f"only: leave out what is known."
-        )
-    joined, N = timeline_of(both), len(old.labels)
-    if joined.every != old.every or not np.array_equal(joined.labels[:N], old.labels):
-        raise ValueError(
-            f"X has times that are not on the grid of the fitted steps (every {old.every}), such "
-            f"as {first!r}."
-        )
-    return joined
-
-
-_KINDS = {"i": "number", "f": "number", "M": "date", "U": "text"}
-
-
-def _plain(timeline: Timeline) -> bool:
-    """Whether steps are merely numbered."""
-    return np.array_equal(timeline.labels, np.arange(len(timeline.labels)))

@@ -1,4 +1,4 @@
-"""Activations of other data, with components and hyper-parameters as they were drawn."""
+"""Activations of other data, or of more steps, at components and hyper-parameters as drawn."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ..fitting import check_observed, machinery
 from ..initialisation import start_activations
 from ..kernels.floor import FLOOR
 from ..likelihoods.base import Array
+from ..parallel import Workers
 from ..validation import Series
 from .conditionals import First
 from .draws import PosteriorDraws
@@ -20,11 +21,14 @@ from .interrupts import between_sweeps
 from .learning import Learned, Smoothing
 from .run import drawn_steps
 
-# Draws of components that activations are drawn for, at the most; sweeps for each of them, after
-# those for the first. The components of the next draw are much like those of the last, but the
-# level of a stiff chain takes some sweeps to follow.
+# Draws of components that activations of other data are drawn for, at the most; sweeps for each of
+# them, after those for the first. The components of the next draw are much like those of the last,
+# but the level of a stiff chain takes some sweeps to follow.
 _MOST = 100
 _SWEEPS, _FIRST_SWEEPS = 10, 50
+# Sweeps for each draw of a longer series, which starts near its law.
+_FEW_SWEEPS = 5
+_TINY = float(np.finfo(float).tiny)
 
 
 class Inferred(NamedTuple):
@@ -38,9 +42,7 @@ class Inferred(NamedTuple):
     expected: Array
 
 
-def infer_draws(
-    model: Any, series: Series, *, continue_chain: bool = False, every: bool = False
-) -> Inferred:
+def infer_draws(model: Any, series: Series, *, continue_chain: bool = False) -> Inferred:
     """Draw activations of a series for components that were drawn.
 
     Parameters
@@ -49,9 +51,7 @@ def infer_draws(
         Fitted by draws.
     series : Series
     continue_chain : bool
-        Whether the first step follows the last fitted one.
-    every : bool
-        Use all draws of the fit, not up to 100 of them.
+        Whether the first step follows the last fitted one, whose activations stay as drawn.
 
     Returns
     -------
@@ -68,7 +68,7 @@ def infer_draws(
             posterior.steps(every_draw, *steps, rng),
             posterior.expected_steps(every_draw, *steps),
         )
-    n = posterior.n_draws if every else min(posterior.n_draws, _MOST)
+    n = min(posterior.n_draws, _MOST)
     numbers, rng = posterior.pick(n), np.random.default_rng(0)
     anchored = continue_chain and posterior.chain.dynamic
     since = len(model.activations_) - 1 - int(model._kept[-1])
@@ -93,42 +93,99 @@ def infer_draws(
     )
 
 
+def redraw(model: Any, whole: Series, kept: Array) -> PosteriorDraws:
+    """The draws of a fit with activations of a longer series, drawn given all of its data.
+
+    Each draw of components W and hyper-parameters θ keeps its place. Its activations start at the
+    old path, the last step repeated, times E[h | new data] / E[h | old data] over the draws of the
+    same run before it, and are then swept five times (50 times for the first draw of a run). Where
+    new data say nothing of the past, the start has the law p(H | W, θ, data) already; elsewhere it
+    has about its mean and spread.
+
+    Parameters
+    ----------
+    model : TemporalNMF
+        Fitted by draws, to the first steps of the series.
+    whole : Series
+    kept : array of int
+        The steps to draw, see `drawn_steps`.
+    """
+    posterior: PosteriorDraws = model.posterior_
+    C, D, N, K = posterior.activations.shape
+    if len(kept) == N:  # new steps without data do not change the law of the others
+        return posterior
+    found = np.empty((C, D, len(kept), K))
+    seed = np.random.SeedSequence(whole.n_steps)  # repeated appends must not reuse a stream
+    with machinery(model) as workers, between_sweeps() as interrupt:
+        H = start_activations(whole.take(kept), K)
+        gibbs = _gibbs(posterior, whole.take(kept), H, seed, workers)
+        for run, draws in enumerate(posterior.activations):
+            after, before = np.zeros((2, len(kept), K))
+            for i, old in enumerate(draws):
+                start = np.concatenate([old, np.repeat(old[-1:], len(kept) - N, axis=0)])
+                factor = after / before if i else 1.0
+                gibbs.H[:] = np.maximum(start * factor, _TINY).T
+                _sweep(gibbs, posterior, run * D + i, _FEW_SWEEPS if i else _FIRST_SWEEPS)
+                found[run, i] = gibbs.H.T
+                after, before = after + found[run, i], before + start
+                if interrupt.pressed:
+                    raise KeyboardInterrupt
+    return posterior.with_activations(found)
+
+
 def _draw(model: Any, used: Series, numbers: Array, before: Array | None) -> Array:
     """Activations (draws, N, K); `before` (draws, K) stands before the first step."""
     posterior: PosteriorDraws = model.posterior_
-    components = posterior.flat("components")
-    K, held = components.shape[1], 0
-    # Features that play no part tell nothing, also if they are seen for the first time now.
-    unknown = np.logical_not(components[numbers].any(axis=(0, 1)))
-    used = replace(used, X=_without(used.X, unknown))
+    K, held = posterior.activations.shape[3], 0
     H = start_activations(used, K)
     if before is not None:
         used, H, held = used.anchored(), np.column_stack([before[0], H]), 1
     found = np.empty((len(numbers), H.shape[1] - held, K))
     with machinery(model) as workers, between_sweeps() as interrupt:
-        gibbs = Gibbs(
-            used,
-            Learned(posterior.chain, K * posterior.level, K),
-            components[numbers[0]].T,
-            H,
-            Smoothing(1.0, False),  # components stay
-            First(level=posterior.level),
-            np.random.SeedSequence(0),
-            workers,
-            held=held,
-        )
+        gibbs = _gibbs(posterior, used, H, np.random.SeedSequence(0), workers, held=held)
         for i, number in enumerate(numbers):
-            W = np.maximum(components[number].T.astype(float), FLOOR)
-            gibbs.W = np.ascontiguousarray(W / W.sum(axis=0))
-            gibbs.law.chain = posterior.chain_at(numbers[i : i + 1])
             if before is not None:
                 gibbs.H[:, 0] = before[i]
-            for _ in range(_SWEEPS if i else _FIRST_SWEEPS):
-                gibbs.sweep(fixed_W=True)
+            _sweep(gibbs, posterior, int(number), _SWEEPS if i else _FIRST_SWEEPS)
             found[i] = gibbs.H[:, held:].T
             if interrupt.pressed:
                 raise KeyboardInterrupt
     return found
+
+
+def _gibbs(
+    posterior: PosteriorDraws,
+    series: Series,
+    H: Array,
+    seed: np.random.SeedSequence,
+    workers: Workers,
+    *,
+    held: int = 0,
+) -> Gibbs:
+    """A sampler of activations, at the components of the first draw."""
+    components, K = posterior.flat("components"), len(H)
+    # Features that play no part tell nothing, also if they are seen for the first time now.
+    unknown = np.logical_not(components.any(axis=(0, 1)))
+    return Gibbs(
+        replace(series, X=_without(series.X, unknown)),
+        Learned(posterior.chain, K * posterior.level, K),
+        components[0].T,
+        H,
+        Smoothing(1.0, False),  # components stay
+        First(level=posterior.level),
+        seed,
+        workers,
+        held=held,
+    )
+
+
+def _sweep(gibbs: Gibbs, posterior: PosteriorDraws, number: int, sweeps: int) -> None:
+    """Draw activations, some times, with the components and hyper-parameters of one draw."""
+    W = np.maximum(posterior.flat("components")[number].T.astype(float), FLOOR)
+    gibbs.W = np.ascontiguousarray(W / W.sum(axis=0))
+    gibbs.law.chain = posterior.chain_at(np.array([number]))
+    for _ in range(sweeps):
+        gibbs.sweep(fixed_W=True)
 
 
 def _without(X: Any, features: Array) -> Any:
