@@ -604,7 +604,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Keep what forecasts need of the data."""
         assert series.timeline is not None
         self.timeline_ = series.timeline
-        self.times_ = series.timeline.labels
+        self.times_ = series.timeline.times
         self.observed_ = series.observed
         self.exposure_ = series.exposure
         self.calibration_ = None

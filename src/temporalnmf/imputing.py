@@ -12,7 +12,7 @@ from scipy import sparse
 from .likelihoods.base import Array
 from .reading import TimeTable
 from .reading.containers import oriented
-from .timeline import Timeline
+from .timeline import Timeline, time_texts
 from .validation import Series
 
 
@@ -60,4 +60,6 @@ def _index_like(index: Any, timeline: Timeline) -> Any:
         return pd.PeriodIndex(labels, freq=index.freq, name=index.name)
     if isinstance(index, pd.DatetimeIndex):
         return pd.DatetimeIndex(labels, tz=index.tz, name=index.name)
+    if isinstance(index[0], str):
+        labels = time_texts(timeline.times)
     return pd.Index(labels, name=index.name)

@@ -147,7 +147,7 @@ def smooth(model: Any, series: Series | None, coverage: Any, n_samples: int, see
         rng = np.random.default_rng([seed, 0])
         draws = draw_steps(posterior, kept, N, chain, n_samples, rng)
     return Forecast(
-        times=timeline.labels,
+        times=timeline.times,
         activations=np.ascontiguousarray(H.T),
         exposure=exposure,
         observed=observed,
@@ -184,7 +184,7 @@ def _smooth_draws(
         which = numbers
     drawn = DrawnComponents(posterior.flat("components"), which, numbers, expected)
     return Forecast(
-        times=timeline.labels,
+        times=timeline.times,
         activations=expected.mean(axis=0),
         exposure=exposure,
         observed=observed,
@@ -437,7 +437,7 @@ def _fates(model: Any, start: Array, draws: Array | None, times: Array) -> list[
 
 def _joined(old: Timeline, new: Timeline) -> Timeline:
     """The timeline of old steps, then new ones; its rows are the steps of both, in order."""
-    labels, last = new.labels, time_texts(old.labels)[-1]
+    labels, last = new.labels, time_texts(old.times)[-1]
     if _plain(new) and _plain(old):
         labels = len(old.labels) + labels
     elif _plain(new):  # an array has no labels: its rows are the next ones
@@ -446,7 +446,7 @@ def _joined(old: Timeline, new: Timeline) -> Timeline:
                 f"X has no times, and what follows {last!r} is not known, since the fitted steps "
                 f"are not evenly spaced. Give X as a frame with times as its index."
             )
-        labels = old.following(len(labels))
+        labels = old.moments_after(len(labels))
     first = time_texts(labels)[0]
     if _KINDS[labels.dtype.kind] != _KINDS[old.labels.dtype.kind]:
         raise ValueError(
@@ -464,7 +464,7 @@ def _joined(old: Timeline, new: Timeline) -> Timeline:
             f"X starts at {first}, and the fitted steps go on to {last}. append takes later steps "
             f"only: leave out what is known."
         )
-    joined, N = timeline_of(both), len(old.labels)
+    joined, N = timeline_of(both, style=old.style), len(old.labels)
     if joined.every != old.every or not np.array_equal(joined.labels[:N], old.labels):
         raise ValueError(
             f"X has times that are not on the grid of the fitted steps (every {old.every}), such "

@@ -114,7 +114,7 @@ def table_of(
     if sizes is not None:
         sizes, told = exposure_on_grid(sizes, line, sheet.name)
         notes = (*notes, *told)
-    return TimeTable(X, line.labels, features, notes, line, sizes)
+    return TimeTable(X, line.times, features, notes, line, sizes)
 
 
 def plain(total: float) -> str:
@@ -298,7 +298,7 @@ def _missing(X: Any, line: Timeline) -> tuple[str, ...]:
     if not gaps.any():
         return ()
     notes = [f"missing cells: {int(gaps.sum())} of {gaps.size}"]
-    whole = time_texts(line.labels[present[gaps.all(axis=1)]])
+    whole = time_texts(line.times[present[gaps.all(axis=1)]])
     if whole:
         few = ", ".join(whole[:3]) + (", …" if len(whole) > 3 else "")
         notes.append(f"time steps without any value: {len(whole)} ({few})")
