@@ -563,8 +563,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         before = self.__dict__.copy()
         try:
             check_parameters(self)
-            framed = not is_split(X) and hasattr(X, "columns")
-            self._columns = list(X.columns) if framed else None
+            self._columns = None
             with self._checked(X, mask, exposure, reset=True) as series:
                 self._take(fit_factors(self, series), series)
         except BaseException:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .aligning import aligned_ahead
 from .fitting import fit_factors, infer
 from .forecasting import DrawnComponents, Forecast, Note, check_coverage
 from .gaps import draw_steps, fitted_steps
@@ -52,7 +53,7 @@ def forecast(
         exposure = float(model.exposure_[-1])
     if np.ndim(exposure) == 0 and not isinstance(exposure, str | None):
         exposure = np.full(steps, exposure)
-    size = check_exposure(exposure, steps)
+    size = check_exposure(aligned_ahead(exposure, model.timeline_, steps), steps)
     N = len(model.activations_)
     futures = _futures_of_draws if model.posterior_ is not None else _futures
     future = futures(model, steps, point, n_samples, np.random.default_rng([seed, N]))

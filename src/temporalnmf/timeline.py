@@ -60,12 +60,19 @@ class Timeline:
         return self._written(self.labels)
 
     def _written(self, moments: Array) -> Array:
-        return in_style(moments, self.style) if self.style and moments.dtype.kind == "M" else moments
+        return (
+            in_style(moments, self.style) if self.style and moments.dtype.kind == "M" else moments
+        )
 
     @property
     def absent(self) -> Array:
         """Indices of the steps on which no row lies."""
         return np.setdiff1d(np.arange(len(self.labels)), self.rows)
+
+    @property
+    def numbered(self) -> bool:
+        """Whether steps are merely numbered from 0, since rows had no labels."""
+        return np.array_equal(self.labels, np.arange(len(self.labels)))
 
     def following(self, steps: int) -> Array:
         """Times after the last: "+1", "+2", … where the spacing is not known."""
@@ -203,10 +210,15 @@ def timeline_of_rows(X: Any) -> Timeline | None:
     index = getattr(X, "index", None)
     if not hasattr(X, "columns") or index is None or callable(index):
         return None
-    if index.nlevels > 1:  # such as years and quarters: words, in the order given
-        return timeline_of([" ".join(map(str, label)) for label in index], name="X")
-    labels, notes = as_weeks(index, index.name)
-    line = timeline_of(labels, name="X")
+    return timeline_of_labels(index, index.name)
+
+
+def timeline_of_labels(labels: Any, corner: Any, name: str = "X", style: str = "") -> Timeline:
+    """The times of labels in memory, such as a pandas index, that are called `corner`."""
+    if getattr(labels, "nlevels", 1) > 1:  # such as years and quarters: words, in the order given
+        return timeline_of([" ".join(map(str, label)) for label in labels], name=name)
+    labels, notes = as_weeks(labels, corner)
+    line = timeline_of(labels, name=name, style=style)
     return replace(line, notes=(*notes, *line.notes))
 
 
@@ -261,8 +273,13 @@ _TOTALS = re.compile(
 )
 
 
+def is_total(label: str) -> bool:
+    """Whether a label is one of sums, such as Total or Gesamt."""
+    return _TOTALS.fullmatch(label.strip(" :.*()-")) is not None
+
+
 def _refuse_totals(label: str, name: str, place: str) -> None:
-    if _TOTALS.fullmatch(label.strip(" :.*()-")):
+    if is_total(label):
         raise ValueError(
             f"{name}, {place}: the last time is {label!r}, which is no time step but sums up the "
             f"others. Remove it."
@@ -280,8 +297,8 @@ def _about_text(values: Array) -> str:
 def _told(line: Timeline) -> Timeline:
     """The line with a word on its spacing and on the steps that are absent."""
     texts = time_texts(line.times)
-    if np.array_equal(line.labels, np.arange(len(texts))) and not len(line.absent):
-        return line  # numbered only
+    if line.numbered and not len(line.absent):
+        return line
     notes = [*line.notes, f"{_rhythm(line.every)}, {texts[0]} to {texts[-1]}"]
     absent = line.absent
     if len(absent):

@@ -13,7 +13,14 @@ from ..archives import refuse_larger
 from ..moments import as_weeks
 from ..timeline import Timeline, time_texts, timeline_of
 from .cells import damage_told, number_in, place_of
-from .sheet import Sheet, check_shape, check_values, features_of
+from .sheet import (
+    Sheet,
+    check_shape,
+    check_values,
+    features_of,
+    numbered_names,
+    refuse_total,
+)
 
 if TYPE_CHECKING:
     from ..likelihoods.base import Array  # not at run time: it loads the compiler
@@ -58,6 +65,11 @@ class TimeTable:
         """Whether there were no times, so that steps are merely numbered."""
         return any(note.startswith(_NUMBERED) for note in self.notes)
 
+    @property
+    def unnamed(self) -> bool:
+        """Whether features had no names, so that they are merely numbered."""
+        return self.features.tolist() == numbered_names(len(self.features))
+
     def __repr__(self) -> str:
         """Size, span, how full it is, and the notes."""
         n_steps, n_features = self.X.shape
@@ -96,6 +108,7 @@ def table_of(
     sizes = None
     if exposure is not None:
         X, features, sizes = _without_exposure(sheet, X, features, exposure)
+    refuse_total(X, features.tolist(), sheet.name)
     line, notes = _timeline(sheet, X, freq, drop_partial)
     check_steps(len(line.labels), freq, sheet.name)
     notes = (*sheet.notes, *notes, *line.notes)

@@ -24,6 +24,7 @@ from .cells import (
     refuse_long_labels,
 )
 from .grid import TimeTable, check_steps, exposure_on_grid, plain
+from .sheet import refuse_total
 
 if TYPE_CHECKING:
     from ..likelihoods.base import Array  # not at run time: it loads the compiler
@@ -370,6 +371,7 @@ def long_table(
     )
     X.eliminate_zeros()
     X.sort_indices()
+    refuse_total(X, names.tolist(), source.name)
     observed = np.zeros(n_steps, dtype=bool)
     observed[steps[sums.times[kept] > 0]] = True
     hidden = _cells_without_value(X, zeros, blanks, observed)
