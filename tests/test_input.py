@@ -114,22 +114,44 @@ BAD_FITS = {
     # The form of X.
     "one time step": bad("X", "n_samples=1", "at least 3", COUNTS[:1]),
     "two time steps": bad("X", "n_samples=2", "at least 3.*transposed", COUNTS[:2]),
-    "text column": bad("X", "'a'.*'May'", "[Dd]rop.*index", frame().assign(a="May")),
+    "text column": bad("X", "'b'.*'May'", "[Dd]rop.*index", frame().assign(b="May")),
     "text column in polars": bad(
-        "X", "'a'.*'May'", "[Dd]rop.*index",
-        pl.DataFrame(COUNTS, schema=NAMES).with_columns(a=pl.lit("May")),
+        "X", "'b'.*'May'", "[Dd]rop.*index",
+        pl.DataFrame(COUNTS, schema=NAMES).with_columns(b=pl.lit("May")),
     ),
     "text in an array": bad("X", "3.*'many'", "[Dd]rop.*index", changed(COUNTS, (2, 3), "many")),
     "category column": bad(
-        "X", "'a'.*'May'", "[Dd]rop.*index", frame().assign(a=pd.Categorical(["May"] * 8))
+        "X", "'b'.*'May'", "[Dd]rop.*index", frame().assign(b=pd.Categorical(["May"] * 8))
     ),
-    "date column": bad("X", "'a'.*2020", "[Dd]rop.*index", frame().assign(a=DAYS)),
+    "date column": bad("X", "'b'.*2020", "[Dd]rop.*index", frame().assign(b=DAYS)),
     "date column in polars": bad(
-        "X", "'a'.*2020", "[Dd]rop.*index",
-        pl.DataFrame(COUNTS, schema=NAMES).with_columns(a=pl.Series(DAYS.to_pydatetime().tolist())),
+        "X", "'b'.*2020", "[Dd]rop.*index",
+        pl.DataFrame(COUNTS, schema=NAMES).with_columns(b=pl.Series(DAYS.to_pydatetime().tolist())),
     ),
     "duplicate years": bad(
-        "X.*index", r"\b1990\b", "groupby", frame(index=[1990, 1990, *range(1991, 1997)])
+        "X.*index", "time '1990' in", "groupby", frame(index=[1990, 1990, *range(1991, 1997)])
+    ),
+    "duplicate times in a column": bad(
+        "X.*column 'a'", "time 'May' in", r"groupby\('a'\)", frame().assign(a="May")
+    ),
+    "duplicate times in polars": bad(
+        "X", "time 'May' twice, in row 0 and row 1", "time= and feature=",
+        pl.DataFrame(COUNTS, schema=NAMES).with_columns(a=pl.lit("May")),
+    ),
+    "years beside numbered rows": bad(
+        "X.*index", r"\(3, 4, …\), and a column 'year'", r"set_index\('year'\).*rename_axis",
+        frame(index=range(3, 11)).rename(columns={"a": "year"}).assign(year=range(1990, 1998)),
+    ),
+    "a column of totals": bad(
+        "X", "feature 'Total' is the sum", "[Rr]emove it.*exposure=",
+        frame().assign(Total=COUNTS.sum(axis=1)),
+    ),
+    "totals in polars": bad(
+        "X", "feature 'all' is the sum", "[Rr]emove it.*exposure=",
+        pl.DataFrame(COUNTS, schema=NAMES).with_columns(all=pl.Series(COUNTS.sum(axis=1))),
+    ),
+    "totals by another name": bad(
+        "X", "feature 'words' is the sum", "[Rr]emove it", frame().assign(words=COUNTS.sum(axis=1))
     ),
     "duplicate dates": bad(
         "X.*index", "2020-01-02", "groupby", frame(index=[DAYS[1], *DAYS[1:]])
@@ -812,3 +834,203 @@ def test_components_of_single_precision_data_are_doubles(init, tmp_path):
     assert model.components_.dtype == model.activations_.dtype == np.float64
     again = load(model.save(tmp_path / "model.npz"))
     np.testing.assert_array_equal(again.components_, model.components_)
+
+
+# Labels of what comes with X
+
+YEARS = pd.Index(range(1990, 1998), name="year")
+ORDER = [3, 0, 7, 5, 1, 2, 6, 4]
+SIZES = pd.Series(np.arange(1.0, 9.0), YEARS)
+SEEN = pd.DataFrame(np.arange(40).reshape(8, 5) % 7 > 0, YEARS, NAMES)
+
+
+def as_polars(frame):
+    return pl.from_pandas(frame.reset_index())
+
+
+def as_xarray(data):
+    import xarray as xr
+
+    return xr.DataArray(data) if data.ndim == 1 else xr.DataArray(data, dims=("year", "word"))
+
+
+@pytest.mark.parametrize("make", [lambda data: data, as_xarray], ids=["pandas", "xarray"])
+def test_exposure_and_masks_are_aligned_by_their_labels(make):
+    X = frame(index=YEARS)
+    expected = model().fit(X, exposure=SIZES.to_numpy(), mask=SEEN.to_numpy())
+    given = {"exposure": make(SIZES.iloc[ORDER]), "mask": make(SEEN.iloc[ORDER, ::-1])}
+    for data in (X, X.iloc[::-1], make(X)):
+        fitted = model().fit(data, **given)
+        np.testing.assert_array_equal(fitted.exposure_, SIZES)
+        np.testing.assert_array_equal(fitted._series.weights, SEEN)
+        np.testing.assert_array_equal(fitted.activations_, expected.activations_)
+    rows = {"exposure": SIZES.to_numpy(), "mask": SEEN.to_numpy()}
+    np.testing.assert_array_equal(fitted.transform(X, **given), fitted.transform(X, **rows))
+    np.testing.assert_array_equal(fitted.impute(X, **given), fitted.impute(X, **rows))
+    held = ~SEEN | (SEEN.index.to_numpy()[:, None] == 1993)
+    scores = [
+        fitted.score(X, exposure=SIZES, held_out=make(held.iloc[ORDER, ::-1])),
+        fitted.score(X, exposure=SIZES, held_out=held.to_numpy()),
+    ]
+    assert scores[0] == scores[1]
+
+
+def test_polars_masks_and_exposures_have_a_column_of_times():
+    X = as_polars(frame(index=YEARS))
+    given = {"exposure": as_polars(SIZES.iloc[ORDER]), "mask": as_polars(SEEN.iloc[ORDER, ::-1])}
+    with pytest.warns(UserWarning, match="column 'year' is taken as the times"):
+        fitted = model().fit(X, **given)
+    np.testing.assert_array_equal(fitted.exposure_, SIZES)
+    np.testing.assert_array_equal(fitted._series.weights, SEEN)
+
+
+def test_labels_may_be_written_in_another_way():
+    months = pd.period_range("2001-01", periods=8, freq="M")
+    sizes = pd.Series(SIZES.to_numpy(), months.to_timestamp()[ORDER])
+    fitted = model().fit(frame(index=months), exposure=sizes)
+    np.testing.assert_array_equal(fitted.exposure_[ORDER], SIZES)
+    texts = pd.Series(SIZES.to_numpy(), [str(month) for month in months])
+    np.testing.assert_array_equal(model().fit(frame(index=months), exposure=texts).exposure_, SIZES)
+
+
+def test_an_index_that_numbers_rows_is_no_label():
+    """Either side may have none; then the order counts."""
+    plain = SIZES.reset_index(drop=True)
+    for X, sizes in (
+        (frame(index=YEARS), plain), (frame(), SIZES), (COUNTS, SIZES[::-1]), (frame(), plain),
+    ):  # fmt: skip
+        fitted = model().fit(X, exposure=sizes)
+        np.testing.assert_array_equal(fitted.exposure_, sizes)
+    shuffled = plain.iloc[ORDER]  # numbers of rows that were put into another order
+    np.testing.assert_array_equal(model().fit(frame(), exposure=shuffled).exposure_, SIZES)
+    positions = pd.DataFrame(SEEN.to_numpy(), YEARS)
+    fitted = model().fit(frame(index=YEARS), mask=positions)
+    np.testing.assert_array_equal(fitted._series.weights, SEEN)
+
+
+WRONG_LABELS = {
+    "lacks a time": ({"exposure": SIZES.drop(1992)}, "exposure lacks the time '1992' of X.*np.asarray"),
+    "other times": ({"exposure": SIZES.set_axis(YEARS + 1)}, "exposure lacks the time '1990'"),
+    "has a time more": (
+        {"exposure": pd.concat([SIZES, pd.Series({2005: 3.0})])}, "has the time '2005', which X",
+    ),
+    "a time twice": ({"mask": SEEN.loc[[1990, *YEARS]]}, "mask has the time '1990' twice"),
+    "dates": (
+        {"exposure": SIZES.set_axis(DAYS)},
+        "exposure has dates .* '2020-01-01', and X has numbers, such as '1990'",
+    ),
+    "lacks a feature": ({"mask": SEEN.drop(columns="b")}, "mask lacks the feature 'b' of X"),
+    "has a feature more": (
+        {"mask": SEEN.assign(z=True)}, "mask has the feature 'z', which X does not have",
+    ),
+    "polars": ({"mask": as_polars(SEEN)[1:]}, "mask lacks the time '1990' of X"),
+    "xarray": ({"mask": as_xarray(SEEN)[:, 1:]}, "mask lacks the feature 'a' of X"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "pattern"), WRONG_LABELS.values(), ids=WRONG_LABELS.keys())
+def test_labels_that_do_not_match_are_refused(given, pattern):
+    with pytest.raises(ValueError, match=pattern):
+        model().fit(frame(index=YEARS), **given)
+
+
+def test_held_out_labels_are_compared():
+    fitted = model().fit(frame(index=YEARS))
+    with pytest.raises(ValueError, match="held_out lacks the time '1990' of X"):
+        fitted.score(frame(index=YEARS), held_out=~SEEN.iloc[1:])
+
+
+def test_exposure_of_the_future_is_aligned():
+    fitted = model().fit(frame(index=YEARS))
+    sizes = pd.Series([3.0, 2.0], [1999, 1998])
+    np.testing.assert_array_equal(fitted.forecast(2, exposure=sizes).exposure, [2.0, 3.0])
+    plain = pd.Series([3.0, 2.0])
+    np.testing.assert_array_equal(fitted.forecast(2, exposure=plain).exposure, plain)
+    with pytest.raises(ValueError, match="exposure lacks the time '1998' of the forecast"):
+        fitted.forecast(2, exposure=sizes.set_axis([1999, 2000]))
+    numbered = model().fit(COUNTS)  # what follows has no labels
+    assert numbered.forecast(2, exposure=sizes).exposure.tolist() == [3.0, 2.0]
+
+
+def test_append_aligns():
+    fitted = model().fit(frame(index=YEARS), exposure=SIZES)
+    new = frame(index=YEARS + 8).iloc[:2]
+    fitted.append(new, exposure=pd.Series([3.0, 2.0], new.index[::-1]))
+    np.testing.assert_array_equal(fitted.exposure_[8:], [2.0, 3.0])
+
+
+# Times in a column of a frame, by the rule of files
+
+
+@pytest.mark.parametrize("name", ["year", "Unnamed: 0", "Jahr", ""])
+@pytest.mark.parametrize("polars", [False, True])
+def test_a_column_of_numbers_with_the_name_of_a_time_is_the_times(name, polars):
+    X = frame(index=YEARS).reset_index().rename(columns={"year": name})
+    X = pl.from_pandas(X) if polars else X
+    with pytest.warns(UserWarning, match=f"column '{name}' is taken as the times.*rename"):
+        fitted = model().fit(X)
+    expected = model().fit(frame(index=YEARS))
+    np.testing.assert_array_equal(fitted.activations_, expected.activations_)
+    np.testing.assert_array_equal(fitted.times_, YEARS)
+    assert list(fitted.feature_names_in_) == list(fitted.feature_labels()) == NAMES
+    assert fitted.n_features_in_ == 5
+    assert fitted.timeline_.notes[0] == f"times are in column '{name}'"
+    with pytest.warns(UserWarning, match="taken as the times"):
+        back = fitted.transform(X[::-1])
+    np.testing.assert_array_equal(back, fitted.activations_[::-1])
+    assert list(X.columns) == [name, *NAMES], "the frame of the user stays as it is"
+
+
+@pytest.mark.parametrize(
+    "labels", [[f"2020-0{m}" for m in range(1, 9)], DAYS, DAYS.date], ids=["text", "dates", "days"]
+)
+@pytest.mark.parametrize("polars", [False, True])
+@pytest.mark.filterwarnings("error")
+def test_a_first_column_of_dates_or_text_is_the_times(labels, polars):
+    X = frame()
+    X.insert(0, "when", labels)
+    fitted = model().fit(pl.from_pandas(X) if polars else X)
+    expected = model().fit(frame(index=pd.Index(labels)))
+    np.testing.assert_array_equal(fitted.times_, expected.times_)
+    np.testing.assert_array_equal(fitted.activations_, expected.activations_)
+
+
+@pytest.mark.filterwarnings("error")
+def test_features_that_are_not_first_or_have_an_index_stay_features():
+    for X in (
+        frame().rename(columns={"b": "year"}), frame(index=YEARS).rename(columns={"a": "day"}),
+        frame(index=DAYS).rename(columns={"a": "t"}), frame().astype(object),
+        frame().astype({"a": bool}), frame().astype("Int64"), pl.DataFrame(COUNTS, schema=NAMES),
+    ):  # fmt: skip
+        assert model().fit(X).n_features_in_ == 5
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [YEARS, DAYS, [f"2020-0{m}" for m in range(1, 9)], [f"2020-W0{w}" for w in range(1, 9)]],
+    ids=["numbers", "dates", "months", "weeks"],
+)
+@pytest.mark.parametrize("polars", [False, True])
+@pytest.mark.filterwarnings("ignore:X")
+def test_imputed_frames_keep_their_column_of_times(labels, polars):
+    X = frame()
+    X.insert(0, "time", labels)
+    X = pl.from_pandas(X) if polars else X
+    fitted = model().fit(X)
+    gap = X[[0, 1, 2, 5, 6, 7]] if polars else X.drop([3, 4]).reset_index(drop=True)
+    filled = fitted.impute(gap)
+    assert type(filled) is type(X)
+    assert list(filled.columns) == ["time", *NAMES]
+    assert filled["time"].to_list() == X["time"].to_list()
+    assert filled["time"].dtype == X["time"].dtype
+    backwards = X[::-1]
+    unchanged = fitted.impute(backwards if polars else backwards.reset_index(drop=True))
+    assert unchanged["time"].to_list() == X["time"].to_list()[::-1]
+    np.testing.assert_array_equal(unchanged[NAMES].to_numpy(), COUNTS[::-1])
+
+
+def test_sums_of_two_features_and_identical_ones_are_no_totals():
+    twins = frame()[["a", "b"]].assign(b=lambda f: f["a"])
+    near = frame().assign(words=COUNTS.sum(axis=1) + np.eye(8)[0])
+    for X in (twins, near):
+        model().fit(X)

@@ -422,7 +422,8 @@ def test_six_digits_are_weeks_in_a_column_of_weeks(write, name):
         read_table(write(long), time=name, feature="f"),
         as_table(frame, time=name, feature="f"),
     ):
-        assert time_texts(table.times) == mondays
+        assert time_texts(table.timeline.labels) == mondays
+        assert table.times.tolist() == [f"{week[:4]}-W{week[4:]}" for week in weeks]
         assert table.timeline.every == "week"
         assert "times such as 201951 are read as ISO weeks" in table.notes
     months = read_table(write("month,a\n201911,1\n201912,1\n202001,1\n"))

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 import xarray
 
+from temporalnmf.moments import in_style
 from temporalnmf.timeline import (
     AS_GIVEN,
     MOST_ABSENT,
@@ -145,7 +146,7 @@ def test_periods(freq):
         (["12-2001", "01-2002"], ["2001-12", "2002-01"]),
         (["12.2001", "01.2002"], ["2001-12", "2002-01"]),
         (["12.2001", "1.2002"], ["2001-12", "2002-01"]),
-        (["01.1900", "01.2000"], ["1900", "2000"]),
+        (["01.1900", "01.2000"], ["1900-01", "2000-01"]),
         (["1.1625", "1.1875", "1.2125"], ["1.1625", "1.1875", "1.2125"]),  # numbers
         (["01.2500", "02.2500"], ["1.25", "2.25"]),
         ([1.2019, 2.2019], ["1.2019", "2.2019"]),
@@ -297,7 +298,7 @@ def test_text_stays_in_its_order():
 
 def test_one_time():
     line = timeline_of(["2001-01"])
-    assert time_texts(line.labels) == ["2001-01-01"]
+    assert time_texts(line.labels) == ["2001-01"]
     assert line.notes == ()
 
 
@@ -488,7 +489,7 @@ def test_bad_freq(labels, freq, pattern):
     [
         ["2001-01-31", "2001-02-28"], ["2001-01", "2001-04"], ["2001-01-01", "2002-01-01"], [3, 5],
         [0.1, 0.2], ["spring", "été"], ["2001-01-01 10:00", "2001-01-01 10:01"], [5, 1, 9, 77],
-        ["2001-01-01T00:00:00.000001", "2001-01-01T00:00:00.000003"],
+        ["2001-01-01T00:00:00.000001", "2001-01-01T00:00:00.000003"], ["2020-W52", "2021-W02"],
     ],
 )  # fmt: skip
 def test_a_timeline_survives_json(labels):
@@ -498,7 +499,7 @@ def test_a_timeline_survives_json(labels):
         one, other = getattr(line, name), getattr(again, name)
         assert one.dtype == other.dtype
         np.testing.assert_array_equal(one, other)
-    assert (again.every, again.notes) == (line.every, line.notes)
+    assert (again.every, again.notes, again.style) == (line.every, line.notes, line.style)
     np.testing.assert_array_equal(again.following(3), line.following(3))
 
 
@@ -604,3 +605,108 @@ def test_stamps_without_a_zone_beside_others_are_counted():
     assert line.notes[0] == (
         "time zones: all times are in UTC now; 2 of them had no zone and were taken as UTC"
     )
+
+
+# Labels come back as they were written
+
+
+@pytest.mark.parametrize(
+    ("labels", "absent", "later"),
+    [
+        (["2020-W52", "2020-W53", "2021-W01", "2021-W03"], ["2021-W02"], ["2021-W04", "2021-W05"]),
+        (["2019-W9", "2019-W10", "2019-W11"], [], ["2019-W12", "2019-W13"]),
+        (["2019W51", "2019W52"], [], ["2020W01", "2020W02"]),
+        (["2019Q3", "2019Q4", "2020Q2"], ["2020Q1"], ["2020Q3", "2020Q4"]),
+        (["2019-Q3", "2019-Q4"], [], ["2020-Q1", "2020-Q2"]),
+        (["Q3 2019", "Q4 2019"], [], ["Q1 2020", "Q2 2020"]),
+        (["2001/02", "2002/03", "2003/04"], [], ["2004/05", "2005/06"]),
+        (["1998/99", "1999/00", "2001/02"], ["2000/01"], ["2002/03", "2003/04"]),
+        (["2001-02", "2002-03", "2003-04"], [], ["2004-05", "2005-06"]),  # 13 months apart: no
+        (["2012–13", "2013–14"], [], ["2014–15", "2015–16"]),
+        (["2001/2002", "2002/2003"], [], ["2003/2004", "2004/2005"]),
+        (["FY 2001/02", "FY 2002/03"], [], ["FY 2003/04", "FY 2004/05"]),
+        (["2001-02", "2001-03", "2001-05"], ["2001-04"], ["2001-06", "2001-07"]),
+        (["2020-01", "2021-01", "2022-01"], [], ["2023-01", "2024-01"]),
+        (["2020-01", "2020-02", "2031-05", "2031-06", "2044-11"], [], ["+1", "+2"]),
+        (["2020-W01", "2020-W02", "2031-W05", "2031-W06", "2044-W11"], [], ["+1", "+2"]),
+    ],
+)
+def test_periods_keep_the_labels_of_the_user(labels, absent, later):
+    for shuffled in (labels, labels[::-1]):
+        line = timeline_of(shuffled)
+        times = time_texts(line.times)
+        assert [times[n] for n in line.rows] == shuffled
+        assert [times[n] for n in line.absent] == absent
+        assert time_texts(line.following(2)) == later
+
+
+def test_weeks_are_those_of_the_calendar():
+    """Every Monday of 400 years, after which the calendar repeats itself."""
+    mondays = np.arange("1999-12-27", "2400-01-10", 7, dtype="datetime64[D]")
+    pairs = (day.isocalendar() for day in mondays.tolist())
+    expected = [f"{year}-W{week:02}" for year, week, _ in pairs]
+    assert in_style(mondays, "%G-W%V").tolist() == expected
+
+
+def test_quarters_of_pandas_keep_their_labels():
+    index = pd.period_range("2019Q3", periods=3, freq="Q")
+    line = timeline_of_rows(pd.DataFrame({"a": [1, 2, 3]}, index))
+    assert line.times.tolist() == [str(label) for label in index]
+    other = pd.period_range("2019Q3", periods=3, freq="Q-MAR")  # begins in October 2018
+    assert timeline_of(other).times.dtype.kind == "M"
+
+
+def test_labels_of_several_styles_come_back_in_one():
+    assert timeline_of(["2019W9", "2019-W10", "2019-w11"]).times.tolist() == [
+        "2019-W09", "2019-W10", "2019-W11",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("labels", [["2001/02", "2001/03", "2001/04"], ["2003/05"], ["2001/11"]])
+def test_slashed_months_are_months(labels):
+    line = timeline_of(labels)
+    assert line.labels.dtype == "datetime64[M]"
+    assert time_texts(line.times) == [label.replace("/", "-") for label in labels]
+
+
+def test_fiscal_years_are_said():
+    line = timeline_of(["2001/02", "2002/03", "2003/04"])
+    assert line.every == "year"
+    assert line.notes == (
+        "times such as '2001/02' are fiscal years", "yearly, 2001/02 to 2003/04",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("labels", "pattern"),
+    [
+        (["2001/02"], "'2001/02' is the fiscal year 2001 to 2002, or the month 2001-02. Write"),
+        (["2001/02", "2002/03"], "fiscal years as 2001/2002, months as 2001-02"),
+        (["2001/02", "2002/03", "2003/04", "2004/06"], r"two ways.*'2004/06' \(row 3\) is no"),
+        (["2014/16", "2015/16", "2016/17", "2017/18"], r"'2014/16' \(row 0\) is no fiscal year"),
+    ],
+)
+def test_doubtful_fiscal_years_are_refused(labels, pattern):
+    with pytest.raises(ValueError, match=pattern):
+        timeline_of(labels)
+
+
+def test_a_few_fiscal_years_continue_others():
+    style = timeline_of(["2001/02", "2002/03", "2003/04"]).style
+    assert timeline_of(["2004/05"], style=style).times.tolist() == ["2004/05"]
+    mondays = ["2020-01-06", "2020-01-13"]
+    assert timeline_of(np.array(mondays, "M8[D]"), style="%G-W%V").times[0] == "2020-W02"
+    days = np.array(["2020-01-06", "2020-01-07"], "M8[D]")  # no weeks
+    assert timeline_of(days, style="%G-W%V").style == ""
+
+
+@pytest.mark.parametrize("style", ["%Y", "{0.__class__}", 5, ["%YQ%q"]])
+def test_foreign_styles_of_files_are_refused(style):
+    with pytest.raises(ValueError, match="style"):
+        Timeline.from_dict({**timeline_of(["2020Q1", "2020Q2"]).to_dict(), "style": style})
+
+
+def test_older_files_have_no_style():
+    stored = timeline_of(["2020Q1", "2020Q2"]).to_dict()
+    del stored["style"]
+    assert time_texts(Timeline.from_dict(stored).times) == ["2020-01", "2020-04"]

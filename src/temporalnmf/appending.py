@@ -69,7 +69,7 @@ def _fit_again(model: Any, whole: Series) -> None:
 
 def _joined(old: Timeline, new: Timeline) -> Timeline:
     """The timeline of old steps, then new ones; its rows are the steps of both, in order."""
-    labels, last = new.labels, time_texts(old.labels)[-1]
+    labels, last = new.labels, time_texts(old.times)[-1]
     if _plain(new) and _plain(old):
         labels = len(old.labels) + labels
     elif _plain(new):  # an array has no labels: its rows are the next ones
@@ -78,7 +78,7 @@ def _joined(old: Timeline, new: Timeline) -> Timeline:
                 f"X has no times, and what follows {last!r} is not known, since the fitted steps "
                 f"are not evenly spaced. Give X as a frame with times as its index."
             )
-        labels = old.following(len(labels))
+        labels = old.moments_after(len(labels))
     first = time_texts(labels)[0]
     if _KINDS[labels.dtype.kind] != _KINDS[old.labels.dtype.kind]:
         raise ValueError(
@@ -96,7 +96,7 @@ def _joined(old: Timeline, new: Timeline) -> Timeline:
             f"X starts at {first}, and the fitted steps go on to {last}. append takes later steps "
             f"only: leave out what is known."
         )
-    joined, N = timeline_of(both), len(old.labels)
+    joined, N = timeline_of(both, style=old.style), len(old.labels)
     if joined.every != old.every or not np.array_equal(joined.labels[:N], old.labels):
         raise ValueError(
             f"X has times that are not on the grid of the fitted steps (every {old.every}), such "

@@ -569,8 +569,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         before = self.__dict__.copy()
         try:
             check_parameters(self)
-            framed = not is_split(X) and hasattr(X, "columns")
-            self._columns = list(X.columns) if framed else None
+            self._columns = None
             with self._checked(X, mask, exposure, reset=True) as series:
                 self._take(fit_factors(self, series), series)
         except BaseException:
@@ -611,7 +610,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Keep what forecasts need of the data."""
         assert series.timeline is not None
         self.timeline_ = series.timeline
-        self.times_ = series.timeline.labels
+        self.times_ = series.timeline.times
         self.observed_ = series.observed
         self.exposure_ = series.exposure
         self.calibration_ = None

@@ -24,7 +24,7 @@ def row(n: int) -> str:
 
 
 def moments_of(
-    labels: Any, name: str = "the table", where: Where = row
+    labels: Any, name: str = "the table", where: Where = row, style: str = ""
 ) -> tuple[Array, tuple[str, ...]]:
     """The values of labels: int64, float64, datetime64 or str, and what was understood.
 
@@ -36,6 +36,9 @@ def moments_of(
         What errors call the whole.
     where : callable
         What errors call the place of label n.
+    style : str
+        That of a timeline which the labels continue (see `style_of`): it decides whether a few
+        labels such as 2001/02 are months or fiscal years.
 
     Examples
     --------
@@ -46,7 +49,9 @@ def moments_of(
     >>> moments_of(["7", "8.5"])[0]
     array([7. , 8.5])
     >>> moments_of(["12.2018", "01.2019"])[0]
-    array(['2018-12-01', '2019-01-01'], dtype='datetime64[D]')
+    array(['2018-12', '2019-01'], dtype='datetime64[M]')
+    >>> moments_of(["1999/00", "2000/01"])
+    (array(['1999', '2000'], dtype='datetime64[Y]'), ("times such as '1999/00' are fiscal years",))
     """
     array = np.asarray(labels)
     if array.ndim != 1 or not len(array):
@@ -57,6 +62,8 @@ def moments_of(
     if array.dtype.kind in "biuf":
         _refuse_missing(np.isnan(array), name, where)
         return _numbers(array.tolist())
+    if (years := _fiscal_years(array, name, where, style)) is not None:
+        return years, (f"times such as {_text(array[0])!r} are fiscal years",)
     marks = [_mark(label) for label in array.tolist()]
     notes = (
         *_settle_months(marks, array),
@@ -77,6 +84,8 @@ def moments_of(
         return np.array([mark.value for mark in marks]), ()
     _settle_slashed(marks, array, name, where)
     dates, told = _dates([mark.value for mark in marks])
+    if all(_is_month(_text(label)) for label in array.tolist()):
+        dates = dates.astype("datetime64[M]")
     return dates, (*notes, *told)
 
 
@@ -214,6 +223,13 @@ def moment_in(text: str) -> datetime | None:
         return None
 
 
+def _is_month(text: str) -> bool:
+    """Whether a text that is a date has no day."""
+    if (named := _NAMED.fullmatch(text)) is not None:
+        return not (named[1] or named[3])
+    return any(form.fullmatch(text) for form in (_YEAR_MONTH, _MONTH_YEAR, _NAMED_SHORT))
+
+
 def _month(word: str) -> int:
     """1 for January or Jan, 0 for a word that is no month."""
     return _MONTHS.get(word.casefold(), 0)
@@ -243,6 +259,129 @@ def _year_of_month(text: str) -> int | None:
 
 
 MOST = 0.75  # of the labels; the others are then told as what they are
+
+
+_FISCAL = re.compile(r"(FY ?)?(\d{4})([/–-])(\d{4}|\d{2})")
+
+
+def _fiscal_start(text: str) -> int | None:
+    """The first year of 2001/02 or 2001/2002, if the second one follows it."""
+    found = _FISCAL.fullmatch(text)
+    if found is None:
+        return None
+    first, second = int(found[2]), found[4]
+    return first if first + 1 == int(second) or f"{first + 1:04}"[2:] == second else None
+
+
+def _fiscal_years(labels: Array, name: str, where: Where, style: str) -> Array | None:
+    """The first years of a column of fiscal years, None if it is something else.
+
+    2001/02 is February as well. At least three such labels are fiscal years: as months, they would
+    be 13 months apart or more.
+    """
+    texts = [_text(label) for label in labels.tolist()]
+    if not all(map(_FISCAL.fullmatch, texts)):
+        return None
+    starts = [_fiscal_start(text) for text in texts]
+    years = np.array([start for start in starts if start is not None], dtype=np.int64)
+    odd = next((n for n, start in enumerate(starts) if start is None), None)
+    months = all(moment_in(text) is not None for text in texts)
+    if odd is None and (not months or len(texts) > 2 or style in _FISCAL_STYLES):
+        return (years - 1970).astype("datetime64[Y]")
+    if len(years) < MOST * len(texts) or (months and all(text[4] == "-" for text in texts)):
+        return None
+    start = int(years[0])
+    first = texts[starts.index(start)]
+    other = "" if odd is None else f"; {texts[odd]!r} ({where(odd)}) is no fiscal year"
+    if not months:
+        raise ValueError(f"{name} has fiscal years such as {first!r}{other}. Correct it.")
+    raise ValueError(
+        f"{name} has times that can be read in two ways: {first!r} is the fiscal year {start} to "
+        f"{start + 1}, or the month {start}-{first[-2:]}{other}. Write fiscal years as "
+        f"{start}/{start + 1}, months as {start}-{first[-2:]}."
+    )
+
+
+# How labels of periods are written: %G and %V are the year and week of ISO 8601, %q is the quarter,
+# %N the year after %Y; %v and %n are weeks and years in as few digits as possible.
+_FISCAL_STYLES = tuple(
+    f"{prefix}%Y{sign}{end}"
+    for end in ("%n", "%N") for sign in "/–-" for prefix in ("", "FY", "FY ")
+)  # fmt: skip
+_QUARTER_STYLES = tuple(
+    style.replace("Q", letter)
+    for letter in "Qq"
+    for style in ("%YQ%q", "%Y-Q%q", "%Y Q%q", "Q%q %Y", "Q%q-%Y", "Q%q/%Y", "Q%q%Y")
+)
+_WEEK_STYLES = tuple(
+    f"%G{sign}{letter}{week}" for letter in "Ww" for sign in ("-", "") for week in ("%V", "%v")
+)
+STYLES = (*_FISCAL_STYLES, *_QUARTER_STYLES, *_WEEK_STYLES)
+
+
+def style_of(labels: Any, moments: Array, known: str = "") -> str:
+    """How the labels of weeks, quarters or fiscal years are written; "" for all others.
+
+    The first of `STYLES` that gives back every label; where they are written in several, the first
+    that gives back one. Labels that are dates have the style that is known, if it can express them.
+
+    Examples
+    --------
+    >>> labels = ["2020-W52", "2020-W53", "2021-W1"]
+    >>> style_of(labels, moments_of(labels)[0])
+    '%G-W%v'
+    """
+    if moments.dtype.kind != "M":
+        return ""
+    array = np.asarray(labels)
+    if array.dtype.kind == "M" and known:
+        read, _ = moments_of(in_style(moments, known), style=known)
+        return known if np.array_equal(read, moments) else ""
+    texts = [_text(label) for label in array.tolist()]
+    if not all(map(_is_period, texts)):
+        return ""
+    found = {style: in_style(moments, style) == np.array(texts) for style in STYLES}
+    best = max(found, key=lambda style: (found[style].all(), found[style].any()))
+    return best if found[best].any() else ""
+
+
+def _is_period(text: str) -> bool:
+    forms = (_WEEK, _QUARTER, _QUARTER_YEAR)
+    return _fiscal_start(text) is not None or any(form.fullmatch(text) for form in forms)
+
+
+def in_style(moments: Array, style: str) -> Array:
+    """Dates as texts.
+
+    Examples
+    --------
+    >>> in_style(np.array(["2019-12-30", "2020-01-06"], dtype="datetime64[D]"), "%G-W%V").tolist()
+    ['2020-W01', '2020-W02']
+    >>> in_style(np.array(["1999"], dtype="datetime64[Y]"), "FY %Y/%n").tolist()
+    ['FY 1999/00']
+    """
+    year, month = (moments.astype(f"datetime64[{unit}]").astype(np.int64) for unit in "YM")
+    days = moments.astype("datetime64[D]").astype(np.int64)
+    thursday = (days - (days + 3) % 7 + 3).astype("datetime64[D]")  # it has the year of its week
+    week_year = thursday.astype("datetime64[Y]")
+    week = (thursday - week_year.astype("datetime64[D]")).astype(np.int64) // 7 + 1
+    fields = {
+        "%Y": (year + 1970, "04"), "%N": (year + 1971, "04"), "%n": ((year + 1971) % 100, "02"),
+        "%q": (month % 12 // 3 + 1, ""), "%G": (week_year.astype(np.int64) + 1970, "04"),
+        "%V": (week, "02"), "%v": (week, ""),
+    }  # fmt: skip
+    texts = [style] * len(moments)
+    for field, (values, width) in fields.items():
+        if field in style:
+            pairs = zip(texts, values.tolist(), strict=True)
+            texts = [text.replace(field, f"{value:{width}}") for text, value in pairs]
+    return np.array(texts, dtype=np.str_)
+
+
+def _text(label: Any) -> str:
+    """A label as it was written; "" if it was none, but a number or a date."""
+    written = isinstance(label, str) or hasattr(label, "to_timestamp")
+    return str(label).strip() if written else ""
 
 
 def _settle_months(marks: list[_Mark], labels: Array) -> tuple[str, ...]:
@@ -414,7 +553,7 @@ def _compact_dates(values: list[int]) -> Array | None:
         dates = [datetime.strptime(f"{value}{day}", "%Y%m%d") for value in values]
     except ValueError:
         return None
-    return np.array(dates, dtype="datetime64[D]")
+    return np.array(dates, dtype="datetime64[D]").astype(f"datetime64[{'M' if day else 'D'}]")
 
 
 _WEEK_NAMES = ("week", "woche", "kw", "semaine", "semana", "settimana")
@@ -458,5 +597,7 @@ def _dates(values: list[datetime]) -> tuple[Array, tuple[str, ...]]:
 
 def is_date(text: str) -> bool:
     """Whether a text is a date, also one that needs its neighbours to be read."""
-    readers: tuple[Callable[[str], object], ...] = (moment_in, _slashed_in, short_date_in)
+    readers: tuple[Callable[[str], object], ...] = (
+        moment_in, _slashed_in, short_date_in, _fiscal_start,
+    )  # fmt: skip
     return any(read(text) is not None for read in readers)

@@ -387,7 +387,7 @@ def _model_of(
         model.feature_names_in_ = np.array(labels["features"], dtype=object)
     else:
         model._columns = labels["features"]
-    model.timeline_, model.times_ = timeline, timeline.labels
+    model.timeline_, model.times_ = timeline, timeline.times
     model.exposure_, model._kept = arrays["exposure"], arrays["fitted_steps"]
     model.stability_ = arrays.get("stability")
     model.provenance_ = header.get("provenance")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .aligning import aligned_ahead
 from .chains.base import Chain
 from .fitting import infer
 from .forecasting import DrawnComponents, Forecast, Note, check_coverage
@@ -52,7 +53,7 @@ def forecast(
         exposure = float(model.exposure_[-1])
     if np.ndim(exposure) == 0 and not isinstance(exposure, str | None):
         exposure = np.full(steps, exposure)
-    size = check_exposure(exposure, steps)
+    size = check_exposure(aligned_ahead(exposure, model.timeline_, steps), steps)
     N = len(model.activations_)
     futures = _futures_of_draws if model.posterior_ is not None else _futures
     future = futures(model, steps, point, n_samples, np.random.default_rng([seed, N]))
@@ -149,7 +150,7 @@ def smooth(model: Any, series: Series | None, coverage: Any, n_samples: int, see
         rng = np.random.default_rng([seed, 0])
         draws = draw_steps(posterior, kept, N, chain, n_samples, rng)
     return Forecast(
-        times=timeline.labels,
+        times=timeline.times,
         activations=np.ascontiguousarray(H.T),
         exposure=exposure,
         observed=observed,
@@ -190,7 +191,7 @@ def _smooth_draws(
         which = numbers
     drawn = DrawnComponents(posterior.flat("components"), which, numbers, expected)
     return Forecast(
-        times=timeline.labels,
+        times=timeline.times,
         activations=expected.mean(axis=0),
         exposure=exposure,
         observed=observed,

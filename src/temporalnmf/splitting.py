@@ -13,7 +13,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
@@ -24,6 +24,7 @@ import numpy as np
 from scipy import sparse
 
 from . import registry
+from .aligning import aligned
 from .archives import memory_of_machine, read_npz, refuse_links_out
 from .files import written_whole
 from .likelihoods.base import Array, Likelihood
@@ -81,7 +82,11 @@ class _ShardSource:
         from .shards.piece import ShardPiece
 
         shape = shards.n_times, shards.n_features
-        weights: Any = check_mask(mask, shape)
+        self.names = None
+        if shards.n_features <= _MOST_NAMES:
+            self.names = [name for i in range(shards.n_shards) for name in shards.names(i)]
+        steps = replace(shards.timeline, rows=np.arange(shards.n_times))
+        weights: Any = check_mask(aligned(mask, "mask", steps, self.names), shape)
         if weights.shape[1] == 1:
             weights = np.where(shards.observed[:, None], weights, 0.0)
         elif not shards.observed.all():
@@ -89,11 +94,9 @@ class _ShardSource:
             weights = weights.tolil() if sparse.issparse(weights) else np.array(weights, float)
             weights[rows] = 0.0
             weights = sparse.csr_array(weights) if sparse.issparse(weights) else weights
+        exposure = aligned(exposure, "exposure", steps)
         self.exposure = shards.exposure if exposure is None else check_exposure(exposure, shape[0])
         self.bounds, self.timeline, self.shape = shards.bounds, shards.timeline, shape
-        self.names = None
-        if shards.n_features <= _MOST_NAMES:
-            self.names = [name for i in range(shards.n_shards) for name in shards.names(i)]
         self.pieces = [
             ShardPiece(shards, b, weights if weights.shape[1] == 1 else weights[:, i:j],
                        self.exposure)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .moments import Where, as_weeks, moments_of, row, short_month_in
+from .moments import STYLES, Where, as_weeks, in_style, moments_of, row, short_month_in, style_of
 
 if TYPE_CHECKING:
     from .likelihoods.base import Array  # not at run time: it loads the compiler
@@ -26,7 +26,7 @@ class Timeline:
     Attributes
     ----------
     labels : array, (n_steps,)
-        Times of all steps in order, also of those without a row: int64, float64, str, or
+        Moments of all steps in order, also of those without a row: int64, float64, str, or
         datetime64 in the unit of the steps (years, months, days or finer).
     rows : array of int, (n_rows,)
         The step on which each row lies.
@@ -34,6 +34,8 @@ class Timeline:
         The spacing: "month", "3 days", "step of 1"; "as given" for text and for uneven times.
     notes : tuple of str
         What was understood, in words.
+    style : str
+        How weeks, quarters and fiscal years are written, see `moments.style_of`; "" for others.
 
     Examples
     --------
@@ -42,20 +44,42 @@ class Timeline:
     ('month', array([2]), ['2001-03-31'])
     >>> time_texts(line.following(2))
     ['2001-05-31', '2001-06-30']
+    >>> timeline_of(["2020-W52", "2020-W53"]).following(1)
+    array(['2021-W01'], dtype='<U8')
     """
 
     labels: Array
     rows: Array
     every: str
     notes: tuple[str, ...] = ()
+    style: str = ""
+
+    @property
+    def times(self) -> Array:
+        """Labels of all steps as the user writes them: text where there is a style."""
+        return self._written(self.labels)
+
+    def _written(self, moments: Array) -> Array:
+        return (
+            in_style(moments, self.style) if self.style and moments.dtype.kind == "M" else moments
+        )
 
     @property
     def absent(self) -> Array:
         """Indices of the steps on which no row lies."""
         return np.setdiff1d(np.arange(len(self.labels)), self.rows)
 
+    @property
+    def numbered(self) -> bool:
+        """Whether steps are merely numbered from 0, since rows had no labels."""
+        return np.array_equal(self.labels, np.arange(len(self.labels)))
+
     def following(self, steps: int) -> Array:
-        """Labels of the steps after the last: "+1", "+2", … where the spacing is not known."""
+        """Times after the last: "+1", "+2", … where the spacing is not known."""
+        return self._written(self.moments_after(steps))
+
+    def moments_after(self, steps: int) -> Array:
+        """What `labels` go on with."""
         ahead = np.arange(1, steps + 1)
         if self.every == AS_GIVEN:
             return np.array([f"+{k}" for k in ahead], dtype=np.str_)
@@ -77,7 +101,7 @@ class Timeline:
         labels = np.datetime_as_string(self.labels) if dates else self.labels
         return {
             "labels": labels.tolist(), "kind": kind, "rows": self.rows.tolist(),
-            "every": self.every, "notes": list(self.notes),
+            "every": self.every, "notes": list(self.notes), "style": self.style,
         }  # fmt: skip
 
     @classmethod
@@ -91,7 +115,10 @@ class Timeline:
         """
         labels = np.array(stored["labels"], dtype=stored["kind"])
         rows = np.array(stored["rows"], dtype=np.int64)
-        return cls(labels, rows, stored["every"], tuple(stored["notes"]))
+        style = stored.get("style", "")  # absent from older files
+        if style not in ("", *STYLES):
+            raise ValueError(f"its times have the style {style!r:.60}")
+        return cls(labels, rows, stored["every"], tuple(stored["notes"]), style)
 
 
 def timeline_of(
@@ -101,6 +128,7 @@ def timeline_of(
     drop_partial: bool = False,
     name: str = "the table",
     where: Where = row,
+    style: str = "",
 ) -> Timeline:
     """Put labelled rows on a regular grid.
 
@@ -113,8 +141,8 @@ def timeline_of(
     labels : sequence, (n_rows,)
         Numbers, dates, or text that may hold them: ISO dates, years, 2001-03, 03.2001, 2001Q3,
         Q3 2001, 2001-W07, 31/12/2001 where the column leaves no doubt about day and month,
-        31-Dec-01, Mar 2001, Mar 01 where it leaves no doubt that 01 is the year. Other text is
-        kept, in the order given. Anything NumPy can make an array of.
+        31-Dec-01, Mar 2001, Mar 01 where it leaves no doubt that 01 is the year, fiscal years
+        2001/02. Other text is kept, in the order given. Anything NumPy can make an array of.
     freq : str, default=None
         Periods to put the times into, from "Y", "Q", "M", "W" (from Monday), "D", "h", "min",
         "s", also as "3D"; a number for times that are numbers. Several rows may then share a step.
@@ -122,6 +150,8 @@ def timeline_of(
         Leave out a first or last period that the times cover only in part; its rows lie on step -1.
     name, where
         What errors call the table and the place of a row.
+    style : str, default=""
+        That of a timeline which the labels continue: see `moments_of` and `style_of`.
 
     Returns
     -------
@@ -137,7 +167,7 @@ def timeline_of(
     >>> timeline_of(["2001-01-05", "2001-01-29", "2001-03-02"], freq="M").rows
     array([0, 0, 2])
     """
-    values, notes = moments_of(labels, name, where)
+    values, notes = moments_of(labels, name, where, style)
     if freq is not None:
         return _in_periods(values, str(freq), notes, name, drop_partial)
     if drop_partial:
@@ -146,6 +176,7 @@ def timeline_of(
     if values.dtype.kind == "U":
         _refuse_totals(str(values[-1]), name, where(len(values) - 1))
         return Timeline(values, np.arange(len(values)), AS_GIVEN, (*notes, _about_text(values)))
+    written = style_of(labels, values, style)
     order = np.argsort(values, kind="stable")
     if np.any(np.diff(order) < 0):
         notes = (*notes, "sorted by time")
@@ -157,9 +188,10 @@ def timeline_of(
         uneven = "times are not evenly spaced: taken as even, in their order"
         if values.dtype.kind == "M":
             uneven += "; freq= (--freq) puts them into periods"
-        return Timeline(ordered, rank, AS_GIVEN, (*notes, uneven) if len(values) > 1 else notes)
+        notes = (*notes, uneven) if len(values) > 1 else notes
+        return Timeline(ordered, rank, AS_GIVEN, notes, written)
     grid_labels, steps, every = grid
-    return _told(Timeline(grid_labels, steps[rank], every, notes))
+    return _told(Timeline(grid_labels, steps[rank], every, notes, written))
 
 
 def timeline_of_rows(X: Any) -> Timeline | None:
@@ -178,10 +210,15 @@ def timeline_of_rows(X: Any) -> Timeline | None:
     index = getattr(X, "index", None)
     if not hasattr(X, "columns") or index is None or callable(index):
         return None
-    if index.nlevels > 1:  # such as years and quarters: words, in the order given
-        return timeline_of([" ".join(map(str, label)) for label in index], name="X")
-    labels, notes = as_weeks(index, index.name)
-    line = timeline_of(labels, name="X")
+    return timeline_of_labels(index, index.name)
+
+
+def timeline_of_labels(labels: Any, corner: Any, name: str = "X", style: str = "") -> Timeline:
+    """The times of labels in memory, such as a pandas index, that are called `corner`."""
+    if getattr(labels, "nlevels", 1) > 1:  # such as years and quarters: words, in the order given
+        return timeline_of([" ".join(map(str, label)) for label in labels], name=name)
+    labels, notes = as_weeks(labels, corner)
+    line = timeline_of(labels, name=name, style=style)
     return replace(line, notes=(*notes, *line.notes))
 
 
@@ -236,8 +273,13 @@ _TOTALS = re.compile(
 )
 
 
+def is_total(label: str) -> bool:
+    """Whether a label is one of sums, such as Total or Gesamt."""
+    return _TOTALS.fullmatch(label.strip(" :.*()-")) is not None
+
+
 def _refuse_totals(label: str, name: str, place: str) -> None:
-    if _TOTALS.fullmatch(label.strip(" :.*()-")):
+    if is_total(label):
         raise ValueError(
             f"{name}, {place}: the last time is {label!r}, which is no time step but sums up the "
             f"others. Remove it."
@@ -254,15 +296,15 @@ def _about_text(values: Array) -> str:
 
 def _told(line: Timeline) -> Timeline:
     """The line with a word on its spacing and on the steps that are absent."""
-    texts = time_texts(line.labels)
-    if np.array_equal(line.labels, np.arange(len(texts))) and not len(line.absent):
-        return line  # numbered only
+    texts = time_texts(line.times)
+    if line.numbered and not len(line.absent):
+        return line
     notes = [*line.notes, f"{_rhythm(line.every)}, {texts[0]} to {texts[-1]}"]
     absent = line.absent
     if len(absent):
         few = ", ".join(texts[n] for n in absent[:3]) + (", …" if len(absent) > 3 else "")
         notes.append(f"absent periods: {len(absent):,} ({few})")
-    return Timeline(line.labels, line.rows, line.every, tuple(notes))
+    return replace(line, notes=tuple(notes))
 
 
 def _grid(ordered: Array) -> tuple[Array, Array, str] | None:
@@ -372,7 +414,8 @@ def _month_dates(months: Array, day: int, clock: Any, kind: Any) -> Array:
 def _month_type(rule: _Months, step: int, dates: Array) -> Any:
     """Years and months are written as such if they stand for whole ones."""
     months, day, clock = rule
-    if day != 1 or clock != np.timedelta64(0, "s"):
+    written_as_months = np.datetime_data(dates.dtype)[0] == "M"
+    if written_as_months or day != 1 or clock != np.timedelta64(0, "s"):
         return dates.dtype
     whole_years = step % 12 == 0 and months[0] % 12 == 0
     return np.dtype("datetime64[Y]" if whole_years else "datetime64[M]")

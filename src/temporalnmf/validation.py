@@ -15,9 +15,11 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array, validate_data
 
+from .aligning import aligned
 from .likelihoods.base import Array, Likelihood
-from .reading import TimeTable, labelled_array, read_table
-from .timeline import AS_GIVEN, Timeline, timeline_of, timeline_of_rows
+from .reading import TimeTable, labelled_array, labels_of, read_table
+from .reading.sheet import refuse_total
+from .timeline import AS_GIVEN, Timeline, timeline_of, timeline_of_labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,13 +27,15 @@ class Series:
     """Checked data: X (N, F) with weights (N, 1), (N, F) or sparse (N, F), and exposures (N,).
 
     Hidden entries of a dense X may hold anything. Steps are those of the timeline, in order; the
-    rows that a user gave lie on the steps `rows`.
+    rows that a user gave lie on the steps `rows`. `features` are the names of the columns, where
+    they have any.
     """
 
     X: Any
     weights: Any
     exposure: Array
     timeline: Timeline | None = None
+    features: list[str] | None = None
 
     @property
     def rows(self) -> Array:
@@ -91,6 +95,7 @@ class Series:
     def split(self, held_out: Any) -> tuple[Series, Series]:
         """The entries that are not held out, and those that are; one value per row given."""
         rows = self.rows
+        held_out = aligned(held_out, "held_out", self.timeline, self.features)
         given = check_mask(held_out, (len(rows), self.X.shape[1]), "held_out")
         given = given.toarray() > 0 if sparse.issparse(given) else given > 0
         hidden = np.zeros((self.n_steps, given.shape[1]), dtype=bool)
@@ -119,7 +124,7 @@ class Series:
             else _spread(part, rows, n_steps)
             for part in (self.X, self.weights)
         )
-        return Series(X, weights, exposure, timeline)
+        return Series(X, weights, exposure, timeline, self.features)
 
     def followed_by(self, other: Series, timeline: Timeline) -> Series:
         """Both together, on a timeline whose rows are those of the first, then of the second."""
@@ -193,31 +198,47 @@ def check_series(
     estimator : TemporalNMF
         Receives (`reset`) or compares the number and names of features.
     X : array, frame, xarray array, sparse matrix, TimeTable or path of a table, (N, F)
-        NaN is missing in dense data. Rows with labels are put on a regular grid.
+        NaN is missing in dense data. Rows with labels are put on a regular grid. Times of frames
+        are recognised as in files: see `reading.containers.labels_of`.
     mask : None, (N,) or (N, F)
-        True or 1: observed; False or 0: missing; other positive numbers: weights.
+        True or 1: observed; False or 0: missing; other positive numbers: weights. With labels, as
+        in a frame, it is put into the order of X: see `aligned`.
     exposure : None or (N,)
+        As `mask`.
     likelihood : Likelihood
     reset : bool
         True in fit.
     """
     name = type(estimator).__name__
-    names, timeline = None, None
+    names: Array | None = None
+    timeline: Timeline | None = None
+    features: list[str] | None = None
     if isinstance(X, str | PathLike):
         X = read_table(X)
-    if hasattr(X, "dims") and hasattr(X, "coords"):
-        X, names, timeline = labelled_array(X)
-        _tell(timeline)
-    elif isinstance(X, TimeTable):
-        mask = _both(mask, X.observed, X.X.shape)
+    if isinstance(X, TimeTable):
         exposure = X.exposure if exposure is None else exposure
         names = np.asarray(X.features, dtype=object)
+        features = None if X.unnamed else X.features.tolist()
         timeline = replace(X.timeline, rows=np.arange(X.X.shape[0]))
+        mask = _both(aligned(mask, "mask", timeline, features), X.observed, X.X.shape)
         X = X.X
-    else:
-        _check_time_index(X)
-        timeline = timeline_of_rows(X)
-        _tell(timeline)
+    elif np.ndim(X) == 2 and (found := labels_of(X, "X")) is not None:
+        style = "" if reset else estimator.timeline_.style
+        features = found.columns
+        if hasattr(X, "dims"):
+            X, names, timeline = labelled_array(X, style)
+        else:
+            X = found.cells
+            _check_time_index(X, found.column)
+            if found.rows is not None or hasattr(X, "iloc"):
+                rows = X.index if found.rows is None else found.rows
+                timeline = timeline_of_labels(rows, found.corner, style=style)
+            if reset:
+                estimator._columns = list(X.columns)
+        _tell(timeline, found.column if found.numbers else None)
+        if timeline is not None and found.column is not None:
+            told = f"times are in column {found.column!r}"
+            timeline = replace(timeline, notes=(told, *timeline.notes))
     how: dict[str, Any] = {
         "accept_sparse": ("csr", "csc"),
         "dtype": (np.float64, np.float32),
@@ -235,13 +256,17 @@ def check_series(
     # polars hands out dates as numbers, without complaint.
     if any(getattr(kind, "is_temporal", bool)() for kind in getattr(X, "dtypes", ())):
         _refuse_text_and_dates(X, None)
-    weights = check_mask(mask, checked.shape)
+    if reset and features is not None:
+        refuse_total(checked, features, "X")
+    timeline = timeline or timeline_of(np.arange(checked.shape[0]))
+    weights = check_mask(aligned(mask, "mask", timeline, features), checked.shape)
+    exposure = aligned(exposure, "exposure", timeline)
     if sparse.issparse(checked):
         checked = _check_sparse(sparse.csr_array(checked), weights, likelihood)
     else:
         weights = _check_dense(checked, weights, likelihood, X, name)
-    series = Series(checked, _narrow(weights), check_exposure(exposure, checked.shape[0]))
-    return series.on_grid(timeline or timeline_of(np.arange(series.n_steps)))
+    size = check_exposure(exposure, checked.shape[0])
+    return Series(checked, _narrow(weights), size, features=features).on_grid(timeline)
 
 
 def checked_part(
@@ -274,8 +299,16 @@ def _both(mask: Any, observed: Array | None, shape: tuple[int, int]) -> Any:
     return there[:, 0] if there.shape[1] == 1 else there
 
 
-def _tell(timeline: Timeline | None) -> None:
-    """Say what was done with times that do not lie on a grid as they stand."""
+def _tell(timeline: Timeline | None, column: str | None) -> None:
+    """Warn of a column of numbers that is taken as times, and of times that are not on a grid."""
+    if column is not None:
+        warnings.warn(
+            f"X: column {column!r} is taken as the times, not as a feature. To say so, use "
+            f"X.set_index({column!r}) or temporalnmf.reading.as_table(X, time={column!r}); if it "
+            f"is a feature, rename it.",
+            UserWarning,
+            stacklevel=5,
+        )
     if timeline is None:
         return
     uneven = timeline.every == AS_GIVEN and timeline.labels.dtype.kind != "U"
@@ -310,20 +343,24 @@ def _first_difference(estimator: Any, names: Array) -> str:
     return next(f"{new!r} in the place of {old!r}" for new, old in pairs if new != old)
 
 
-def _check_time_index(X: Any) -> None:
+def _check_time_index(X: Any, column: str | None) -> None:
+    """Refuse times that cannot be told apart; `column` is where they were, if not in the index."""
     index = getattr(X, "index", None)
     if index is None or not hasattr(index, "is_monotonic_increasing"):
         return
+    where, by = ("its index", "level=0") if column is None else (f"column {column!r}", repr(column))
     if index.nlevels == 1 and index.hasnans:
         raise ValueError(
-            f"X has a missing time in its index, at row {int(np.argmax(index.isna()))}. Fill it "
+            f"X has a missing time in {where}, at row {int(np.argmax(index.isna()))}. Fill it "
             f"in, or drop the row."
         )
     if not index.is_unique:
         twice = index[index.duplicated()][0]
+        label = " ".join(map(str, twice)) if index.nlevels > 1 else str(twice)
         raise ValueError(
-            f"X has a duplicate time {twice!r} in its index. Aggregate the rows of one time, for "
-            f"instance with X.groupby(level=0).sum()."
+            f"X has a duplicate time {label!r} in {where}. Aggregate the rows of one time, for "
+            f"instance with X.groupby({by}).sum(); if there is a row per time and feature, "
+            f"temporalnmf.reading.as_table(X, time=…, feature=…, value=…) adds them up."
         )
     if index.nlevels == 1 and index.inferred_type.startswith("mixed"):
         raise ValueError(

@@ -96,16 +96,16 @@ def _only_new(table: TimeTable, model: TemporalNMF, voice: Voice) -> TimeTable:
 
     from ..timeline import Timeline, time_texts
 
-    labels, last = table.timeline.labels, model.times_[-1]
+    labels, known_labels = table.timeline.labels, model.timeline_.labels
     if table.numbered:
         voice.say("  the file has no times: all of its steps are taken as new")
         return table
-    if labels.dtype.kind == "U" or labels.dtype.kind != model.times_.dtype.kind:
+    if labels.dtype.kind == "U" or labels.dtype.kind != known_labels.dtype.kind:
         return table
-    new = labels > last
+    new = labels > known_labels[-1]
     if not new.any():
         raise ValueError(
-            f"The file goes up to {time_texts(labels)[-1]}, and the model to "
+            f"The file goes up to {time_texts(table.times)[-1]}, and the model to "
             f"{time_texts(model.times_)[-1]}: there is nothing new in it."
         )
     if new.all():

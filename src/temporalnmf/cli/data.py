@@ -243,4 +243,4 @@ def _embedded(how: Reading) -> TimeTable:
     words = load_sotu()
     line = timeline_of(words.times)
     notes = ("words of the State of the Union addresses by year", *line.notes, "no address: 1933")
-    return TimeTable(words.data, line.labels, words.feature_names, notes, line)
+    return TimeTable(words.data, line.times, words.feature_names, notes, line)

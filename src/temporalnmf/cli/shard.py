@@ -139,7 +139,7 @@ def _summary(made: Shards) -> dict[str, Any]:
     """A folder for machines."""
     from ..timeline import time_texts
 
-    texts = time_texts(made.timeline.labels)
+    texts = time_texts(made.timeline.times)
     return {
         "notes": made.notes,
         "n_steps": made.n_times,

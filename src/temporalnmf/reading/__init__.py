@@ -12,14 +12,14 @@ from pathlib import Path
 
 from .arrays import read_matrix_market, read_numpy, read_parquet
 from .cells import TIME_NAMES
-from .containers import as_table, labelled_array
+from .containers import as_table, labelled_array, labels_of
 from .grid import TimeTable, table_of
 from .long import Columns, long_table
 from .long_files import LONG_READERS
 from .sheet import Sheet
 from .text import read_text
 
-__all__ = ["TIME_NAMES", "TimeTable", "as_table", "labelled_array", "read_table"]
+__all__ = ["TIME_NAMES", "TimeTable", "as_table", "labelled_array", "labels_of", "read_table"]
 
 
 _READERS: dict[str, Callable[[Path, bool, str | None], Sheet]] = {

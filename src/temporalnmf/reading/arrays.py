@@ -69,19 +69,52 @@ def _frame_labels(
     if time is not None and time != index.name:
         at = place_of(time, "time", [str(column) for column in frame.columns], name)
         return _words(pd.Index(frame.iloc[:, at])), f"column {time!r}", at
-    if index.name is not None or not index.equals(pd.RangeIndex(len(frame))):
-        return _words(index), "the index", None
-    if frame.shape[1]:
-        column, first = str(frame.columns[0]), frame.iloc[:, 0]
-        named = not transpose and is_time_name(column)
-        decimals = all(isinstance(value, Decimal) for value in first.dropna())
-        if named or not (pd.api.types.is_numeric_dtype(first) or decimals):
-            return _words(pd.Index(first)), f"column {column!r}", 0
-    return None, "", None
+    if time is None and starts_with_labels(name, frame, transpose):
+        return _words(pd.Index(frame.iloc[:, 0])), f"column {str(frame.columns[0])!r}", 0
+    return (None, "", None) if is_plain(index) else (_words(index), "the index", None)
+
+
+def starts_with_labels(name: str, frame: Any, transpose: bool = False) -> bool:
+    """Whether the first column of a pandas frame labels its rows; with times, if not transposed.
+
+    It does if the index does not, and the column has the name of a time or does not hold numbers.
+    An index of whole numbers without a name may be years, or what is left of the numbers of rows.
+    """
+    import pandas as pd
+
+    index = frame.index
+    if index.nlevels > 1 or index.name is not None or not frame.shape[1]:
+        return False
+    column, first = str(frame.columns[0]), frame.iloc[:, 0]
+    named = not transpose and is_time_name(column)
+    numbers = pd.api.types.is_numeric_dtype(first) or all(
+        isinstance(value, Real | Decimal) for value in first.dropna()
+    )
+    if is_plain(index):
+        return named or not numbers
+    if not (named and pd.api.types.is_integer_dtype(index)):
+        return False
+    if is_plain(index.sort_values()):
+        return True
+    if first.is_unique and len(first) > 1:
+        raise ValueError(
+            f"{name} has whole numbers without a name as its index ({index[0]}, {index[1]}, …), "
+            f"and a column {column!r}: either may be the times. Use set_index({column!r}), or, if "
+            f"the index holds the times, name it: rename_axis('time')."
+        )
+    return False
+
+
+def is_plain(index: Any) -> bool:
+    """Whether a pandas index numbers the rows, or columns, from 0: then it says nothing of them."""
+    import pandas as pd
+
+    return index.name is None and bool(index.equals(pd.RangeIndex(len(index))))
 
 
 def _words(index: Any) -> list[str]:
-    if hasattr(index, "to_timestamp"):  # a week as text is its first and last day
+    # A week as text is its first and last day; a quarter and a month are themselves.
+    if hasattr(index, "to_timestamp") and index.freqstr not in ("Q-DEC", "M"):
         index = index.to_timestamp()
     pairs = zip(index.astype(str), index.isna(), strict=True)
     return ["" if missing else str(word).strip() for word, missing in pairs]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..timeline import Timeline, time_texts, timeline_of
-from .arrays import frame_sheet
+from .arrays import frame_sheet, is_plain, starts_with_labels
 from .cells import is_time_name, library, place_of
 from .grid import TimeTable, table_of
 from .long import Columns, Source, long_table
@@ -100,12 +100,79 @@ def _frame_source(frame: Any, columns: Columns) -> Source:
     return Source("the frame", blocks, lambda n: f"row {n}")
 
 
-def labelled_array(data: Any) -> tuple[Array, Array, Timeline | None]:
+class Labelled(NamedTuple):
+    """Cells in memory, and the labels that they have.
+
+    `rows` is None if rows have none, else a sequence or an index, called `corner`. `columns` is
+    None if columns have no names. `column` is the name of the column that held the labels of rows,
+    if one did, and `numbers` says whether it holds numbers.
+    """
+
+    cells: Any
+    rows: Any = None
+    corner: Any = None
+    columns: list[str] | None = None
+    column: str | None = None
+    numbers: bool = False
+
+
+def labels_of(data: Any, name: str) -> Labelled | None:
+    """The labels of a pandas or polars frame or series or of an xarray array; None of others.
+
+    Times are recognised as in files. What numbers rows or columns from 0 is no label.
+    """
+    if hasattr(data, "dims") and hasattr(data, "coords"):
+        return _labels_of_array(data)
+    if hasattr(data, "iloc"):
+        return _labels_of_pandas(data, name)
+    if type(data).__module__.startswith("polars") and hasattr(data, "to_series"):
+        return _labels_of_polars(data)
+    return None
+
+
+def _labels_of_array(data: Any) -> Labelled:
+    data = data if len(data.dims) == 1 else oriented(data)
+    first, *others = data.dims
+    rows = data.coords[first].values if first in data.coords else None
+    columns = _dimension_labels(data, others[0]) if others else None
+    return Labelled(data.values, rows, first, columns)
+
+
+def _labels_of_pandas(data: Any, name: str) -> Labelled:
+    columns = column = None
+    numbers = False
+    if hasattr(data, "columns"):
+        if starts_with_labels(name, data):
+            import pandas as pd
+
+            column = str(data.columns[0])
+            numbers = pd.api.types.is_numeric_dtype(data.iloc[:, 0])
+            index = pd.Index(data.iloc[:, 0], name=data.columns[0])
+            data = data.iloc[:, 1:].set_axis(index, axis=0)
+        columns = None if is_plain(data.columns) else [str(label) for label in data.columns]
+    rows = None if is_plain(data.index) else data.index
+    return Labelled(data, rows, data.index.name, columns, column, numbers)
+
+
+def _labels_of_polars(data: Any) -> Labelled:
+    columns = [str(label) for label in data.columns]
+    if not columns:
+        return Labelled(data)
+    first, kind = data.to_series(0), data.dtypes[0]
+    numbers = kind.is_numeric() or str(kind) in ("Boolean", "Null", "Object")
+    if not is_time_name(columns[0]) and numbers:
+        return Labelled(data, columns=columns)
+    return Labelled(data[:, 1:], first.to_list(), columns[0], columns[1:], columns[0], numbers)
+
+
+def labelled_array(data: Any, style: str = "") -> tuple[Array, Array, Timeline | None]:
     """Values (times, features) of an xarray array, names of the features, and its times."""
     data = oriented(data)
     time, feature = data.dims
     names = _dimension_labels(data, feature) or [f"x{f}" for f in range(data.shape[1])]
-    timeline = timeline_of(data.coords[time].values, name="X") if time in data.coords else None
+    timeline = None
+    if time in data.coords:
+        timeline = timeline_of(data.coords[time].values, name="X", style=style)
     return data.values, np.array(names, dtype=object), timeline
 
 

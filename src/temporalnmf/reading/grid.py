@@ -13,7 +13,14 @@ from ..archives import refuse_larger
 from ..moments import as_weeks
 from ..timeline import Timeline, time_texts, timeline_of
 from .cells import damage_told, number_in, place_of
-from .sheet import Sheet, check_shape, check_values, features_of
+from .sheet import (
+    Sheet,
+    check_shape,
+    check_values,
+    features_of,
+    numbered_names,
+    refuse_total,
+)
 
 if TYPE_CHECKING:
     from ..likelihoods.base import Array  # not at run time: it loads the compiler
@@ -58,6 +65,11 @@ class TimeTable:
         """Whether there were no times, so that steps are merely numbered."""
         return any(note.startswith(_NUMBERED) for note in self.notes)
 
+    @property
+    def unnamed(self) -> bool:
+        """Whether features had no names, so that they are merely numbered."""
+        return self.features.tolist() == numbered_names(len(self.features))
+
     def __repr__(self) -> str:
         """Size, span, how full it is, and the notes."""
         n_steps, n_features = self.X.shape
@@ -96,6 +108,7 @@ def table_of(
     sizes = None
     if exposure is not None:
         X, features, sizes = _without_exposure(sheet, X, features, exposure)
+    refuse_total(X, features.tolist(), sheet.name)
     line, notes = _timeline(sheet, X, freq, drop_partial)
     check_steps(len(line.labels), freq, sheet.name)
     notes = (*sheet.notes, *notes, *line.notes)
@@ -114,7 +127,7 @@ def table_of(
     if sizes is not None:
         sizes, told = exposure_on_grid(sizes, line, sheet.name)
         notes = (*notes, *told)
-    return TimeTable(X, line.labels, features, notes, line, sizes)
+    return TimeTable(X, line.times, features, notes, line, sizes)
 
 
 def plain(total: float) -> str:
@@ -298,7 +311,7 @@ def _missing(X: Any, line: Timeline) -> tuple[str, ...]:
     if not gaps.any():
         return ()
     notes = [f"missing cells: {int(gaps.sum())} of {gaps.size}"]
-    whole = time_texts(line.labels[present[gaps.all(axis=1)]])
+    whole = time_texts(line.times[present[gaps.all(axis=1)]])
     if whole:
         few = ", ".join(whole[:3]) + (", …" if len(whole) > 3 else "")
         notes.append(f"time steps without any value: {len(whole)} ({few})")

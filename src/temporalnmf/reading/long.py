@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from ..moments import NO_TIME, as_weeks, moments_of
+from ..moments import NO_TIME, as_weeks, moments_of, style_of
 from ..timeline import Timeline, time_texts, timeline_of
 from .cells import (
     MISSING,
@@ -24,6 +24,7 @@ from .cells import (
     refuse_long_labels,
 )
 from .grid import TimeTable, check_steps, exposure_on_grid, plain
+from .sheet import refuse_total
 
 if TYPE_CHECKING:
     from ..likelihoods.base import Array  # not at run time: it loads the compiler
@@ -370,6 +371,7 @@ def long_table(
     )
     X.eliminate_zeros()
     X.sort_indices()
+    refuse_total(X, names.tolist(), source.name)
     observed = np.zeros(n_steps, dtype=bool)
     observed[steps[sums.times[kept] > 0]] = True
     hidden = _cells_without_value(X, zeros, blanks, observed)
@@ -386,11 +388,11 @@ def long_table(
         dense = X.toarray()
         dense[~observed] = np.nan
         dense[hidden] = np.nan
-        return TimeTable(dense, line.labels, names, told, line, sizes)
+        return TimeTable(dense, line.times, names, told, line, sizes)
     seen = None if observed.all() else observed
     if len(hidden[0]):
         seen = _entries_seen(source, observed, hidden, X.shape)
-    return TimeTable(X, line.labels, names, told, line, sizes, seen)
+    return TimeTable(X, line.times, names, told, line, sizes, seen)
 
 
 _ABOUT_ZEROS = "cells without a row are zero; times without any row are missing"
@@ -429,7 +431,7 @@ def _about_missing(
     if len(hidden[0]):
         notes.append(f"cells whose only row has no value: {len(hidden[0]):,}, taken as missing")
     empty = np.setdiff1d(steps, np.flatnonzero(observed))
-    if texts := time_texts(line.labels[empty]):
+    if texts := time_texts(line.times[empty]):
         few = ", ".join(texts[:3]) + (", …" if len(texts) > 3 else "")
         notes.append(f"time steps without any value: {len(texts):,} ({few})")
     return tuple(notes)
@@ -487,7 +489,9 @@ def _timeline(
         return line, line.rows, np.arange(len(moments)), notes
     # The same time may be written in several ways.
     distinct, inverse = np.unique(moments, return_inverse=True)
-    line = timeline_of(distinct, freq, drop_partial=drop_partial, name=source.name)
+    line = timeline_of(
+        distinct, freq, drop_partial=drop_partial, name=source.name, style=style_of(labels, moments)
+    )
     on_steps = replace(line, rows=line.rows[line.rows >= 0])
     return on_steps, line.rows[inverse], inverse, notes
 
@@ -542,7 +546,7 @@ def _exposure(
     if wrong.any():
         n = int(np.argmax(wrong))
         step = steps[first[n]]
-        time = time_texts(line.labels[step : step + 1])[0]
+        time = time_texts(line.times[step : step + 1])[0]
         found = f"is {least[n]:g} and {most[n]:g}"
         if least[n] == most[n]:
             found = f"is {most[n]:g}"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
+from ..timeline import is_total
 from .cells import refuse_long_labels
 
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ def _refusal(sheet: Sheet, i: int, j: int, what: str, count: int, remedy: str) -
 def features_of(sheet: Sheet, n_features: int) -> Array:
     labels = sheet.features
     if labels is None:
-        return np.array([f"x{f}" for f in range(n_features)])
+        return np.array(numbered_names(n_features))
     if "" in labels:
         raise ValueError(
             f"{sheet.name}: the feature in {sheet.feature(labels.index(''))} has no name. Name it, "
@@ -192,6 +193,38 @@ def features_of(sheet: Sheet, n_features: int) -> Array:
             f"{sheet.feature(again)}. Give each feature a name of its own."
         )
     return np.array(labels)
+
+
+def numbered_names(n_features: int) -> list[str]:
+    return [f"x{f}" for f in range(n_features)]
+
+
+def refuse_total(X: Any, names: list[str], name: str) -> None:
+    """Refuse a feature that is the sum of all others, as a step that is the sum of all is.
+
+    To 1e-9, or, if it has the name of a total, to 1e-3: it may be rounded.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        rows = np.asarray(X.sum(axis=1, dtype=float)).ravel()
+        known = np.isfinite(rows)  # no cell of the row is missing
+        whole = X if known.all() else X[known]
+        sums = np.asarray(whole.sum(axis=0, dtype=float)).ravel()
+    f = int(np.argmax(sums))
+    named = is_total(names[f])
+    # It is as large as all others together, of which there are two at least.
+    few = np.count_nonzero(sums) < (2 if named else 3)
+    if few or not np.isclose(2.0 * sums[f], sums.sum(), rtol=1e-2):
+        return
+    own = whole[:, [f]].toarray() if sparse.issparse(whole) else whole[:, [f]]
+    own = np.asarray(own, dtype=float).ravel()
+    others = rows[known] - own
+    tolerance = 1e-3 if named else 1e-9
+    if np.count_nonzero(others) < 3 or not np.allclose(own, others, rtol=tolerance, atol=0.0):
+        return
+    raise ValueError(
+        f"{name}: the feature {names[f]!r} is the sum of all others. Remove it, or, if it is the "
+        f"size behind each step, give it as exposure= (--exposure)."
+    )
 
 
 def repeated(keys: Sequence[Any]) -> tuple[int, int] | None:
