@@ -639,10 +639,7 @@ def summary(model: TemporalNMF) -> dict[str, Any]:
         else {
             "coverage": found.coverage,
             "n_origins": found.n_origins,
-            "inside": found.inside,
-            "widened_inside": found.widened_inside,
-            "band": found.band,
-            "entries": found.entries,
+            "checks": [asdict(check) | {"band": check.band(check.after)} for check in found.checks],
         },
         "provenance": getattr(model, "provenance_", None),
     }
