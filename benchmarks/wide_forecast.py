@@ -3,18 +3,19 @@
     python benchmarks/wide_forecast.py
 
 The model has 300,000 features and 60 steps. Memory is the peak of the process above what it had
-with the model fitted; every figure is of a process of its own, with compiled code.
+with the model fitted (Linux only); every figure is of a process of its own, with compiled code.
+Seconds are those of the clock and of the processors: on an idle machine they agree.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 from scipy import sparse
@@ -36,19 +37,24 @@ def model_of(n_features: int) -> TemporalNMF:
     return TemporalNMF(6, max_iter=20, random_state=0).fit(X)
 
 
-def peak() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
+def megabytes(name: str) -> float:
+    """VmRSS, what is in memory, or VmHWM, its peak."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    (line,) = (line for line in lines if line.startswith(f"{name}:"))
+    return int(line.split()[1]) / 1024.0
 
 
 def measure(asked: str, n_features: int) -> None:
     TemporalNMF(6, max_iter=2, random_state=0).fit(np.ones((9, 3))).forecast(1).interval()
     model = model_of(n_features)
-    before, start = peak(), time.perf_counter()
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak begins anew
+    before, start, used = megabytes("VmRSS"), time.perf_counter(), time.process_time()
     if asked == "sum of steps":
         model.forecast(6).sum(over="steps").interval(0.9, of="totals")
     else:
         model.forecast(1).interval(0.9, of=asked)
-    print(json.dumps([time.perf_counter() - start, peak() - before]))
+    times = time.perf_counter() - start, time.process_time() - used
+    print(json.dumps([*times, megabytes("VmHWM") - before]))
 
 
 def main() -> None:
@@ -62,12 +68,12 @@ def main() -> None:
     for asked in ASKED:
         words = [sys.executable, __file__, "--features", str(options.features), "--asked", asked]
         measure_of = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-        seconds, megabytes = json.loads(measure_of.splitlines()[-1])
+        seconds, processors, memory = json.loads(measure_of.splitlines()[-1])
         bar = ""
         if asked == "totals":
-            held = megabytes < MOST_MEGABYTES and seconds < MOST_SECONDS
-            bar = f"  bar {MOST_MEGABYTES:.0f} MB, {MOST_SECONDS:.0f} s: {'held' if held else 'MISSED'}"
-        print(f"{asked:<14}{seconds:8.2f} s {megabytes:8.0f} MB{bar}")
+            held = memory < MOST_MEGABYTES and seconds < MOST_SECONDS
+            bar = f"  bar {MOST_SECONDS:g} s, {MOST_MEGABYTES:g} MB: {'held' if held else 'missed'}"
+        print(f"{asked:<14}{seconds:8.2f} s {processors:8.2f} s {memory:8.0f} MB{bar}")
 
 
 if __name__ == "__main__":

@@ -516,7 +516,7 @@ def _fates(model: Any, start: Array, draws: Array | None, times: Array) -> list[
     if draws is None or not model.chain_.dynamic:
         return []
     end = draws[:, -1]
-    regimes, names = model.chain_.regime(), component_names(model)
+    regimes = model.chain_.regime()
     when, found = time_texts(times)[-1], []
     for k in range(end.shape[1]):
         low, high = (
@@ -530,7 +530,7 @@ def _fates(model: Any, start: Array, draws: Array | None, times: Array) -> list[
         regime = regimes[k] if isinstance(regimes, list) else regimes
         fate = f"{what}: by {when} it {limit} its last value in {share:.0%} of the futures."
         text = f"Component {k + 1} {fate} In the long run: {regime}"
-        found.append(Note(text, plain=f"“{names[k]}” {fate}"))
+        found.append(Note(text, plain=f"“{component_names(model)[k]}” {fate}"))
     return found
 
 
