@@ -127,7 +127,7 @@ def test_simulated_rates_have_components_of_the_same_draw():
     which = model.posterior_.pick(50)
     W = model.posterior_.flat("components")[which]
     rates = np.einsum("sk,skf->sf", ahead.draws[:, 1], W)
-    np.testing.assert_allclose(ahead.rates(1), rates)
+    np.testing.assert_allclose(ahead.futures.rates(1, slice(None)), rates)
     np.testing.assert_allclose(ahead.at([1]).values[0], ahead.values[1])
 
 
@@ -514,7 +514,10 @@ def test_a_model_of_draws_comes_back_from_a_file(tmp_path):
 def test_calibration_from_draws():
     model = fitted(X, n_draws=10, n_tune=5, n_chains=1).calibrate(5)
     assert model.calibration_.n_origins == 5
-    assert model.forecast(1).noise is model.calibration_.noise
+    assert {check.of for check in model.calibration_.checks} >= {"totals", "components", "entries"}
+    ahead = model.forecast(1)
+    assert ahead.checked.tolist() == [True]
+    np.testing.assert_array_equal(ahead.samples().sum(axis=2), ahead.samples("totals"))
 
 
 def test_results_are_those_of_a_clone_and_leave_the_parameters():

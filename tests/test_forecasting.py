@@ -8,10 +8,13 @@ import pytest
 from scipy import stats
 
 import cases
-import temporalnmf
 from series import FRAME, LEVELS, PARTS, X, fitted
-from temporalnmf import TemporalNMF, registry
+from temporalnmf import TemporalNMF, futures, registry
 from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
+from temporalnmf.checks import Noise
+from temporalnmf.futures import Futures, Mixture
+from temporalnmf.likelihoods import Poisson
+from temporalnmf.predicting import posterior_of
 from temporalnmf.summary import component_summary
 
 # Every chain that has dynamics, with laws that have a variance.
@@ -54,7 +57,7 @@ def test_variance_ahead_is_that_of_the_chain_plus_that_of_the_state():
     """Rate with exact moments: Var[h_{N+1}] = E[Var] + Var[E] = h̄²((1+v)(1+1/α) − 1)."""
     model = fitted(Rate(60.0))
     forecast = model.forecast(1, n_samples=100_000)
-    v = np.diag(temporalnmf.predicting.posterior_of(model).covariance[-1])
+    v = np.diag(posterior_of(model).covariance[-1])
     expected = model.activations_[-1] ** 2 * ((1.0 + v) * (1.0 + 1.0 / 60.0) - 1.0)
     found = forecast.draws[:, 0].var(axis=0)
     # Beside the chain's 1/60 the state is so uncertain that leaving it out would be seen.
@@ -102,11 +105,236 @@ def test_counts_are_whole_and_never_negative_and_quantiles_are_among_them():
     np.testing.assert_array_equal(totals, np.round(totals))
 
 
-def test_totals_have_the_law_of_summed_features():
-    forecast = fitted(data=X).forecast(1, n_samples=4000)
-    summed = forecast.samples("features")[:, 0].sum(axis=1)
-    # False alarm: one seed in a thousand.
-    assert stats.ks_2samp(summed, forecast.samples("totals")[:, 0]).pvalue > 1e-3
+# One sample is one future
+
+
+def test_features_add_up_to_totals_whatever_is_asked_first():
+    """To the bit, for any steps, before and after calibration."""
+    for model in (fitted(), fitted().calibrate(8)):
+        first = model.forecast(4).samples("totals")
+        forecast = model.forecast(4)
+        features = forecast.samples()
+        np.testing.assert_array_equal(features.sum(axis=2), forecast.samples("totals"))
+        np.testing.assert_array_equal(forecast.samples("totals"), first)
+        late = forecast.at([3, 1])
+        np.testing.assert_array_equal(late.samples(), features[:, [3, 1]])
+        np.testing.assert_array_equal(late.samples("totals"), first[:, [3, 1]])
+
+
+@pytest.mark.parametrize("width", [1, 5])
+def test_blocks_of_features_add_up_to_the_same_totals(width, monkeypatch):
+    whole = fitted().calibrate(8).forecast(2)
+    totals = whole.samples("totals")
+    monkeypatch.setattr(futures, "_IN_A_BLOCK", 1000 * width)
+    forecast = fitted().calibrate(8).forecast(2)
+    assert len(forecast.futures.mixture.blocks) == -(-12 // width)
+    np.testing.assert_array_equal(forecast.samples("totals"), totals)
+    features = forecast.samples()
+    np.testing.assert_array_equal(features.sum(axis=2), totals)
+    expected = np.quantile(features, 0.9, axis=0, method="inverted_cdf")
+    np.testing.assert_array_equal(forecast.quantile(0.9), expected)
+    summed = forecast.sum(over="steps", groups={"some": ["x0", "x6", "x11"]})
+    chosen = features[:, :, [0, 6, 11]].sum(axis=(1, 2))
+    np.testing.assert_array_equal(summed.samples()[:, 0, 0], chosen)
+
+
+@pytest.mark.parametrize("dispersion", [0.0, 3.0])
+def test_entries_split_from_the_top_are_independent_negative_binomials(dispersion, monkeypatch):
+    """Rates known: mean μ, variance (1 + d)μ and no covariance, in one block or in several."""
+    monkeypatch.setattr(futures, "_IN_A_BLOCK", 3 * 50_000)
+    W = np.array([[0.5, 0.3, 0.15, 0.04, 0.01]])
+    draws = Futures(
+        activations=np.full((50_000, 1, 1), 40.0),
+        exposure=np.array([0.5]),
+        mixture=Mixture(W, 50_000),
+        likelihood=Poisson(),
+        streams=np.array([[0, 0]]),
+        dispersion=dispersion,
+    )
+    x = np.concatenate([block for _, block in draws.features(0)], axis=1)
+    mean, variance = 20.0 * W[0], (1.0 + dispersion) * 20.0 * W[0]
+    scale = np.sqrt(variance / 50_000)
+    # 5 means, 10 covariances: five standard errors, false alarm below 1e-5.
+    assert (abs(x.mean(axis=0) - mean) < 5.0 * scale).all()
+    found = np.cov(x.T)
+    error = np.sqrt(np.outer(variance, variance) / 50_000)
+    assert (abs(found - np.diag(np.diag(found))) < 5.0 * error).all()
+    # The kurtosis of a count with mean 0.2 and dispersion 3 is large: its variance to 15 %.
+    np.testing.assert_allclose(np.diag(found), variance, rtol=0.15)
+    law = stats.poisson(mean[2]) if dispersion == 0.0 else stats.nbinom(mean[2] / 3.0, 0.25)
+    share = np.mean(x[:, 2] == 0.0)
+    assert share == pytest.approx(law.pmf(0), abs=5.0 * np.sqrt(0.25 / 50_000))
+
+
+def test_sums_over_steps_have_the_variance_of_the_chain():
+    """One component, Rate: Cov[h_s, h_t] = h̄²((1+v)(1+1/α)^min(s,t) − 1), and Poisson noise."""
+    model = TemporalNMF(1, chain=Rate(60.0), random_state=0).fit(X)
+    forecast = model.forecast(5, n_samples=60_000)
+    h, v = model.activations_[-1, 0], posterior_of(model).covariance[-1, 0, 0]
+    steps = np.arange(1, 6)
+    of_rates = h**2 * ((1 + v) * (1 + 1 / 60) ** np.minimum.outer(steps, steps) - 1)
+    summed = forecast.sum(over="steps").samples("totals")[:, 0]
+    # Eight standard errors of a variance; without the covariances it would be a third of it.
+    assert summed.var() == pytest.approx(of_rates.sum() + 5 * h, rel=0.05)
+    total, feature = forecast.samples("totals")[:, 4], forecast.samples()[:, 4, 0]
+    w, V = model.components_[0, 0], of_rates[4, 4]
+    expected = (w * h + w * V) / np.sqrt((h + V) * (w * h + w**2 * V))
+    assert np.corrcoef(total, feature)[0, 1] == pytest.approx(expected, abs=0.02)
+
+
+def test_level_noise_lasts_and_reaches_the_components():
+    """Log-normal factors, in common and of each component: E[f_s f_t] = exp(φ^|s−t| σ_s σ_t)."""
+    level, own, ahead = np.array([0.04, 0.09]), np.array([0.01]), np.array([0, 1, 2, 0, 1])
+    draws = np.ones((200_000, 5, 2))
+    noise = Noise(level, own, persistence=0.7)
+    widened = noise.widen(draws, ahead, np.random.default_rng(0))
+    np.testing.assert_array_equal(widened[:, [0, 3]], 1.0)  # observed
+    np.testing.assert_allclose(widened.mean(axis=0), 1.0, atol=0.004)  # five standard errors
+    s, o = np.sqrt(np.log1p(level)), np.sqrt(np.log1p(own[0]))
+
+    def covariance(common, alone):
+        return np.exp(common + alone) - 1.0
+
+    expected = {
+        ((1, 0), (1, 0)): covariance(s[0] ** 2, o**2),
+        ((1, 0), (1, 1)): covariance(s[0] ** 2, 0.0),
+        ((2, 0), (2, 0)): covariance(s[1] ** 2, o**2),
+        ((1, 0), (2, 0)): covariance(0.7 * s[0] * s[1], 0.7 * o**2),
+        ((1, 0), (2, 1)): covariance(0.7 * s[0] * s[1], 0.0),
+        ((2, 0), (4, 0)): 0.0,  # an observed step lies between
+    }
+    for ((t, j), (u, k)), value in expected.items():
+        found = np.cov(widened[:, t, j], widened[:, u, k])[0, 1]
+        assert found == pytest.approx(value, abs=0.002), (t, j, u, k)
+
+
+def test_sums_are_forecasts():
+    model = fitted(data=FRAME)
+    forecast = model.forecast(6, exposure=[1.0, 2.0, 1.0, 1.0, 1.0, 0.5])
+    features = forecast.samples()
+    both = {"a": ["word0", "word1"], "b": ["word1", "word5"]}
+    steps, groups = forecast.sum(over="steps"), forecast.sum(groups=both)
+    grouped = np.stack([features[:, :, [0, 1]].sum(axis=2), features[:, :, [1, 5]].sum(axis=2)], 2)
+    np.testing.assert_array_equal(groups.samples(), grouped)
+    np.testing.assert_array_equal(steps.samples()[:, 0], features.sum(axis=1))
+    np.testing.assert_array_equal(steps.samples("totals")[:, 0], features.sum(axis=(1, 2)))
+    amounts = np.einsum("stk,t->sk", forecast.draws, forecast.exposure)
+    np.testing.assert_allclose(steps.samples("components")[:, 0], amounts, rtol=1e-12)
+    for one in (
+        forecast.sum(over="steps", groups=both), steps.sum(groups=both), groups.sum(over="steps"),
+        steps.sum(over="steps", groups=both),
+    ):  # fmt: skip
+        np.testing.assert_array_equal(one.samples()[:, 0], grouped.sum(axis=1))
+        np.testing.assert_allclose(one.values[0], [
+            forecast.values[:, [0, 1]].sum(), forecast.values[:, [1, 5]].sum()])  # fmt: skip
+        assert one.times.tolist() == ["2004-05 to 2004-10"]
+        low, high = one.interval(0.8)
+        expected = np.quantile(one.samples(), [0.1, 0.9], axis=0, method="inverted_cdf")
+        np.testing.assert_array_equal([low, high], expected)
+        frame = one.to_frame()
+        assert frame["group"].tolist() == ["a", "b"]
+        assert frame["time"].unique().tolist() == ["2004-05 to 2004-10"]
+        assert "2 groups" in repr(one)
+    np.testing.assert_allclose(steps.point_of("totals"), forecast.point_of("totals").sum())
+    np.testing.assert_array_equal(groups.at([2, 4]).samples(), grouped[:, [2, 4]])
+    np.testing.assert_array_equal(groups.samples("totals"), forecast.samples("totals"))
+    past = model.smooth(n_samples=200)
+    np.testing.assert_array_equal(
+        past.sum(over="steps").samples("totals")[:, 0], past.samples("totals").sum(axis=1)
+    )
+    plain = fitted("none").forecast(3).sum(over="steps")
+    assert not plain.has_bands
+    np.testing.assert_allclose(plain.values[0], fitted("none").forecast(3).values.sum(axis=0))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, r"nothing to add up.*over='steps'"),
+        ({"over": "features"}, r"over='features' is not known.*steps"),
+        ({"groups": {}}, r"groups=\{\}.*at least one group"),
+        ({"groups": ["x0"]}, r"groups=\['x0'\].*expected a dict"),
+        ({"groups": {"a": []}}, r"'a' has no features.*leave the group out"),
+        ({"groups": {"a": ["x0", "x111"]}}, r"'a' has 'x111'.*12 features.*such as 'x11'"),
+    ],
+)
+def test_sums_of_nothing_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        fitted().forecast(2).sum(**arguments)
+
+
+def test_wide_intervals_have_the_samples_they_take():
+    model = fitted()
+    forecast = model.forecast(1, coverage=0.9999)
+    assert forecast.n_samples == 100_000  # five beyond each end
+    assert not any("uncertain" in note for note in forecast.notes)
+    few = model.forecast(1, coverage=0.9999, n_samples=1000)
+    assert "found from 1,000 samples. Ask for more, n_samples=100000." in few.notes[-1]
+    assert few.notes[-1].command.endswith("--samples 100000.")
+    with pytest.warns(UserWarning, match=r"quantile at 5e-05.*1,000 samples.*n_samples=100000"):
+        model.forecast(1).interval(0.9999, of="totals")
+    assert model.forecast(1).n_samples == 1000
+    model.forecast(1).interval(0.99)
+
+
+def test_counts_beyond_whole_numbers_are_not_clipped():
+    """Counts of 1e20: samples, quantiles and means agree, and features add up to rounding."""
+    data = np.random.default_rng(0).poisson(30.0, size=(20, 4)) * 1e20
+    forecast = TemporalNMF(1, chain=Rate(1e4), random_state=0).fit(data).forecast(1)
+    totals, features = forecast.samples("totals"), forecast.samples()
+    np.testing.assert_allclose(features.sum(axis=2), totals, rtol=1e-15)
+    np.testing.assert_allclose(totals.mean(), forecast.values.sum(), rtol=0.002)
+    np.testing.assert_allclose(forecast.median("totals"), forecast.values.sum(), rtol=0.002)
+    np.testing.assert_allclose(features.mean(axis=0), forecast.values, rtol=0.002)
+    assert (features >= 0).all()
+    np.testing.assert_array_equal(features, np.rint(features))
+
+
+def test_large_counts_are_split_as_small_ones_are():
+    """Beside a count of 1e20, one with mean 3 stays a Poisson count."""
+    rates = np.tile([1e20, 2e20, 3.0], (20_000, 1))
+    x = Poisson().split(rates.sum(axis=1), rates, np.random.default_rng(0))
+    np.testing.assert_array_equal(x.sum(axis=1), rates.sum(axis=1))
+    assert x[:, 2].mean() == pytest.approx(3.0, abs=0.06)  # five standard errors
+    assert x[:, 2].var() == pytest.approx(3.0, abs=0.17)
+    share = 1.0 / 3.0
+    assert x[:, 0].std() == pytest.approx(np.sqrt(3e20 * share * (1 - share)), rel=0.03)
+
+
+def test_random_numbers_serve_one_purpose_each():
+    """NumPy takes [seed, step] and [seed, step, 0] as one seed."""
+    draws = fitted().forecast(1).futures
+    numbers = [np.random.default_rng([0, 40]).random()]
+    numbers += [draws._rng(0, purpose).random() for purpose in (1, 2, 3, 4, 5)]
+    assert len(set(numbers)) == 6
+
+
+def test_forecasts_say_whether_their_intervals_were_checked():
+    model = fitted(data=FRAME)
+    forecast = model.forecast(3)
+    assert forecast.checked.tolist() == [False] * 3
+    words = "90 % intervals not checked against past forecasts; model.calibrate() checks them"
+    assert repr(forecast).endswith(words)
+    unchecked = {"intervals": "not checked", "check": "model.calibrate()"}
+    assert forecast.to_frame().attrs == forecast.to_frame("totals", wide=True).attrs == unchecked
+    model.calibrate(8, steps=2)
+    forecast = model.forecast(3)
+    assert forecast.checked.tolist() == [True, True, False]
+    first, second = model.calibration_.of("totals")
+    words = f"inside: totals 1 step ahead {first.share(first.after)}, totals 2 steps ahead "
+    assert words in repr(forecast)
+    assert repr(forecast).endswith("other steps were not checked")
+    attributes = forecast.to_frame("totals").attrs
+    assert attributes["intervals"] == "checked in part"
+    assert attributes["inside"]["totals 2 steps ahead"] == second.share(second.after)
+    assert forecast.at([0, 1]).to_frame("components").attrs["intervals"] == "checked"
+    both = model.forecast(2).sum(over="steps")
+    assert both.checked.tolist() == [True]
+    assert "sums of totals over 2 steps" in repr(both)
+    assert model.forecast(3).sum(over="steps").checked.tolist() == [False]
+    assert not model.smooth().checked.any()
+    assert "no intervals" in repr(fitted("none").forecast(1))
+    assert fitted("none").forecast(1).to_frame().attrs == {}
 
 
 def test_exponential_data_have_positive_draws():
@@ -114,6 +342,7 @@ def test_exponential_data_have_positive_draws():
     forecast = fitted("rate", power, likelihood="exponential").forecast(2, n_samples=400)
     assert (forecast.samples() > 0).all()
     assert forecast.samples("totals").shape == (400, 2)
+    np.testing.assert_allclose(forecast.samples("totals"), forecast.samples().sum(axis=2))
     low, high = forecast.interval(of="totals")
     assert (low < high).all()
 
@@ -350,8 +579,8 @@ def test_data_that_do_not_move_have_no_seasons_and_no_warning(chain, last):
 
 def test_steps_beyond_the_calibrated_ones_are_spoken_of():
     model = fitted().calibrate(8, steps=2)
-    assert not any("checked" in note for note in model.forecast(2).notes)
-    (note,) = (note for note in model.forecast(3).notes if "checked" in note)
+    assert not any("were checked" in note for note in model.forecast(2).notes)
+    (note,) = (note for note in model.forecast(3).notes if "were checked" in note)
     assert "checked 2 steps ahead, and this is 3" in note
     assert "model.calibrate(steps=3)" in note
     assert note.command.endswith("fit --calibrate 20 --calibrate-steps 3 checks them all.")

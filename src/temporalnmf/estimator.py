@@ -365,25 +365,27 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         coverage: Any = (0.5, 0.9),
         exposure: Any = None,
         point: Point | None = None,
-        n_samples: int = 1000,
+        n_samples: int | None = None,
         random_state: int = 0,
     ) -> Forecast:
         """The steps after the last one, with intervals.
 
         Simulated from the chain and the likelihood, starting from what is known, and not known,
-        of the last state. The components are taken as known.
+        of the last state. The components are taken as known. Intervals hold the stated share of
+        the simulated futures, and so of what comes if the model is correct; data often stray
+        further. `calibrate` compares such intervals with the past.
 
         Parameters
         ----------
         steps : int
         coverage : float or sequence, default=(0.5, 0.9)
-            Probabilities with which intervals hold the truth.
+            Shares of the simulated futures that intervals hold.
         exposure : float or array, (steps,), default=None
             Exposure of the future steps; that of the last step if not given.
         point : {"mean", "mode"}, default=None
             Overrides the parameter of the same name.
-        n_samples : int, default=1000
-            Simulated futures.
+        n_samples : int, default=None
+            Simulated futures; 1000, or more where the ends of the widest interval take it.
         random_state : int, default=0
             The same number gives the same futures.
 
@@ -401,7 +403,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         mask: Any = None,
         exposure: Any = None,
         coverage: Any = (0.5, 0.9),
-        n_samples: int = 1000,
+        n_samples: int | None = None,
         random_state: int = 0,
     ) -> Forecast:
         """Every step as the model sees it, observed or missing, with intervals.
@@ -417,7 +419,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         -------
         Forecast
             Of a step that was observed, its intervals are for what it would be if it were
-            observed again.
+            observed again, if the model is correct.
         """
         check_is_fitted(self)
         if X is None and (mask is not None or exposure is not None):
@@ -428,19 +430,23 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def calibrate(
         self, n_origins: int = 20, *, steps: int = 1, coverage: float = 0.9, progress: Any = None
     ) -> Self:
-        """Check forecasts against the past, and widen intervals by what they missed.
+        """Compare forecasts with the past, and widen intervals that held too little of it.
 
         Stands at the last `n_origins` steps in turn, each time with components and activations
-        that know nothing of what comes after, and forecasts. What data do beyond the model is
-        then part of all intervals, see `calibration_`; a new fit forgets it.
+        that know nothing of what comes after, and forecasts. Totals, activations and entries that
+        then came are compared with their intervals. What data do beyond the model becomes part of
+        all intervals: errors of the level of a step, of each component, and of entries. Past
+        intervals never hold less than before. `print(model.calibration_)` says what holds, and
+        what does not; a new fit forgets it.
 
         Parameters
         ----------
         n_origins : int, default=20
         steps : int, default=1
-            How far ahead each forecast goes.
+            How far ahead each forecast goes. With several, it is learned how long errors last;
+            with one, they are taken to stay, which is the cautious choice for sums over steps.
         coverage : float, default=0.9
-            Of the intervals that are checked.
+            Of the intervals that are compared.
         progress : callable, default=None
             Called with the numbers of origins done and wanted.
         """

@@ -18,6 +18,7 @@ import warnings
 import zipfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import astuple
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
@@ -28,17 +29,17 @@ from scipy import sparse
 
 from . import __version__, registry
 from .archives import LARGEST, Archive, refuse_wild_indices
-from .calibration import Calibration
 from .chains.base import Chain, Point
+from .checks import CHECKED, Calibration, Check, Noise, Tally
 from .components import ShardedComponents, refuse_replacing, set_aside, staged_copy
 from .files import refuse_overwriting, written_whole
 from .fitting import check_parameters
-from .forecasting import Noise
 from .gaps import fitted_steps
 from .likelihoods.base import Array, Likelihood
 from .posterior import Posterior
 from .predicting import posterior_of
 from .sampling.draws import PosteriorDraws
+from .telling import warn
 from .timeline import Timeline
 from .validation import Series
 
@@ -290,13 +291,7 @@ def _arrays(model: TemporalNMF, data: bool) -> dict[str, Array]:
         arrays |= {f"draws_{name}": getattr(draws, name) for name in _DRAWS}
         arrays |= {f"draws_of_{name}": values for name, values in draws.parameters.items()}
     if model.calibration_ is not None:
-        found = model.calibration_
-        noise = found.noise
-        arrays["calibration"] = np.array(
-            [found.coverage, found.n_origins, found.inside, found.widened_inside, found.entries,
-             noise.dispersion, noise.clumping]
-        )  # fmt: skip
-        arrays["calibration_level"] = found.noise.level
+        arrays |= _calibration_arrays(model.calibration_)
     series = model._series
     if data and series is not None:
         arrays |= _matrix("data", series.X) | _matrix("weights", series.weights)
@@ -402,11 +397,7 @@ def _model_of(
         )
     model.calibration_ = None
     if "calibration" in arrays:
-        coverage, n, inside, widened, entries, *numbers = arrays["calibration"].tolist()
-        noise = Noise(arrays["calibration_level"], *numbers)
-        model.calibration_ = Calibration(
-            coverage, int(n), int(inside), int(widened), entries, noise
-        )
+        model.calibration_ = _calibration_of(arrays)
     return model
 
 
@@ -513,7 +504,8 @@ def _check_arrays(arrays: dict[str, Array], N: int, K: int, F: int) -> None:
         "components_": (K, F), "activations_": (N, K), "observed_": (N,), "exposure": (N,),
         "stability": (K,), "data": (N, F), "posterior_activations": (n, K),
         "history_": (len(arrays["history_"]),), "history_iterations_": (len(arrays["history_"]),),
-        "posterior_factor": (K + 1, n * K), "posterior_covariance": (n, K, K), "calibration": (7,),
+        "posterior_factor": (K + 1, n * K), "posterior_covariance": (n, K, K),
+        "calibration": (7,),
     }  # fmt: skip
     if "draws_smoothing" in arrays:
         runs = C, D = arrays["draws_smoothing"].shape
@@ -559,7 +551,7 @@ def _check_arrays(arrays: dict[str, Array], N: int, K: int, F: int) -> None:
         if not np.all(variances > 0.0):
             raise ValueError("array posterior_covariance has variances that are not positive")
     if "calibration" in arrays:
-        _check_calibration(arrays["calibration"], arrays["calibration_level"])
+        _check_calibration(arrays)
 
 
 def _check_steps(model: Any) -> None:
@@ -580,14 +572,87 @@ def _check_steps(model: Any) -> None:
         raise ValueError("array observed_ does not agree with the weights of its data")
 
 
-def _check_calibration(numbers: Array, level: Array) -> None:
-    coverage, n, inside, widened, entries, *_ = numbers.tolist()
-    shares = 0.0 < coverage < 1.0 and entries <= 1.0
-    counts = all(float(count).is_integer() for count in (n, inside, widened))
-    if not (shares and counts and n >= 1 and inside <= n and widened <= n):
-        raise ValueError("array calibration does not tell of forecasts")
+def _calibration_arrays(found: Calibration) -> dict[str, Array]:
+    """Numbers in the places where earlier versions look for them, and a row per check."""
+    noise, first, entries = found.noise, found.of("totals")[0], found.of("entries")
+    held = [round(tally.inside * first.n_origins) for tally in (first.before, first.after)]
+    share = entries[0].before.inside if entries else found.coverage
+    clumping = 0.0
+    return {
+        "calibration": np.array(
+            [found.coverage, first.n_origins, *held, share, noise.dispersion, clumping]
+        ),
+        "calibration_level": noise.level,
+        "calibration_own": noise.own,
+        "calibration_persistence": np.array([noise.persistence]),
+        "calibration_checks": np.array(
+            [
+                [CHECKED.index(one.of), one.ahead, one.n_origins, one.n_values,
+                 *astuple(one.before), *astuple(one.after)]
+                for one in found.checks
+            ]
+        ),
+    }  # fmt: skip
+
+
+def _calibration_of(arrays: dict[str, Array]) -> Calibration:
+    if "calibration_checks" not in arrays:
+        return _old_calibration(arrays)
+    coverage, *_, dispersion, _ = arrays["calibration"].tolist()
+    checks = []
+    for row in arrays["calibration_checks"].tolist():
+        of, ahead, n_origins, n_values = map(int, row[:4])
+        tallies = Tally(*row[4:7]), Tally(*row[7:])
+        checks.append(Check(CHECKED[of], ahead, n_origins, n_values, *tallies))
+    (persistence,) = arrays["calibration_persistence"].tolist()
+    noise = Noise(arrays["calibration_level"], arrays["calibration_own"], persistence, dispersion)
+    return Calibration(coverage, tuple(checks), noise)
+
+
+def _old_calibration(arrays: dict[str, Array]) -> Calibration:
+    """That of files without checks, which earlier versions wrote.
+
+    They know totals one step ahead alone, and neither scores nor widths. Their variance of entries
+    dμ + cμ² had a second part, which sums of entries cannot have: it is dropped.
+    """
+    coverage, n, inside, widened, _, dispersion, clumping = arrays["calibration"].tolist()
+    level = arrays["calibration_level"]
+    if clumping > 0.0:
+        warn(
+            "The model was calibrated by an earlier version, and intervals of its entries are now "
+            "narrower than they were. model.calibrate() checks them again.",
+            UserWarning,
+            stacklevel=2,
+        )
+    tallies = (Tally(held / n, 0.0, width) for held, width in ((inside, 0.0), (widened, 1.0)))
+    checks = (Check("totals", 1, int(n), int(n), *tallies),)
+    return Calibration(coverage, checks, Noise(level, np.zeros_like(level), 1.0, dispersion))
+
+
+def _check_calibration(arrays: dict[str, Array]) -> None:
+    numbers, level = arrays["calibration"], arrays["calibration_level"]
     if level.ndim != 1 or not len(level):
         raise ValueError("array calibration_level is not a list of numbers")
+    coverage, n, inside, widened, share, *_ = numbers.tolist()
+    counts = all(float(count).is_integer() for count in (n, inside, widened))
+    if not (0.0 < coverage < 1.0 and share <= 1.0 and counts and 1 <= n < 2**31):
+        raise ValueError("array calibration does not tell of forecasts")
+    if inside > n or widened > n:
+        raise ValueError("array calibration does not tell of forecasts")
+    if "calibration_checks" not in arrays:
+        return
+    own, checks = arrays["calibration_own"], arrays["calibration_checks"]
+    if own.shape != level.shape:
+        raise ValueError("array calibration_own does not fit calibration_level")
+    persistence = arrays["calibration_persistence"]
+    if persistence.shape != (1,) or persistence[0] > 1.0:
+        raise ValueError("array calibration_persistence is no correlation")
+    if checks.ndim != 2 or checks.shape[1] != 10 or not np.any(checks[:, 0] == 0.0):
+        raise ValueError("array calibration_checks does not tell of totals")
+    whole, shares = checks[:, :4], checks[:, [4, 7]]
+    sound = np.all(whole == np.floor(whole)) and np.all(whole[:, 1:] >= 1) and np.all(shares <= 1)
+    if not (sound and np.all(whole[:, 0] < len(CHECKED)) and np.all(whole < 2**31)):
+        raise ValueError("array calibration_checks does not tell of forecasts")
 
 
 def _made(described: dict[str, Any], table: dict[str, str], what: str) -> Any:

@@ -12,7 +12,15 @@ import numpy as np
 from .aligning import aligned_ahead
 from .chains.base import Chain
 from .fitting import infer
-from .forecasting import DrawnComponents, Forecast, Note, check_coverage
+from .forecasting import (
+    DrawnComponents,
+    Forecast,
+    Note,
+    check_coverage,
+    few_beyond,
+    samples_for,
+)
+from .futures import Futures, Mixture
 from .gaps import draw_steps, fitted_steps
 from .likelihoods.base import Array
 from .posterior import Posterior, laplace
@@ -25,27 +33,36 @@ if TYPE_CHECKING:
 
 # Numbers in the draws of a smoothed series, at the most.
 _MOST = 20_000_000
+# Samples where nobody says how many, and as many as they may become where intervals are wide.
+_N_SAMPLES, _MOST_SAMPLES = 1000, 100_000
 
 NO_LAW = Note(
     "Plain NMF (chain='none') has no law for steps it has not seen, so there are no intervals: "
     "choose a chain, such as 'rate'.",
     plain="This kind of model, plain NMF, does not say how sure it is: there are no intervals.",
 )
-_AT_ITS_WORD = Note(
-    "Intervals take the model at its word; model.calibrate() checks them on the past and widens "
-    "them where they are too narrow.",
-    plain="These intervals take the model at its word; they were not checked against the past.",
-    command="Intervals take the model at its word; temporalnmf fit --calibrate 20 checks them on "
-    "the past and widens them where they are too narrow.",
+_NOT_CHECKED = Note(
+    "Intervals assume the model is correct; model.calibrate() compares them with past forecasts, "
+    "and widens them where they are too narrow.",
+    plain="These intervals assume the model is correct; they were not compared with past "
+    "forecasts.",
+    command="Intervals assume the model is correct; temporalnmf fit --calibrate 20 compares them "
+    "with past forecasts, and widens them where they are too narrow.",
 )
 
 
 def forecast(
-    model: Any, steps: int, coverage: Any, exposure: Any, point: Any, n_samples: int, seed: Any
+    model: Any,
+    steps: int,
+    coverage: Any,
+    exposure: Any,
+    point: Any,
+    n_samples: int | None,
+    seed: Any,
 ) -> Forecast:
     """The steps after the last; see `TemporalNMF.forecast`."""
-    steps, n_samples = check_count("steps", steps), check_count("n_samples", n_samples)
-    coverage, seed = check_coverage(coverage), _check_seed(seed)
+    steps, coverage, seed = check_count("steps", steps), check_coverage(coverage), _check_seed(seed)
+    n_samples = _n_samples(n_samples, coverage, steps * model.activations_.shape[1])
     point = model.point if point is None else point
     check_choice("point", point, ("mean", "mode"))
     assumed = exposure is None and bool(np.any(model.exposure_ != 1.0))
@@ -59,36 +76,71 @@ def forecast(
     future = futures(model, steps, point, n_samples, np.random.default_rng([seed, N]))
     times = model.timeline_.following(steps)
     unseen = N - 1 - int(np.flatnonzero(model.observed_)[-1])
+    ahead = unseen + np.arange(1, steps + 1)
     return Forecast(
         times=times,
         activations=future.activations,
         exposure=size,
         observed=np.zeros(steps, dtype=bool),
         point=future.point,
-        ahead=unseen + np.arange(1, steps + 1),
-        streams=_streams(seed, N, steps),
+        ahead=ahead,
         coverage=coverage,
         notes=(
             *(_assumed(size[0]) if assumed else ()),
             *_notes(model),
-            *_horizon(model, steps),
+            *_short(model, ahead),
+            *_horizon(model, ahead),
             *_seasons(model),
             *_fates(model, future.start, future.draws, times),
+            *_few(future.draws, coverage),
         ),
-        draws=future.draws,
+        futures=_simulated(model, future.draws, future.which, size, ahead, seed, N),
         drawn=future.drawn,
         **_shared(model),
     )
 
 
+def _n_samples(n_samples: int | None, coverage: tuple[float, ...], numbers: int) -> int:
+    """As many as the user wants, or as the ends of the widest interval take."""
+    if n_samples is not None:
+        return check_count("n_samples", n_samples)
+    most = min(_MOST_SAMPLES, max(_N_SAMPLES, _MOST // numbers))
+    return min(max(_N_SAMPLES, samples_for(max(coverage))), most)
+
+
+def _few(draws: Array | None, coverage: tuple[float, ...]) -> list[Note]:
+    """A word on intervals that end among the last few samples."""
+    # From a single sample nobody wants intervals.
+    if draws is None or len(draws) == 1:
+        return []
+    if (1.0 - max(coverage)) / 2.0 >= few_beyond(len(draws)) - 1e-9:
+        return []
+    text = (
+        f"The ends of {100.0 * max(coverage):g} % intervals are uncertain: they were found from "
+        f"{len(draws):,} samples."
+    )
+    wanted = samples_for(max(coverage))
+    return [
+        Note(
+            f"{text} Ask for more, n_samples={wanted}.",
+            plain=text,
+            command=f"{text} Ask for more, --samples {wanted}.",
+        )
+    ]
+
+
 class _Future(NamedTuple):
-    """Steps to come: their point (steps, K), draws (S, steps, K) and where these begin (K,)."""
+    """Steps to come: their point (steps, K), draws (S, steps, K) and where these begin (K,).
+
+    Where components are known by draws, `which` (S,) says which goes with each draw.
+    """
 
     activations: Array
     point: str
     draws: Array | None
     start: Array
     drawn: DrawnComponents | None = None
+    which: Array | None = None
 
 
 def _futures(model: Any, steps: int, point: Any, n_samples: int, rng: Any) -> _Future:
@@ -120,14 +172,16 @@ def _futures_of_draws(model: Any, steps: int, point: Any, n_samples: int, rng: A
     elif not posterior.has_means:
         name = "median of the draws (the mean is infinite)"
     start = posterior.flat("activations")[:, -1].mean(axis=0)
-    drawn = DrawnComponents(posterior.flat("components"), which, numbers, expected)
-    return _Future(expected.mean(axis=0), name, draws, start, drawn)
+    drawn = DrawnComponents(posterior.flat("components"), numbers, expected)
+    return _Future(expected.mean(axis=0), name, draws, start, drawn, which)
 
 
-def smooth(model: Any, series: Series | None, coverage: Any, n_samples: int, seed: Any) -> Forecast:
+def smooth(
+    model: Any, series: Series | None, coverage: Any, n_samples: int | None, seed: Any
+) -> Forecast:
     """All steps of a series, the fitted one by default; see `TemporalNMF.smooth`."""
     coverage, seed = check_coverage(coverage), _check_seed(seed)
-    n_samples = check_count("n_samples", n_samples)
+    n_samples = _n_samples(n_samples, coverage, model.activations_.size)
     if model.posterior_ is not None:
         return _smooth_draws(model, series, coverage, n_samples, seed)
     chain, posterior = model.chain_, None
@@ -149,6 +203,7 @@ def smooth(model: Any, series: Series | None, coverage: Any, n_samples: int, see
         n_samples = min(n_samples, max(100, _MOST // (N * K)))
         rng = np.random.default_rng([seed, 0])
         draws = draw_steps(posterior, kept, N, chain, n_samples, rng)
+    ahead = _since_observed(observed)
     return Forecast(
         times=timeline.times,
         activations=np.ascontiguousarray(H.T),
@@ -159,11 +214,10 @@ def smooth(model: Any, series: Series | None, coverage: Any, n_samples: int, see
             chain,
             observed,
         ),
-        ahead=_since_observed(observed),
-        streams=_streams(seed, 0, N),
+        ahead=ahead,
         coverage=coverage,
-        notes=_notes(model),
-        draws=draws,
+        notes=(*_notes(model), *_short(model, ahead), *_few(draws, coverage)),
+        futures=_simulated(model, draws, None, exposure, ahead, seed, 0),
         **_shared(model),
     )
 
@@ -189,18 +243,18 @@ def _smooth_draws(
         timeline, exposure, observed = series.timeline, series.exposure, series.observed
         numbers, draws, expected = infer_draws(model, series)
         which = numbers
-    drawn = DrawnComponents(posterior.flat("components"), which, numbers, expected)
+    drawn = DrawnComponents(posterior.flat("components"), numbers, expected)
+    ahead = _since_observed(observed)
     return Forecast(
         times=timeline.times,
         activations=expected.mean(axis=0),
         exposure=exposure,
         observed=observed,
         point=_smooth_name("posterior mean", posterior.chain, observed),
-        ahead=_since_observed(observed),
-        streams=_streams(seed, 0, len(observed)),
+        ahead=ahead,
         coverage=coverage,
-        notes=_notes(model),
-        draws=draws,
+        notes=(*_notes(model), *_short(model, ahead), *_few(draws, coverage)),
+        futures=_simulated(model, draws, which, exposure, ahead, seed, 0),
         drawn=drawn,
         **_shared(model),
     )
@@ -216,7 +270,7 @@ def expected_rows(
     from .sampling.inference import infer_draws
 
     numbers, _, expected = infer_draws(model, series, continue_chain=continue_chain)
-    drawn = DrawnComponents(model.posterior_.flat("components"), numbers, numbers, expected)
+    drawn = DrawnComponents(model.posterior_.flat("components"), numbers, expected)
     return lambda n: series.exposure[n] * drawn.at(np.array([n])).values()[0]
 
 
@@ -265,18 +319,46 @@ def _posterior(model: Any, used: Series, H: Array) -> Posterior:
 
 
 def _shared(model: Any) -> dict[str, Any]:
-    calibration = model.calibration_
     return {
         "components": model.components_,
-        "likelihood": model._likelihood(),
         "feature_names": model.feature_labels(),
         "component_names": component_names(model),
-        "noise": None if calibration is None else calibration.noise,
+        "calibration": model.calibration_,
     }
 
 
-def _streams(seed: int, first: int, steps: int) -> Array:
-    return np.column_stack([np.full(steps, seed), first + np.arange(steps)])
+def _simulated(
+    model: Any,
+    draws: Array | None,
+    which: Array | None,
+    exposure: Array,
+    ahead: Array,
+    seed: int,
+    first: int,
+) -> Futures | None:
+    """Futures from draws (S, T, K) of the activations; `first` is the place of the first step."""
+    if draws is None:
+        return None
+    components, dispersion = model.components_, 0.0
+    if which is not None:
+        components = model.posterior_.flat("components")
+    if model.calibration_ is not None:
+        noise = model.calibration_.noise
+        draws = noise.widen(draws, ahead, np.random.default_rng([seed, first, _WIDENED]))
+        dispersion = noise.dispersion
+    steps = draws.shape[1]
+    return Futures(
+        activations=draws,
+        exposure=exposure,
+        mixture=Mixture(components, len(draws), which),
+        likelihood=model._likelihood(),
+        streams=np.column_stack([np.full(steps, seed), first + np.arange(steps)]),
+        dispersion=dispersion,
+    )
+
+
+# Purpose of random numbers, beside those of `Futures`.
+_WIDENED = 1
 
 
 def _check_seed(seed: Any) -> int:
@@ -316,7 +398,7 @@ def _notes(model: Any) -> tuple[Note, ...]:
                 f"step around the long-run level."
             ),
         )
-    return notes if model.calibration_ is not None else (*notes, _AT_ITS_WORD)
+    return notes if model.calibration_ is not None else (*notes, _NOT_CHECKED)
 
 
 def _assumed(size: float) -> list[Note]:
@@ -328,21 +410,38 @@ def _assumed(size: float) -> list[Note]:
     return [Note(text, command=f"{text} --exposure sets another.")]
 
 
-def _horizon(model: Any, steps: int) -> list[Note]:
-    """A word on steps beyond those that calibration looked at."""
-    calibration = model.calibration_
-    if calibration is None or model.chain_.name == "none" or steps <= len(calibration.noise.level):
+def _short(model: Any, ahead: Array) -> list[Note]:
+    """A word on intervals that hold less than they promise after calibration, too."""
+    found = model.calibration_
+    if found is None or model.chain_.name == "none":
         return []
-    checked = len(calibration.noise.level)
+    short = found.short(range(1, max(int(ahead.max()), 1) + 1))
+    if not short:
+        return []
+    held = ", ".join(f"{check.name} {check.share(check.after)}" for check in short)
+    return [
+        Note(
+            f"Compared with past forecasts, {100.0 * found.coverage:g} % intervals are too narrow "
+            f"after calibration as well. Inside: {held}."
+        )
+    ]
+
+
+def _horizon(model: Any, ahead: Array) -> list[Note]:
+    """A word on steps beyond those that calibration checked."""
+    found, last = model.calibration_, int(ahead[-1])
+    if found is None or model.chain_.name == "none" or last <= max(found.horizons):
+        return []
+    checked = max(found.horizons)
     text = (
         f"Intervals were checked {checked} step{'' if checked == 1 else 's'} ahead, and this is "
-        f"{steps}: later ones may be too narrow."
+        f"{last}: later ones may be too narrow."
     )
     return [
         Note(
-            f"{text} model.calibrate(steps={steps}) checks them all.",
+            f"{text} model.calibrate(steps={last}) checks them all.",
             plain=text,
-            command=f"{text} temporalnmf fit --calibrate 20 --calibrate-steps {steps} checks them "
+            command=f"{text} temporalnmf fit --calibrate 20 --calibrate-steps {last} checks them "
             f"all.",
         )
     ]
@@ -388,7 +487,7 @@ def _fates(model: Any, start: Array, draws: Array | None, times: Array) -> list[
     if draws is None or not model.chain_.dynamic:
         return []
     end = draws[:, -1]
-    regimes, names = model.chain_.regime(), component_names(model)
+    regimes = model.chain_.regime()
     when, found = time_texts(times)[-1], []
     for k in range(end.shape[1]):
         low, high = (
@@ -402,5 +501,5 @@ def _fates(model: Any, start: Array, draws: Array | None, times: Array) -> list[
         regime = regimes[k] if isinstance(regimes, list) else regimes
         fate = f"{what}: by {when} it {limit} its last value in {share:.0%} of the futures."
         text = f"Component {k + 1} {fate} In the long run: {regime}"
-        found.append(Note(text, plain=f"“{names[k]}” {fate}"))
+        found.append(Note(text, plain=f"“{component_names(model)[k]}” {fate}"))
     return found

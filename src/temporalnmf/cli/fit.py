@@ -6,6 +6,7 @@ import shlex
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
@@ -646,10 +647,7 @@ def summary(model: TemporalNMF) -> dict[str, Any]:
         else {
             "coverage": found.coverage,
             "n_origins": found.n_origins,
-            "inside": found.inside,
-            "widened_inside": found.widened_inside,
-            "band": found.band,
-            "entries": found.entries,
+            "checks": [asdict(check) | {"band": check.band(check.after)} for check in found.checks],
         },
         "provenance": getattr(model, "provenance_", None),
     }
@@ -657,16 +655,12 @@ def summary(model: TemporalNMF) -> dict[str, Any]:
 
 def _for_machines(component: ComponentSummary) -> dict[str, Any]:
     """Its number as in a forecast of components, from 1."""
-    from dataclasses import asdict
-
     found = asdict(component)
     del found["index"]
     return {"component": component.number, **found}
 
 
 def _draws_for_machines(model: TemporalNMF) -> dict[str, Any] | None:
-    from dataclasses import asdict
-
     draws = model.posterior_
     if draws is None:
         return None

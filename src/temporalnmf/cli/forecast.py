@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 Of = Literal["features", "components", "totals"]
 Coverage = Annotated[str, typer.Option(help="Probabilities of intervals, with commas between.")]
-Samples = Annotated[int, typer.Option(min=1, help="Simulated futures.")]
+Samples = Annotated[
+    int | None,
+    typer.Option(min=1, help="Simulated futures; 1000, or more if wide intervals take it."),
+]
 Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same numbers.")]
 
 # Rows and columns of a printed table, and characters of a name in it, at the most.
@@ -36,10 +39,17 @@ def forecast(
             "that of the last step if not given."
         ),
     ] = None,
+    sum_: Annotated[
+        Literal["steps"] | None, typer.Option("--sum", help="Add up all steps, with intervals.")
+    ] = None,
+    groups: Annotated[
+        Path | None,
+        typer.Option(help="CSV with the columns feature and group: add up the features of each."),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="CSV to write: a row per time and feature.")] = (
         None
     ),
-    samples: Samples = 1000,
+    samples: Samples = None,
     seed: Seed = 0,
     force: Force = False,
     json: Json = False,
@@ -49,13 +59,16 @@ def forecast(
         from ..timeline import time_texts
 
         if out is not None:
-            check_out("--out", out, force, reads=[model])
+            check_out("--out", out, force, reads=[model] if groups is None else [model, groups])
+        members = None if groups is None else groups_of(groups)
         sizes = None if exposure is None else sizes_of(exposure, steps)
         levels = probabilities(coverage)
         fitted = load_model(model)
         ahead = fitted.forecast(
             steps, coverage=levels, exposure=sizes, n_samples=samples, random_state=seed
         )
+        if sum_ is not None or members is not None:
+            ahead = ahead.sum(sum_, groups=members)
         show_forecast(fitted, ahead, of, voice, out)
         tell_notes(ahead, voice)
         if out is not None:
@@ -66,6 +79,8 @@ def forecast(
             voice.answer(
                 {
                     "of": of,
+                    "sum": sum_,
+                    "groups": None if members is None else list(members),
                     "times": time_texts(ahead.times),
                     "point": ahead.point,
                     "coverage": ahead.coverage,
@@ -74,6 +89,33 @@ def forecast(
                     "out": None if out is None else str(out),
                 }
             )
+
+
+def groups_of(path: Path) -> dict[str, list[str]]:
+    """Of --groups: the features of each group."""
+    import csv
+
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        reader = csv.DictReader(file)
+        missing = {"feature", "group"} - set(reader.fieldnames or ())
+        if missing:
+            raise ValueError(
+                f"--groups {path}: there is no column {min(missing)!r}, only "
+                f"{', '.join(map(repr, reader.fieldnames or ())) or 'nothing'}. Give the columns "
+                f"feature and group."
+            )
+        found: dict[str, list[str]] = {}
+        for row in reader:
+            feature, group = row["feature"], row["group"]
+            if not feature or not group:
+                raise ValueError(
+                    f"--groups {path}: line {reader.line_num} has no feature, or no group. Fill "
+                    f"it in, or leave it out."
+                )
+            found.setdefault(group, []).append(feature)
+    if not found:
+        raise ValueError(f"--groups {path}: it has no rows. Name a feature and its group in each.")
+    return found
 
 
 def probabilities(text: str) -> tuple[float, ...]:
@@ -140,14 +182,15 @@ def show_forecast(
         low, high = (end[:, rows] for end in some.interval(wide, of))
         columns = [list(map(_with_band, *parts)) for parts in zip(point, low, high, strict=True)]
     texts, first = time_texts(some.times), [names[f] for f in rows]
-    shown = _fitting(texts, columns, voice.width - max(map(len, [of[:-1], *first])))
+    noun = "component" if of == "components" else ahead.noun
+    shown = _fitting(texts, columns, voice.width - max(map(len, [noun, *first])))
     table = zip(first, *columns[:shown], strict=True)
-    voice.table([of[:-1], *texts[:shown]], list(table), left=(of[:-1],))
+    voice.table([noun, *texts[:shown]], list(table), left=(noun,))
     words = []
     if ahead.has_bands:
         words.append(f"In brackets: {level_text(wide)} intervals.")
     if len(rows) < len(names):
-        words.append(f"The {len(rows)} largest of {len(names):,} {of} at the first step.")
+        words.append(f"The {len(rows)} largest of {len(names):,} {noun}s at the first step.")
     if shown < T:
         words.append(
             f"The first {shown} of {T} steps." if shown > 1 else f"The first of {T} steps."

@@ -33,7 +33,7 @@ def impute(
         Path | None, typer.Option(help="CSV to write: the filled entries with intervals.")
     ] = None,
     coverage: Coverage = "0.5,0.9",
-    samples: Samples = 1000,
+    samples: Samples = None,
     seed: Seed = 0,
     time: data.Time = None,
     feature: data.Feature = None,

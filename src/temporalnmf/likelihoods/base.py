@@ -77,3 +77,10 @@ class Likelihood:
     def sample(self, lam: Array, rng: np.random.Generator) -> Array:
         """A draw of v for every λ; λ counts the exposure already."""
         raise NotImplementedError
+
+    def split(self, counts: Array, rates: Array, rng: np.random.Generator) -> Array:
+        """Draws (S, B) of independent entries with rates (S, B), given their sums (S,).
+
+        Only the ratios of the rates of a row matter. For likelihoods that are `additive`.
+        """
+        raise NotImplementedError

@@ -53,8 +53,29 @@ class Poisson(Likelihood):
         return weight * (exposure / lam if expected else v / lam**2)
 
     def sample(self, lam: Array, rng: np.random.Generator) -> Array:
-        return rng.poisson(np.minimum(lam, _LARGEST)).astype(float)
+        counts = rng.poisson(np.minimum(lam, _EXACT)).astype(float)
+        large = lam > _EXACT
+        if np.any(large):
+            mean = lam[large]
+            counts[large] = np.rint(mean + np.sqrt(mean) * rng.standard_normal(mean.shape))
+        return counts
+
+    def split(self, counts: Array, rates: Array, rng: np.random.Generator) -> Array:
+        # Multinomial. Shares of a row without any rate do not matter: its count is zero.
+        sums = rates.sum(axis=1, keepdims=True)
+        shares = np.divide(rates, sums, out=np.zeros_like(rates), where=sums > 0.0)
+        large = counts > _EXACT
+        found = rng.multinomial(np.where(large, 0.0, counts).astype(np.int64), shares).astype(float)
+        for s in np.flatnonzero(large):
+            # Independent Poisson counts x with the means n p, given their sum: x + p (n − Σx), as
+            # far as they are normal; counts that are not so large are hardly moved.
+            expected = counts[s] * shares[s]
+            x = self.sample(expected, rng)
+            x = np.maximum(np.rint(x + shares[s] * (counts[s] - x.sum())), 0.0)
+            x[np.argmax(expected)] += counts[s] - x.sum()
+            found[s] = x
+        return found
 
 
-# NumPy draws no counts beyond 2^63.
-_LARGEST = 1e18
+# Doubles hold every whole number up to this one. Counts beyond it are drawn as rounded normals.
+_EXACT = 2.0**53

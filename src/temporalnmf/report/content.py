@@ -161,12 +161,22 @@ def _recent(subject: Subject) -> str:
 
 
 def _checked(found: Any) -> str:
-    """How many past totals the intervals held, before and after they were widened."""
-    said = (
-        f"The {percent(found.coverage)} intervals were checked on the past: as the model has them "
-        f"they held {found.inside} of {found.n_origins} totals"
+    """How many past values the intervals held, before and after calibration."""
+    first = [found.of(kind)[:1] for kind in ("totals", "components", "entries")]
+    held = [
+        f"{check.of} {check.share(check.before)} before calibration and {check.share(check.after)} "
+        f"after"
+        for checks in first
+        for check in checks
+    ]
+    return (
+        f"The {percent(found.coverage)} intervals were compared with past forecasts. "
+        f"{_steps_ahead(first[0][0].ahead).capitalize()}, inside were: {'; '.join(held)}."
     )
-    return f"{said}, widened as they are shown here {found.widened_inside}."
+
+
+def _steps_ahead(n: int) -> str:
+    return f"{counted(n, 'step')} ahead"
 
 
 def _outlook(subject: Subject, forecast: dict[str, Any]) -> str:
@@ -311,38 +321,47 @@ def _worst_steps(subject: Subject) -> dict[str, Any]:
 def _calibration(model: Any, hold_out: dict[str, Any] | None) -> dict[str, Any] | None:
     """How often the truth lay inside, against how often it should."""
     if hold_out is None:
-        if getattr(model, "calibration_", None) is None:
-            return None
-        hold_out = _as_hold_out(model.calibration_)
+        found = getattr(model, "calibration_", None)
+        return None if found is None else _comparison(found)
     inside, total = int(hold_out["inside"]), int(hold_out["total"])
     nominal, low, high = (float(hold_out[key]) for key in ("coverage", "low", "high"))
-    found = inside / total if total else float("nan")
-    places = {"nominal": nominal, "found": found, "low": low, "high": high}
+    share = inside / total if total else float("nan")
+    places = {"nominal": nominal, "found": share, "low": low, "high": high}
     return {
         "nominal": percent(nominal),
-        "found": percent(found) if total else "none",
+        "found": percent(share) if total else "none",
         "inside": f"{inside:,}",
         "total": f"{total:,}",
         "low": percent(low),
         "high": percent(high),
         "agrees": low <= nominal <= high,
         "words": str(hold_out.get("words", "")),
-        "places": {name: number(100.0 * share) for name, share in places.items()},
+        "places": {name: number(100.0 * value) for name, value in places.items()},
+        "rows": [],
     }
 
 
-def _as_hold_out(checked: Any) -> dict[str, Any]:
-    """What `model.calibrate` found, in the form of `hold_out`."""
-    low, high = checked.band
+def _comparison(found: Any) -> dict[str, Any]:
+    """What `model.calibrate` found, a row per kind and horizon."""
+    short = {id(check) for check in found.short(check.ahead for check in found.checks)}
+    rows = [
+        {
+            "of": f"sums over {check.ahead} steps" if check.of == "sums" else str(check.of),
+            "ahead": "" if check.of == "sums" else _steps_ahead(check.ahead),
+            "before": check.share(check.before),
+            "after": check.share(check.after),
+            "band": " to ".join(percent(end) for end in check.band(check.after)),
+            "score": [number_text(tally.score, 3) for tally in (check.before, check.after)],
+            "change": check.change,
+            "short": id(check) in short,
+        }
+        for check in found.checks
+    ]
     return {
-        "coverage": checked.coverage,
-        "inside": checked.inside,
-        "total": checked.n_origins,
-        "low": low,
-        "high": high,
-        "words": "These are totals one step ahead, each forecast from the steps before it, with "
-        "the model taken at its word. All intervals of this report are widened by what was "
-        f"missing: widened, they hold {checked.widened_inside} of the {checked.n_origins}.",
+        "nominal": percent(found.coverage),
+        "n_origins": f"{found.n_origins:,}",
+        "holds": not short,
+        "rows": rows,
     }
 
 
