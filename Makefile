@@ -84,7 +84,7 @@ bench-cluster: $(INSTALLED)
 # A slice of the fuzzing behind docs/reliability; other cases every time with SEED=….
 SEED := 0
 fuzz: $(INSTALLED)
-	$(BIN)/python tools/fuzz.py fits --cases 40 --seed $(SEED)
+	$(BIN)/python tools/fuzz.py fits --cases 20 --seed $(SEED)
 	$(BIN)/python tools/fuzz.py files --cases 1000 --seed $(SEED)
 
 # All figures of docs/reliability but for mutants: three quarters of an hour on two cores.

@@ -35,7 +35,7 @@ def pytest_collection_modifyitems(items):
     """
     tests = defaultdict(list)
     for item in items:
-        if strength := _strength(item):
+        if (strength := _strength(item)) and not item.get_closest_marker("long"):
             tests[item.nodeid.partition("[")[0], strength].append(item)
     for (_, strength), cases in tests.items():
         short = set(covering([_factors(item.callspec) for item in cases], strength))

@@ -87,6 +87,7 @@ def one_of_each(scale):
     return found
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("likelihood", likelihoods(), ids=lambda found: found.name)
 @pytest.mark.parametrize("chain", one_of_each("log"))
@@ -142,6 +143,7 @@ KINDS = {
 }  # fmt: skip
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_so_do_all_kinds_of_fits(kind, solver, tmp_path):

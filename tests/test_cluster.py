@@ -273,7 +273,13 @@ def _n_tasks(dask_scheduler):
     return len([key for key in dask_scheduler.tasks if str(key).startswith("scaled")])
 
 
-@pytest.mark.parametrize("n_killed", [1, 2], ids=["one worker", "all that have the data"])
+@pytest.mark.parametrize(
+    "n_killed",
+    [
+        pytest.param(1, id="one worker", marks=pytest.mark.long),
+        pytest.param(2, id="all that have the data"),
+    ],
+)
 def test_tasks_of_a_killed_worker_are_done_again(client, n_killed, tmp_path, capfd):
     gate = tmp_path / "gate"
     tasks = [(i,) if i < 10 else (i, gate) for i in range(120)]

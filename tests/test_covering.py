@@ -47,10 +47,6 @@ def test_every_value_once():
     chosen = [rows[i] for i in covering(rows, strength=1)]
     assert len(chosen) == 5
     assert [len(set(column)) for column in zip(*chosen, strict=True)] == [3, 5, 2]
-        {0, 1, 2},
-        {0, 1, 2, 3, 4},
-        {0, 1},
-    ]
 
 
 SOME = """

@@ -166,7 +166,15 @@ def dies_after(n):
     return callback
 
 
-@pytest.mark.parametrize("when", [12, 45, 75, 110], ids=["tuning", "first", "drawing", "second"])
+@pytest.mark.parametrize(
+    "when",
+    [
+        pytest.param(12, id="tuning", marks=pytest.mark.long),
+        pytest.param(45, id="first"),
+        pytest.param(75, id="drawing", marks=pytest.mark.long),
+        pytest.param(110, id="second"),
+    ],
+)
 def test_a_run_that_was_stopped_goes_on_with_the_same_draws(when, tmp_path):
     settings = {"chain": BGAR("learn", "learn", "learn"), "smoothing": "learn", "data": GAPPY}
     path = tmp_path / "state.npz"

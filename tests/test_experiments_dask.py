@@ -65,6 +65,7 @@ def test_records_are_those_of_local_workers(client, tmp_path, kind):
     assert same(read_records(tmp_path / "there" / "fits.jsonl")) == same(here)
 
 
+@pytest.mark.long
 def test_records_of_workers_with_several_threads(tmp_path):
     """Fits side by side in one process, with draws among them."""
     protocol = our_protocol(2, n_splits=1, n_inits=2, max_iter=30, n_tune=5, n_draws=5)

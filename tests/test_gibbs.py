@@ -106,7 +106,13 @@ _MUTATIONS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("mutation", _MUTATIONS)
+@pytest.mark.parametrize(
+    "mutation",
+    [
+        name if name == "smoothing" else pytest.param(name, marks=pytest.mark.long)
+        for name in _MUTATIONS
+    ],
+)
 def test_a_wrong_conditional_is_found(mutation, monkeypatch):
     """The test above notices terms that are broken on purpose, by a wide margin."""
     apply, name, mask = _MUTATIONS[mutation]
@@ -133,7 +139,9 @@ def geweke_of_sharing(name, off=0.0, n_chains=250, rounds=8):
     return np.mean(differences, axis=0) / (np.std(differences, axis=0) / np.sqrt(n_chains))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [n if n in ("rate", "bgar") else pytest.param(n, marks=pytest.mark.long) for n in NAMES]
+)
 def test_sharing_keeps_rates_and_the_prior(name):
     """So it keeps every posterior, the likelihood being a function of the rates."""
     z = geweke_of_sharing(name)

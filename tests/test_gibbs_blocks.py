@@ -101,7 +101,13 @@ def test_draws_of_many_features_do_not_depend_on_threads(monkeypatch):
     run.sweep()
 
 
-@pytest.mark.parametrize("saved", [True, False], ids=["from a checkpoint", "from the beginning"])
+@pytest.mark.parametrize(
+    "saved",
+    [
+        pytest.param(True, id="from a checkpoint"),
+        pytest.param(False, id="from the beginning", marks=pytest.mark.long),
+    ],
+)
 def test_draws_go_on_if_a_worker_is_lost(saved, client, tmp_path, monkeypatch):
     """In the middle of a run."""
     monkeypatch.setattr(dask, "_PAUSE", 0.0)
@@ -226,7 +232,12 @@ def simulation(mask, learned):
 
 # Three tests of up to 15 functionals: |z| beyond 4.5 by chance once in 3000 runs of them all.
 @pytest.mark.parametrize(
-    ("mask", "learned"), [("steps", False), ("entries", False), ("entries", True)]
+    ("mask", "learned"),
+    [
+        pytest.param("steps", False, marks=pytest.mark.long),
+        pytest.param("entries", False, marks=pytest.mark.long),
+        ("entries", True),
+    ],
 )
 def test_sweeps_leave_the_joint_law_as_it_is(mask, learned, monkeypatch):
     """Geweke's test; with a narrow prior of the smoothing, so that its moments are known."""

@@ -12,6 +12,7 @@ from fuzzing import fits
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from children import HUNG
 from temporalnmf import TemporalNMF, registry
 from temporalnmf.metrics import is_error, kl_error
 from temporalnmf.reading import as_table
@@ -27,9 +28,6 @@ from temporalnmf.summary import component_summary, step_errors
 from temporalnmf.timeline import timeline_of
 
 CORPUS = sorted((Path(__file__).parent / "corpus" / "fits").glob("*.json"))
-# Seconds after which an example counts as one that hangs: the process ends, and tells where it was.
-# Hypothesis would only look at the clock when an example has ended.
-PATIENCE = 240.0
 
 
 def kind(outcome):
@@ -38,10 +36,10 @@ def kind(outcome):
 
 @pytest.fixture
 def in_time():
-    """Makes what hangs end."""
+    """Makes an example that hangs end the process, and tell where it was; Hypothesis would not."""
 
     def begin():
-        faulthandler.dump_traceback_later(PATIENCE, exit=True)
+        faulthandler.dump_traceback_later(HUNG, exit=True)
 
     yield begin
     faulthandler.cancel_dump_traceback_later()

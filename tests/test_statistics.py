@@ -21,6 +21,7 @@ def _data(likelihood, mask, seed, n_features=7, n_components=3):
     return X, weights, exposure, W, H
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("likelihood", likelihoods(), ids=lambda x: x.name)
 @pytest.mark.parametrize(
@@ -29,8 +30,8 @@ def _data(likelihood, mask, seed, n_features=7, n_components=3):
         (7, 3),
         (dense.BLOCK + 3, 3),
         (7, 1),
-        (7, 2),
-        (7, 4),
+        pytest.param(7, 2, marks=pytest.mark.long),
+        pytest.param(7, 4, marks=pytest.mark.long),
         (7, 8),
         (7, 9),
         (dense.CACHED // 8 + 5, 8),
@@ -62,7 +63,7 @@ def test_statistics_are_the_sums_they_stand_for(likelihood, mask, n_features, n_
     ],
 )
 def test_one_pass_for_both_gives_the_sums_of_two(likelihood, mask, storage):
-    for n_components in (2, 5, 9):
+    for n_components in (3, 9):
         X, weights, exposure, W, H = _data(likelihood, mask, 0, 40, n_components)
         observations = observe(storage(X), weights, exposure, likelihood)
         (for_w,) = observations.sums(W, H, "w")

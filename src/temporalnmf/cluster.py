@@ -70,17 +70,18 @@ def serving(
 
 
 @contextmanager
-def connected(scheduler: str, timeout: float = PATIENCE) -> Iterator[Client]:
+def connected(scheduler: str, timeout: float | None = None) -> Iterator[Client]:
     """A client of a scheduler that runs somewhere.
 
     Parameters
     ----------
     scheduler : str
         Its address, as tcp://192.168.0.7:8786.
-    timeout : float
-        Seconds after which a scheduler that does not answer is given up.
+    timeout : float or None
+        Seconds after which a scheduler that does not answer is given up; None is `PATIENCE`.
     """
     distributed = _distributed()
+    timeout = PATIENCE if timeout is None else timeout
     _check_address(scheduler)
     try:
         # In a thread of its own, as a notebook has a loop in this one.
@@ -193,7 +194,7 @@ def _check_memory(limit: str | int | None) -> str | int:
     return size
 
 
-def check_workers(client: Client, timeout: float = PATIENCE) -> None:
+def check_workers(client: Client, timeout: float | None = None) -> None:
     """Refuse a cluster without workers, or where some part has not our version of this package.
 
     The scheduler needs it, too: it looks into what it hands out.
@@ -207,7 +208,7 @@ def check_workers(client: Client, timeout: float = PATIENCE) -> None:
             return f"no temporalnmf ({error})"
         return f"temporalnmf {temporalnmf.__version__}"
 
-    _wait_for_a_worker(client, timeout)
+    _wait_for_a_worker(client, PATIENCE if timeout is None else timeout)
     ours = f"temporalnmf {__version__}"
     found = {f"The scheduler {_address(client)}": client.run_on_scheduler(version)}
     for worker, theirs in client.run(version, on_error="return").items():
