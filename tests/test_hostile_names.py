@@ -13,7 +13,7 @@ import temporalnmf
 from browser import launched, visited
 from commands import done
 from temporalnmf import TemporalNMF
-from temporalnmf.files import plain_cell, write_csv
+from temporalnmf.files import own_text, plain_cell, write_csv
 from temporalnmf.reading import read_table
 from temporalnmf.report import write_report
 
@@ -107,5 +107,41 @@ def test_no_csv_that_we_write_holds_a_formula(tmp_path):
     assert {"'=1+2", "'@SUM(A1)", "'-x", "plain", "'=0+1"} <= set(assert_harmless(out))
     assert {"'@SUM(A1)", "'=3+1"} <= set(assert_harmless(bands))
     again = read_table(out)
-    assert again.features.tolist() == ["'=1+2", "'@SUM(A1)", "'-x", "plain"]  # as it is written
-    assert again.times[0] == "'=0+1"
+    assert again.features.tolist() == names
+    assert again.times[0] == "=0+1"
+
+
+@pytest.mark.parametrize(
+    "text", [*FORMULAS, "'=1", "''@x", "'tis", "'-3.5", "war", "-3.5", "'", ""]
+)
+def test_apostrophes_are_taken_off(text):
+    assert own_text(plain_cell(text)) == text
+
+
+def test_our_own_tables_fit_our_own_models(tmp_path):
+    """Names that a spreadsheet would run: data, model, tables of it, and back, wide and long."""
+    names = ["=1+2", "@SUM(A1)", "-x", "+y", "'=z", "plain"]
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.poisson(9.0, size=(12, 6)).astype(float), columns=names)
+    X.insert(0, "year", range(1990, 2002))
+    X.iloc[3, 2] = np.nan
+    data, model = tmp_path / "data.csv", tmp_path / "model.npz"
+    X.to_csv(data, index=False)
+    table = read_table(data)
+    assert table.features.tolist() == [*names[:4], "=z", "plain"]
+    assert "the apostrophe before names such as '=z' is taken off" in table.notes
+    done("fit", data, "--components", 2, "--out", model)
+    filled, ahead = tmp_path / "filled.csv", tmp_path / "ahead.csv"
+    said = done("impute", model, "--out", filled)
+    assert "names such as '=1+2' are written as \"'=1+2\"" in " ".join(said.output.split())
+    fitted = temporalnmf.load(model)
+    assert fitted.transform(filled).shape == (12, 2)
+    said = done("forecast", model, "--steps", 3, "--out", ahead)
+    assert "takes the apostrophe off" in " ".join(said.output.split())
+    long = {"time": "time", "feature": "feature", "value": "mean"}
+    later = read_table(ahead, **long)
+    assert sorted(later.features) == sorted(fitted.feature_labels())
+    assert "the apostrophe before names such as '=1+2' is taken off" in later.notes
+    options = [word for name, column in long.items() for word in (f"--{name}", column)]
+    done("append", model, ahead, *options, "--out", tmp_path / "longer.npz")
+    assert temporalnmf.load(tmp_path / "longer.npz").times_.tolist() == [*range(1990, 2005)]

@@ -909,7 +909,9 @@ def test_an_index_that_numbers_rows_is_no_label():
 
 
 WRONG_LABELS = {
-    "lacks a time": ({"exposure": SIZES.drop(1992)}, "exposure lacks the time '1992' of X.*np.asarray"),
+    "lacks a time": (
+        {"exposure": SIZES.drop(1992)}, "exposure lacks the time '1992' of X.*np.asarray",
+    ),
     "other times": ({"exposure": SIZES.set_axis(YEARS + 1)}, "exposure lacks the time '1990'"),
     "has a time more": (
         {"exposure": pd.concat([SIZES, pd.Series({2005: 3.0})])}, "has the time '2005', which X",
@@ -1034,3 +1036,27 @@ def test_sums_of_two_features_and_identical_ones_are_no_totals():
     near = frame().assign(words=COUNTS.sum(axis=1) + np.eye(8)[0])
     for X in (twins, near):
         model().fit(X)
+
+
+@pytest.mark.parametrize(
+    ("labels", "later"),
+    [
+        ([f"2020-W0{w}" for w in range(1, 9)], ["2020-W09", "2020-W10"]),
+        ([f"{1995 + n}/{(1996 + n) % 100:02}" for n in range(8)], ["2003/04", "2004/05"]),
+    ],
+    ids=["weeks", "fiscal years"],
+)
+@pytest.mark.filterwarnings("ignore:X. absent")
+def test_results_keep_the_labels_of_the_user(labels, later, tmp_path):
+    """Fit, forecast, frames, files of models, steps that are added one by one, gaps."""
+    X = frame(index=pd.Index(labels, name="when"))
+    fitted = load(model().fit(X.drop(labels[4])).save(tmp_path / "model.npz"))
+    assert fitted.times_.tolist() == labels
+    ahead = fitted.forecast(2)
+    assert ahead.times.tolist() == later
+    assert ahead.to_frame("totals")["time"].tolist() == later
+    assert fitted.smooth().times.tolist() == labels
+    assert fitted.impute(X.drop(labels[4])).index.tolist() == labels
+    fitted.append(X.iloc[:1].set_axis([later[0]]))
+    assert fitted.times_.tolist() == [*labels, later[0]]
+    assert fitted.forecast(1).times.tolist() == later[1:]

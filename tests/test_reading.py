@@ -1,10 +1,14 @@
 """Files become tables; every cell is a number, missing, or an error that says where it is."""
 
 import gzip
+import hashlib
 import io
+import json
+import os
 import re
 import subprocess
 import sys
+import threading
 from decimal import Decimal
 
 import numpy as np
@@ -15,6 +19,8 @@ import xarray
 from scipy import sparse
 from scipy.io import mmwrite
 
+from commands import done
+from temporalnmf import load
 from temporalnmf.datasets import load_sotu
 from temporalnmf.reading import TIME_NAMES, as_table, read_table
 from temporalnmf.timeline import time_texts
@@ -804,7 +810,7 @@ BAD_FILES = {
     "spreadsheet": bad(
         b"", r"data.xlsx has the suffix '.xlsx'.*\.csv, .*\.mtx\.gz.*as CSV", name="data.xlsx"
     ),
-    "no suffix": bad(b"", r"^data has the suffix ''.*\.csv", name="data"),
+    "no suffix": bad(b"", r"^data.csv is empty", name="data"),
 }
 
 
@@ -1301,3 +1307,104 @@ def test_containers_are_checked_as_files_are():
         as_table(array)
     with pytest.raises(ValueError, match="feature= is for long tables: an xarray"):
         as_table(array, time="time", feature="word")
+
+
+# Pipes, and files whose name does not tell their format
+
+
+def through_a_pipe(tmp_path, data, **options):
+    """What is read from a pipe, which can be read once, and not from another place."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_bytes, args=(data,))
+    writer.start()
+    try:
+        return read_table(path, **options)
+    finally:
+        writer.join()
+        path.unlink()
+
+
+def files_of_all_formats():
+    frame = pd.DataFrame(X, columns=WORDS)
+    text = frame.to_csv(index=False).encode()
+    market = bytes_of(mmwrite, sparse.coo_array(X))
+    return {
+        "csv": text, "tsv": text.replace(b",", b"\t"), "csv.gz": gzip.compress(text),
+        "mtx": market, "mtx.gz": gzip.compress(market), "npy": bytes_of(np.save, X),
+        "npz": bytes_of(np.savez, X=X), "parquet": parquet(frame),
+    }  # fmt: skip
+
+
+def test_pipes_and_files_without_a_suffix_are_known_by_their_content(tmp_path):
+    for suffix, data in files_of_all_formats().items():
+        named, bare = tmp_path / f"x.{suffix}", tmp_path / "x"
+        for path in (named, bare):
+            path.write_bytes(data)
+        expected = read_table(named)
+        for table in (through_a_pipe(tmp_path, data), read_table(bare)):
+            assert_same(table, expected)
+
+
+def assert_same(table, expected):
+    one, other = (sparse.csr_array(t.X).toarray() for t in (table, expected))
+    np.testing.assert_array_equal(one, other)
+    assert table.features.tolist() == expected.features.tolist()
+    assert table.notes == expected.notes
+
+
+def test_long_tables_come_through_pipes(tmp_path):
+    text = b"day,word\n2001-01-01,a\n2001-01-02,b\n2001-01-03,a\n"
+    table = through_a_pipe(tmp_path, text, time="day", feature="word")
+    assert table.X.tolist() == [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
+
+
+def test_errors_name_pipes_and_devices(tmp_path):
+    with pytest.raises(ValueError, match=r"^pipe.csv, line 3.*'many' is not a number"):
+        through_a_pipe(tmp_path, b"time,a\n1,2\n2,many\n3,4\n")
+    with pytest.raises(ValueError, match="/dev/zero is a device"):
+        read_table("/dev/zero")
+
+
+def test_commands_read_pipes_once(tmp_path):
+    """Data, checksum and all: from standard input, a redirected file and a named pipe."""
+    file, model = tmp_path / "x.csv", tmp_path / "model.npz"
+    file.write_text(PLAIN)
+    digest = hashlib.sha256(PLAIN.encode()).hexdigest()
+    command = [sys.executable, "-m", "temporalnmf", "info", "/dev/stdin", "--json"]
+    piped = subprocess.run(command, input=PLAIN.encode(), capture_output=True, check=True).stdout
+    with file.open() as opened:
+        redirected = subprocess.run(command, stdin=opened, capture_output=True, check=True).stdout
+    for answer in (piped, redirected):
+        known = json.loads(answer)
+        assert (known["sha256"], known["n_steps"]) == (digest, 3)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=(PLAIN,))
+    writer.start()
+    done("fit", pipe, "--components", 2, "--out", model)
+    writer.join()
+    fitted = load(model)
+    assert fitted.times_.tolist() == [1990, 1991, 1992]
+    assert fitted.provenance_["sha256"] == digest
+
+
+# Columns that add up the others
+
+
+@pytest.mark.parametrize("name", ["Total", "Gesamt", "words"])
+def test_a_feature_that_is_the_sum_of_all_others_is_refused(write, name):
+    table = frame(X)
+    table.insert(2, name, X.sum(axis=1))
+    pattern = f"feature '{name}' is the sum of all others. Remove it.*--exposure"
+    text = table.to_csv()
+    with pytest.raises(ValueError, match=f"data.csv: the {pattern}"):
+        read_table(write(text))
+    with pytest.raises(ValueError, match=f"the frame: the {pattern}"):
+        as_table(table)
+    with pytest.raises(ValueError, match=pattern):
+        read_table(write(table.T.to_csv()), transpose=True)
+    long = table.melt(ignore_index=False, var_name="word").to_csv()
+    with pytest.raises(ValueError, match=pattern):
+        read_table(write(long), time="year", feature="word", value="value")
+    assert read_table(write(text), exposure=name).features.tolist() == WORDS.tolist()

@@ -159,15 +159,42 @@ def plain_cell(value: Any) -> Any:
     """A cell of a CSV that no spreadsheet runs: text that would be a formula begins with ' then.
 
     Names come from foreign files. Numbers stay as they are, also those that are text.
+    `own_text` takes the apostrophe off.
 
     Examples
     --------
     >>> plain_cell("=1+2"), plain_cell("war"), plain_cell("-3.5"), plain_cell(-3.5)
     ("'=1+2", 'war', '-3.5', -3.5)
     """
-    if isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value):
-        return f"'{value}"
-    return value
+    return f"'{value}" if isinstance(value, str) and _is_formula(value) else value
+
+
+def own_text(cell: str) -> str:
+    """The text of which `plain_cell` made a cell.
+
+    Examples
+    --------
+    >>> own_text("'=1+2"), own_text("'tis"), own_text("'-3.5")
+    ('=1+2', "'tis", "'-3.5")
+    """
+    return cell[1:] if cell.startswith("'") and _is_formula(cell) else cell
+
+
+def _is_formula(text: str) -> bool:
+    """Whether a spreadsheet would run a text, or the text behind apostrophes at its start."""
+    bare = text.lstrip("'")
+    return _FORMULA.match(bare) is not None and _NUMBER.fullmatch(bare) is None
+
+
+def about_apostrophes(texts: Iterable[Any]) -> tuple[str, ...]:
+    """A note, if a CSV that holds such texts has apostrophes that they have not."""
+    first = next((text for text in map(str, texts) if plain_cell(text) != text), None)
+    if first is None:
+        return ()
+    return (
+        f"names such as {first!r} are written as {plain_cell(first)!r}, so that no spreadsheet "
+        f"runs them; temporalnmf takes the apostrophe off when it reads the file",
+    )
 
 
 def refuse_overwriting(path: Path, overwrite: bool) -> None:

@@ -222,7 +222,7 @@ def check_series(
         timeline = replace(X.timeline, rows=np.arange(X.X.shape[0]))
         mask = _both(aligned(mask, "mask", timeline, features), X.observed, X.X.shape)
         X = X.X
-    elif np.ndim(X) == 2 and (found := labels_of(X, "X")) is not None:
+    elif (found := labels_of(X, "X")) is not None and np.ndim(found.cells) == 2:
         style = "" if reset else estimator.timeline_.style
         features = found.columns
         if hasattr(X, "dims"):

@@ -6,6 +6,7 @@ import hashlib
 import re
 from difflib import get_close_matches
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -82,7 +83,7 @@ class Reading(NamedTuple):
 def read(file: str, how: Reading, voice: Voice) -> TimeTable:
     """The table of a file, or the embedded one; says what was understood."""
     with busy(f"reading {file}"):
-        table = _embedded(how) if file == EMBEDDED else _read(Path(file), how)
+        table = _embedded(how) if file == EMBEDDED else _read(source_path(file), how)
     n_steps, n_features = table.X.shape
     voice.say(f"{file}: {n_steps} steps x {n_features} features, total {total(table):,.10g}")
     voice.notes(table.notes)
@@ -94,10 +95,27 @@ def total(table: TimeTable) -> float:
     return _sum(table.X)
 
 
+_folder: TemporaryDirectory[str] | None = None  # removed at the end of the process
+_copies: dict[tuple[int, int], Path] = {}
+
+
 def source_path(file: str) -> Path:
-    """Where the data are."""
+    """Where the data are. What can be read once only, such as a pipe, is copied once."""
+    from ..reading.pipes import copied, is_stream
+
+    path = Path(file)
+    if file != EMBEDDED and is_stream(path):
+        global _folder
+        _folder = _folder or TemporaryDirectory(prefix="temporalnmf-pipe-")
+        state = path.stat()
+        key = state.st_dev, state.st_ino
+        if key not in _copies:
+            place = Path(_folder.name, str(len(_copies)))
+            place.mkdir()
+            _copies[key] = copied(path, place)
+        return _copies[key]
     if file != EMBEDDED:
-        return Path(file)
+        return path
     from .. import datasets
 
     return Path(datasets.__path__[0], "data", "sotu.npz")

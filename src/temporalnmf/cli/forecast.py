@@ -56,6 +56,7 @@ def forecast(
 ) -> None:
     """Continue a model, with intervals."""
     with clean_errors(json) as voice:
+        from ..files import about_apostrophes
         from ..timeline import time_texts
 
         if out is not None:
@@ -72,8 +73,11 @@ def forecast(
         show_forecast(fitted, ahead, of, voice, out)
         tell_notes(ahead, voice)
         if out is not None:
-            write_frame(frame_of(ahead, of), out)
+            frame = frame_of(ahead, of)
+            write_frame(frame, out)
             voice.wrote(out)
+            texts = frame.select_dtypes(exclude="number")
+            voice.notes(about_apostrophes(texts.to_numpy().ravel()))
         if json:
             rows = frame_of(ahead, of).to_dict("records")
             voice.answer(

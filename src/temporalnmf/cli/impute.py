@@ -50,7 +50,9 @@ def impute(
     What was observed is written as it was.
     """
     with clean_errors(json) as voice:
+        from ..files import about_apostrophes
         from ..predicting import data_of
+        from ..timeline import time_texts
 
         how = data.Reading(time, feature, value, exposure, freq, transpose, drop_partial)
         if file is None and how != data.Reading():
@@ -85,6 +87,7 @@ def impute(
             else "Nothing is missing: the table is written as it was."
         )
         voice.wrote(out)
+        voice.notes(about_apostrophes([*smoothed.feature_names, *time_texts(smoothed.times)]))
         if bands is not None:
             write_frame(_bands(series, smoothed, missing), bands)
             tell_notes(smoothed, voice)

@@ -59,7 +59,7 @@ def _source(origin: dict[str, str]) -> str | None:
     name = origin.get("source")
     if not name:
         return None
-    path = data.source_path(name)
+    path = Path(name)
     if name != data.EMBEDDED and path.is_file() and data.checksum(path) == origin.get("sha256"):
         return str(path)
     return f"{Path(name).name} (SHA-256 {origin.get('sha256', 'unknown')[:16]}…)"

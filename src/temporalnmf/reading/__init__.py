@@ -16,6 +16,7 @@ from .containers import as_table, labelled_array, labels_of
 from .grid import TimeTable, table_of
 from .long import Columns, long_table
 from .long_files import LONG_READERS
+from .pipes import plain_file
 from .sheet import Sheet
 from .text import read_text
 
@@ -52,10 +53,11 @@ def read_table(
     Parameters
     ----------
     path : path
-        CSV, TSV (both also as .gz), Parquet, NPY, NPZ or Matrix Market, told by the suffix. The
-        first column holds the times if its name is empty or one of time, date, year, month, week,
-        day, hour, period, index, step, t, datetime, timestamp (also in German, French, Spanish or
-        Italian), or if it holds nothing but text.
+        CSV, TSV (both also as .gz), Parquet, NPY, NPZ or Matrix Market, told by the suffix, or by
+        the content of a pipe (/dev/stdin) and of a file without a suffix. The first column holds
+        the times if its name is empty or one of time, date, year, month, week, day, hour, period,
+        index, step, t, datetime, timestamp (also in German, French, Spanish or Italian), or if it
+        holds nothing but text.
     transpose : bool, default=False
         The file is features × times: its first line holds the times, its first column the
         features.
@@ -101,17 +103,16 @@ def read_table(
     absent periods: 1 (2001)
     missing cells: 1 of 6
     """
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: there is no such file. Check the path.")
     columns = Columns.of(time, feature, value, exposure, transpose)
     known = _READERS if columns is None else LONG_READERS
-    for suffix in known:
-        if path.name.lower().endswith(suffix):
-            if columns is not None:
-                source = LONG_READERS[suffix](path, columns)
-                return long_table(source, columns, freq, drop_partial)
-            return table_of(_READERS[suffix](path, transpose, time), exposure, freq, drop_partial)
+    with plain_file(Path(path)) as path:
+        for suffix in known:
+            if path.name.lower().endswith(suffix):
+                if columns is not None:
+                    source = LONG_READERS[suffix](path, columns)
+                    return long_table(source, columns, freq, drop_partial)
+                sheet = _READERS[suffix](path, transpose, time)
+                return table_of(sheet, exposure, freq, drop_partial)
     what = "" if columns is None else " for long tables (feature=)"
     raise ValueError(
         f"{path.name} has the suffix {path.suffix!r}, which is not known{what}. Known are "

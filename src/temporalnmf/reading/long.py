@@ -5,7 +5,7 @@ Rows stay in Arrow's and NumPy's arrays: there is a Python object per label, nev
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -85,14 +85,15 @@ class Source(NamedTuple):
     """Blocks of rows, Arrow arrays in the order of `Columns.names`, and what errors call them.
 
     `commas` says what a comma in a number is: "decimal", "thousands", or "" where there is none;
-    "decimal, grouped" is decimal beside points that separate thousands.
+    "decimal, grouped" is decimal beside points that separate thousands. `notes` are complete when
+    all blocks were read.
     """
 
     name: str
     blocks: Iterable[list[Any]]
     place: Callable[[int], str]
     commas: str = ""
-    notes: tuple[str, ...] = ()
+    notes: Sequence[str] = ()
 
 
 class _Labels:

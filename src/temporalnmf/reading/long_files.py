@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..files import own_text
 from .cells import RefusedError, damage_told, library, opened, place_of
 from .long import Columns, Source
 from .parquet import (
@@ -19,7 +20,15 @@ from .parquet import (
     refuse_unpacked,
     text_lengths,
 )
-from .text import about_encoding, encoding_of, has_grouping_points, ragged, records, separator_of
+from .text import (
+    about_encoding,
+    about_taken_off,
+    encoding_of,
+    has_grouping_points,
+    ragged,
+    records,
+    separator_of,
+)
 
 BLOCK_BYTES = 16 << 20  # of text
 BLOCK_ROWS = 1 << 19  # of Parquet
@@ -44,8 +53,26 @@ def read_long_text(path: Path, columns: Columns) -> Source:
     def place(n: int) -> str:
         return f"line {_line(path, form, n)}"
 
-    blocks = _text_blocks(path, form, places)
-    return Source(path.name, blocks, place, commas, about_encoding(form.encoding))
+    notes = list(about_encoding(form.encoding))
+    blocks = _own_labels(_text_blocks(path, form, places), notes)
+    return Source(path.name, blocks, place, commas, notes)
+
+
+def _own_labels(blocks: Iterable[list[Any]], notes: list[str]) -> Iterator[list[Any]]:
+    """Blocks whose times and features, the first two columns, have no apostrophes of ours."""
+    for time, feature, *others in blocks:
+        yield [_without_apostrophes(time, notes), _without_apostrophes(feature, notes), *others]
+
+
+def _without_apostrophes(column: Any, notes: list[str]) -> Any:
+    pa, pc = (library(module, "a long table") for module in _COMPUTE)
+    labels = column.dictionary
+    if not pc.any(pc.starts_with(labels, "'")).as_py():
+        return column
+    texts = [label.strip() for label in labels.to_pylist()]
+    notes.extend(note for note in about_taken_off(texts) if note not in notes)
+    own = pa.array([own_text(text) for text in texts], labels.type)
+    return pa.DictionaryArray.from_arrays(column.indices, own)
 
 
 def _options(columns: Columns) -> list[tuple[str, str]]:

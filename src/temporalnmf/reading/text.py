@@ -8,7 +8,7 @@ import io
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import IO
 
 import numpy as np
 
+from ..files import own_text
 from ..moments import are_months, is_date
 from .cells import (
     MISSING,
@@ -38,10 +39,13 @@ def read_text(path: Path, transpose: bool, time: str | None) -> Sheet:
     name, (text, encoding) = path.name, _decoded(path)
     separator = separator_of(text)
     comma, grouped = has_decimal_commas(text, separator), has_grouping_points(text, separator)
-    head = [cell.strip() for cell in next(records(name, text, separator))[1]]
+    written = [cell.strip() for cell in next(records(name, text, separator))[1]]
+    head = [own_text(cell) for cell in written]
     at = 0 if time is None else place_of(time, "time", head, name)
     lines, margin, width, n_blank = _outline(name, text, separator, at)
     dropped = _about_blanks(len(head) - width, n_blank)
+    taken_off = about_taken_off([*written, *margin])
+    margin = [own_text(label) for label in margin]
     head = head[:width]
     if not head:
         raise ValueError(f"{name} has empty cells only. Give it a line per time step.")
@@ -73,7 +77,7 @@ def read_text(path: Path, transpose: bool, time: str | None) -> Sheet:
         notes=(
             *about_encoding(encoding),
             *_about_text(separator, comma, numbers.grouped, corner, labelled, transpose),
-            *dropped, *numbers.about_missing(),
+            *taken_off, *dropped, *numbers.about_missing(),
         ),
     )  # fmt: skip
     refuse_text(sheet, wrong)
@@ -121,6 +125,14 @@ def _about_text(
         f"{'features' if transpose else 'times'} are in {where}": labelled,
     }
     return tuple(note for note, holds in told.items() if holds)
+
+
+def about_taken_off(labels: Iterable[str]) -> tuple[str, ...]:
+    """A note on apostrophes that protected spreadsheets from names."""
+    first = next((label for label in labels if own_text(label) != label), None)
+    if first is None:
+        return ()
+    return (f"the apostrophe before names such as {own_text(first)!r} is taken off",)
 
 
 def _about_blanks(n_columns: int, n_rows: int) -> tuple[str, ...]:
