@@ -141,6 +141,39 @@ def test_forecast_shows_the_largest_features_and_the_steps_that_fit(tmp_path):
     assert "temporalnmf fit --calibrate 20" in output  # a note, in the words of the command line
 
 
+def test_forecast_of_sums(fitted, tmp_path):
+    """How many in the next weeks, per group: the sums of the forecast from Python."""
+    model = load(fitted[0])
+    names = model.feature_labels().tolist()
+    path, out = tmp_path / "groups.csv", tmp_path / "sums.csv"
+    path.write_text("group,feature\n" + "".join(f"all,{n}\n" for n in names) + f"one,{names[0]}\n")
+    words = ("forecast", fitted[0], "--steps", 3, "--sum", "steps", "--groups", path)
+    ahead = model.forecast(3).sum(over="steps", groups={"all": names, "one": names[:1]})
+    told = json.loads(done(*words, "--json").stdout)
+    assert told["groups"] == ["all", "one"]
+    assert told["sum"] == "steps"
+    assert told["times"] == ahead.times.tolist()
+    assert [row["group"] for row in told["rows"]] == ["all", "one"]
+    assert [row["upper_90"] for row in told["rows"]] == ahead.interval(0.9)[1][0].tolist()
+    shown = done(*words, "--out", out).stdout
+    assert "group" in shown
+    assert ahead.times[0] in shown
+    assert pd.read_csv(out)["lower_90"].tolist() == ahead.interval(0.9)[0][0].tolist()
+    totals = done("forecast", fitted[0], "--steps", 3, "--sum", "steps", "--of", "totals", "--json")
+    (row,) = json.loads(totals.stdout)["rows"]
+    assert row["median"] == ahead.median("totals")[0]
+    for text, message in (
+        ("name,group\na,b\n", "there is no column 'feature', only 'name', 'group'"),
+        ("feature,group\n", "it has no rows"),
+        ("feature,group\n,b\n", "line 2 has no feature, or no group"),
+        ("feature,group\nnobody,b\n", "'b' has 'nobody', which is not among"),
+    ):
+        path.write_text(text)
+        result = invoke("forecast", fitted[0], "--groups", path)
+        assert result.exit_code == 2
+        assert message in " ".join(result.output.split())
+
+
 def test_forecast_with_exposure(tmp_path):
     rng = np.random.default_rng(0)
     size = rng.integers(5, 20, size=15)

@@ -196,8 +196,8 @@ def test_small_activations_are_compared_in_per_cent():
 def test_readers_get_no_advice_for_authors(small, tmp_path):
     model = copy.copy(small).calibrate(10)
     for one, note in (
-        (small, "These intervals take the model at its word; they were not checked against the "
-                "past."),
+        (small, "These intervals assume the model is correct; they were not compared with past "
+                "forecasts."),
         (model, "Intervals were checked 1 step ahead, and this is 5: later ones may be too "
                 "narrow."),
     ):  # fmt: skip
@@ -401,17 +401,28 @@ def test_a_fit_that_was_cut_short_says_so():
     assert any("had not converged" in text for text in content["answer"])
 
 
-def test_calibration_of_the_model_is_told(small):
-    model = copy.copy(small).calibrate(10)
+def test_calibration_of_the_model_is_told(small, tmp_path):
+    """Every kind and horizon, in a table; the first horizon in the answer."""
+    model = copy.copy(small).calibrate(10, steps=2)
     told = report_content(model, steps=2)["calibration"]
-    assert (told["inside"], told["total"]) == (str(model.calibration_.inside), "10")
-    widened = f"widened, they hold {model.calibration_.widened_inside} of the 10."
-    assert told["words"].endswith(widened)
-    (line,) = [text for text in report_content(model)["answer"] if "checked on the past" in text]
-    assert f"held {model.calibration_.inside} of 10 totals, widened" in line
-    assert line.endswith(f" {model.calibration_.widened_inside}.")
-    assert not any("checked on" in text for text in report_content(small)["answer"])
-    assert not any("at its word" in note for note in report_content(model)["forecast"]["notes"])
+    checks = model.calibration_.checks
+    assert len(told["rows"]) == len(checks) >= 9
+    for row, check in zip(told["rows"], checks, strict=True):
+        assert row["after"] == check.share(check.after)
+        assert row["change"] == check.change
+        assert row["short"] == (check in model.calibration_.short([check.ahead], [check.of]))
+    assert told["n_origins"] == "10"
+    (line,) = [text for text in report_content(model)["answer"] if "past forecasts" in text]
+    first = model.calibration_.of("totals")[0]
+    shares = [first.share(tally) for tally in (first.before, first.after)]
+    assert f"totals {shares[0]} before calibration and {shares[1]} after" in line
+    assert "components" in line
+    assert not any("past forecasts" in text for text in report_content(small)["answer"])
+    notes = report_content(model, steps=2)["forecast"]["notes"]
+    assert not any("assume the model is correct" in note for note in notes)
+    page = write_report(model, tmp_path / "report.html", steps=2).read_text()
+    assert "<td>2 steps ahead</td>" in page
+    assert "sums over 2 steps" in page
 
 
 def test_a_model_from_a_file_gives_the_same_report(small, tmp_path):

@@ -216,7 +216,7 @@ def calibration_of(past: list[PastForecast], coverage: float) -> Calibration:
 
 
 # Less than this makes no difference.
-_LEAST_DISPERSION = 0.02
+_LEAST_DISPERSION = 0.05
 
 
 def _no_worse(before: _ByHorizon, without: _ByHorizon, tried: _ByHorizon, coverage: float) -> bool:
@@ -232,11 +232,11 @@ def _no_worse(before: _ByHorizon, without: _ByHorizon, tried: _ByHorizon, covera
         return False
     if min(new.inside, coverage) < min(old.inside, coverage) - 1e-12:
         return False
-    positive = [_pooled(side, "positive entries") for side in sides]
+    positive = [_pooled(side, "positive entries") for side in (before, tried)]
     if not positive[0]:
         return True
-    old, plain, new = map(_tally, positive)
-    return new.inside >= min(old.inside, plain.inside) - 1e-12
+    old, new = map(_tally, positive)
+    return new.inside >= old.inside - 1e-12
 
 
 def _score(side: _ByHorizon) -> float:
@@ -252,13 +252,14 @@ def _learned(past: list[PastForecast], noise: Noise, coverage: float) -> Noise:
     steps = len(noise.level)
     level = _least(past, lambda v: replace(noise, level=v), steps, "totals", coverage)
     noise = replace(noise, level=level)
-    own = _least(past, lambda v: replace(noise, own=v), steps, "components", coverage)
-    noise = replace(noise, own=own)
+    if past[0].futures.activations.shape[2] > 1:  # a single one is the level
+        own = _least(past, lambda v: replace(noise, own=v), steps, "components", coverage)
+        noise = replace(noise, own=own)
     return replace(noise, persistence=_persistence(past, noise, coverage))
 
 
 # Variances that are tried, from small to large. Beyond two most of the law is next to zero.
-_VARIANCES = np.concatenate([[0.0], np.geomspace(1e-4, 2.0, 64)])
+_VARIANCES = np.concatenate([[0.0], np.geomspace(1e-4, 2.0, 48)])
 _PERSISTENCES = (0.0, 0.5, 0.8, 0.9, 0.95, 1.0)
 
 
@@ -304,8 +305,9 @@ def _least(
             reached = tallies(middle)[0] >= enough
             high, low = np.where(reached, middle, high), np.where(reached, low, middle)
         if never.any():
-            every = [tallies(np.full(len(pools), place))[0] for place in range(len(_VARIANCES))]
-            high = np.where(never, np.argmax(every, axis=0), high)
+            places = np.arange(0, len(_VARIANCES), 4)
+            held = [tallies(np.full(len(pools), place))[0] for place in places]
+            high = np.where(never, places[np.argmax(held, axis=0)], high)
         return high
 
     n = np.array([sum(len(plain[ahead]) for ahead in pool) for pool in pools])
