@@ -1,5 +1,7 @@
 # Needs only Python 3.11+, make and a package index. Everything lives in .venv.
 PYTHON ?= python3
+# Byte code is kept: without it every process that tests start compiles the sources anew.
+export PYTHONDONTWRITEBYTECODE :=
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install
 # What running needs is installed, and what development needs, too.
