@@ -1,7 +1,7 @@
 """Do 90 % intervals hold nine times in ten? Rolling origins on three datasets.
 
 At each origin the model is fitted to the steps before it alone and forecasts the next one, first
-at its word, then after `calibrate`, which again sees only the steps before the origin. Writes one
+as it is, then after `calibrate`, which again sees only the steps before the origin. Writes one
 row per origin to a CSV file and, if that is docs/calibration.csv, the table of docs/calibration.md.
 
     python benchmarks/rolling_origin.py --out docs/calibration.csv
@@ -25,7 +25,7 @@ from joblib import Parallel, delayed
 from scipy.stats import binomtest
 
 from temporalnmf import TemporalNMF
-from temporalnmf.calibration import calibration_of, looks
+from temporalnmf.calibration import calibration_of, past_forecast
 from temporalnmf.chains import BGAR, HierRate, Rate, Shape
 from temporalnmf.datasets import fetch_icews, fetch_nips, load_sotu
 from temporalnmf.validation import Series
@@ -55,7 +55,7 @@ def origins_of(X, n_origins):
 
 
 def look(name, chain, X, origin):
-    """Coverage of the step at the origin, model at its word and calibrated."""
+    """Coverage of the step at the origin, before and after calibration."""
     warnings.simplefilter("ignore")
     model = TemporalNMF(COMPONENTS[name], chain=chain, random_state=0).fit(X[:origin])
     row = {"data": name, "chain": chain, "origin": int(origin)}
@@ -65,11 +65,16 @@ def look(name, chain, X, origin):
     except ValueError:  # too short a past
         return row
     row |= held(model.forecast(1), X[origin], "calibrated")
-    noise = model.calibration_.noise
-    return row | {
+    return row | noise_of(model.calibration_)
+
+
+def noise_of(calibration):
+    """What was found beyond the model, a step ahead."""
+    noise = calibration.noise
+    return {
         "level": float(np.sqrt(noise.level[0])),
+        "own": float(np.sqrt(noise.own[0])),
         "dispersion": noise.dispersion,
-        "clumping": noise.clumping,
     }
 
 
@@ -94,17 +99,11 @@ def looks_of_draws(name, chain, X, origins):
         row |= held(model.forecast(1), X[origin], "plain")
         if len(past) >= DRAWN_ORIGINS or (len(past) >= 5 and len(X) < 60):
             model.calibration_ = found = calibration_of(past[-DRAWN_ORIGINS:], COVERAGE)
-            row |= held(model.forecast(1), X[origin], "calibrated")
-            noise = found.noise
-            row |= {
-                "level": float(np.sqrt(noise.level[0])),
-                "dispersion": noise.dispersion,
-                "clumping": noise.clumping,
-            }
+            row |= held(model.forecast(1), X[origin], "calibrated") | noise_of(found)
             model.calibration_ = None
         rows.append(row)
         series = Series(X, np.ones((len(X), 1)), np.ones(len(X)))
-        past += list(looks(model, series, origin, 1))
+        past.append(past_forecast(model, series, origin, 1))
     return rows
 
 
@@ -155,7 +154,7 @@ def rendered(text, rows):
     ]
     for row in table_of(rows).to_dict("records"):
         bands = [f"{row[f'{w}_low']:.2f}–{row[f'{w}_high']:.2f}" for w in ("totals", "entries")]
-        way = {"plain": "at its word", "calibrated": "calibrated"}[row["intervals"]]
+        way = {"plain": "uncalibrated", "calibrated": "calibrated"}[row["intervals"]]
         lines.append(
             f"| {row['data']} | {row['chain']} | {way} | {row['origins']} | {row['totals']:.2f} | "
             f"{bands[0]} | {row['entries']:.2f} | {bands[1]} |"

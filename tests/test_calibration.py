@@ -1,5 +1,6 @@
 """Forecasts of the past, and what intervals are widened by."""
 
+import itertools
 import zipfile
 
 import numpy as np
@@ -110,13 +111,17 @@ def test_calibration_looks_at_nothing_that_came_after(monkeypatch):
             np.testing.assert_array_equal(values, others)
 
 
+ORIGINS = itertools.count()
+
+
 def came(x, rates, mean=None, ahead=(1,)):
     """A past forecast: simulated rates (S,) or (S, T) of totals, and entries (T, F) that came."""
     x = np.atleast_2d(np.asarray(x, dtype=float))
     rates = np.reshape(rates, (len(rates), -1, 1))
     mean = np.ones(x.shape[1]) if mean is None else mean
     W = (mean / mean.sum())[None]
-    futures = Futures(rates, np.ones(len(x)), Mixture(W, len(rates)), Poisson(), np.zeros((1, 2)))
+    streams = np.array([[0, next(ORIGINS)]])
+    futures = Futures(rates, np.ones(len(x)), Mixture(W, len(rates)), Poisson(), streams)
     outcomes = [
         Outcome(t, row.sum(), np.ones(1), np.array([row.sum()]), np.ones((1, 1)), row, W)
         for t, row in enumerate(x)

@@ -158,7 +158,7 @@ def test_forecast_of_sums(fitted, tmp_path):
     shown = done(*words, "--out", out).stdout
     assert "group" in shown
     assert ahead.times[0] in shown
-    assert pd.read_csv(out)["lower_90"].tolist() == ahead.interval(0.9)[0][0].tolist()
+    assert [float(row["lower_90"]) for row in rows_of(out)] == ahead.interval(0.9)[0][0].tolist()
     totals = done("forecast", fitted[0], "--steps", 3, "--sum", "steps", "--of", "totals", "--json")
     (row,) = json.loads(totals.stdout)["rows"]
     assert row["median"] == ahead.median("totals")[0]

@@ -59,8 +59,8 @@ report(forecast)
 
 # %%
 # The fan of totals is too narrow: the model takes the length of an address to move as smoothly
-# as its themes, and it jumps from year to year. The forecast says itself that it takes the model
-# at its word:
+# as its themes, and it jumps from year to year. The forecast says itself that its intervals assume
+# the model is correct:
 
 print(*forecast.notes, sep="\n")
 

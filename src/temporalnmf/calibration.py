@@ -6,6 +6,7 @@ import copy
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -131,6 +132,13 @@ class PastForecast:
     ahead: Array
     outcomes: tuple[Outcome, ...]
 
+    @cached_property
+    def normals(self) -> Array:
+        """For the noise: the same random numbers for every noise."""
+        S, T, K = self.futures.activations.shape
+        rng = np.random.default_rng([*self.futures.streams[0], 1])
+        return rng.standard_normal((T, S, 1 + K))
+
 
 def past_forecast(
     past: Any, series: Series, origin: int, steps: int, most_entries: int = 500
@@ -196,15 +204,15 @@ def calibration_of(past: list[PastForecast], coverage: float) -> Calibration:
     before = _compared(past, none, coverage)
     noise = _learned(past, none, coverage)
     after = _compared(past, noise, coverage)
-    plain, dispersion = after, _dispersion(*_entries_given_others(past))
-    while dispersion > _LEAST_DISPERSION:
+    dispersion = _best_dispersion(past, noise, before, after, coverage)
+    while dispersion > 0.0:
+        # What entries add to totals is no error of the level.
         tried = _learned(past, replace(none, dispersion=dispersion), coverage)
         found = _compared(past, tried, coverage)
-        if _no_worse(before, plain, found, coverage):
-            if noise.dispersion and _score(found) > _score(after):
-                break
+        if _no_worse(before, after, found, coverage):
             noise, after = tried, found
-        dispersion /= 2.0
+            break
+        dispersion = dispersion / 2.0 if dispersion > _LEAST_DISPERSION else 0.0
     checks = [
         Check(of, ahead, len(values), sum(one.n for one in values), _tally(values),
               _tally(after[of, ahead]))
@@ -217,6 +225,27 @@ def calibration_of(past: list[PastForecast], coverage: float) -> Calibration:
 
 # Less than this makes no difference.
 _LEAST_DISPERSION = 0.05
+
+
+def _best_dispersion(
+    past: list[PastForecast],
+    noise: Noise,
+    before: _ByHorizon,
+    without: _ByHorizon,
+    coverage: float,
+) -> float:
+    """The one with the best interval score of entries, from the most likely one downwards."""
+    dispersion, best, least = _dispersion(*_entries_given_others(past)), 0.0, np.inf
+    entries: tuple[Checked, ...] = ("entries", "positive entries")
+    while dispersion > _LEAST_DISPERSION:
+        found = _compared(past, replace(noise, dispersion=dispersion), coverage, entries)
+        if _no_worse(before, without, found, coverage):
+            score = _tally(_pooled(found, "entries")).score
+            if score > least:
+                break
+            best, least = dispersion, score
+        dispersion /= 2.0
+    return best
 
 
 def _no_worse(before: _ByHorizon, without: _ByHorizon, tried: _ByHorizon, coverage: float) -> bool:
@@ -237,10 +266,6 @@ def _no_worse(before: _ByHorizon, without: _ByHorizon, tried: _ByHorizon, covera
         return True
     old, new = map(_tally, positive)
     return new.inside >= old.inside - 1e-12
-
-
-def _score(side: _ByHorizon) -> float:
-    return _tally(_pooled(side, "entries")).score
 
 
 def _pooled(side: _ByHorizon, of: Checked) -> list[_Compared]:
@@ -389,9 +414,7 @@ def _compared(
             found[of, ahead].append(_against(samples, x, coverage))
 
     for i, one in enumerate(past):
-        # The same random numbers for every noise.
-        rng = np.random.default_rng([i, 0, 1])
-        H = noise.widen(one.futures.activations, one.ahead, rng)
+        H = noise.widen_by(one.futures.activations, one.ahead, one.normals)
         totals, total = np.zeros(len(H)), 0.0
         for outcome in one.outcomes:
             rng = np.random.default_rng([i, outcome.step, 2])

@@ -43,18 +43,26 @@ class Noise:
 
     def widen(self, activations: Array, ahead: Array, rng: np.random.Generator) -> Array:
         """Activations (S, T, K) times the factors; `ahead` (T,) is 0 for observed steps."""
-        unseen = np.flatnonzero(ahead)
-        if not (len(unseen) and (self.level.any() or self.own.any())):
+        if not (self.level.any() or self.own.any()):
             return activations
         S, _, K = activations.shape
+        return self.widen_by(
+            activations, ahead, rng.standard_normal((np.count_nonzero(ahead), S, 1 + K))
+        )
+
+    def widen_by(self, activations: Array, ahead: Array, normals: Array) -> Array:
+        """The same with normal variables (unseen steps, S, 1 + K) that were drawn before."""
+        if not (self.level.any() or self.own.any()):
+            return activations
         widened, last = activations.copy(), -2
         innovation = np.sqrt(1.0 - self.persistence**2)
-        z = np.empty(0)
-        for t in unseen.tolist():
-            fresh = rng.standard_normal((S, 1 + K))
+        z = normals[:0]
+        for fresh, t in zip(normals, np.flatnonzero(ahead).tolist(), strict=True):
             z = self.persistence * z + innovation * fresh if t == last + 1 else fresh
             level, own = (_log_sd(v, int(ahead[t])) for v in (self.level, self.own))
-            logs = level * z[:, :1] + own * z[:, 1:] - 0.5 * (level**2 + own**2)
+            logs = level * z[:, :1] - 0.5 * level**2
+            if own > 0.0:
+                logs = logs + own * z[:, 1:] - 0.5 * own**2
             widened[:, t] *= np.exp(logs)
             last = t
         return widened
