@@ -17,6 +17,7 @@ from temporalnmf import load
 from temporalnmf.cli import data
 from temporalnmf.cli.console import Voice, Watch
 from temporalnmf.solvers import Progress
+from temporalnmf.fitting import infer
 from temporalnmf.timeline import time_texts
 
 LONG = ("--time", "date", "--feature", "artist", "--value", "plays", "--freq", "M")
@@ -222,11 +223,12 @@ def test_append_adds_steps_and_says_so(fitted, tmp_path):
     output = done("append", fitted[0], more, *LONG, "--out", out).output
     assert "without a row, so zero: 'Bix', '[bold]Dex'" in output
     assert "Added 3 steps (2020-03 to 2020-05, 1 of them missing): there are 29 now." in output
-    assert "Components and earlier activations are as they were." in output
+    assert "Components are unchanged; the activations of all steps were inferred again." in output
     assert output.splitlines()[-1] == f"written: {out}"
     old, new = load(fitted[0]), load(out)
     np.testing.assert_array_equal(new.components_, old.components_)
-    np.testing.assert_array_equal(new.activations_[:26], old.activations_)
+    np.testing.assert_array_equal(new.activations_, infer(new, new._series).T)
+    assert (new.activations_[:26] != old.activations_).any()
     assert time_texts(new.times_)[26:] == ["2020-03", "2020-04", "2020-05"]
     assert new.observed_[26:].tolist() == [True, False, True]
     assert len(old.times_) == 26  # the model that was read is as it was

@@ -110,8 +110,8 @@ print(model.chain_.regime())
 # %%
 # What not to believe
 # -------------------
-# * No chain knows seasons, trends or elections. A forecast is a level, a slow drift or a return to
-#   the mean.
+# * No chain knows seasons, trends or elections. A forecast continues the level of the last step,
+#   drifts slowly or returns to the mean.
 # * Twelve years after one origin are one experiment, not twelve: wrong about 2010, wrong about
 #   2011. :doc:`/calibration` rolls the origin, on three datasets.
 # * "More of the same" is hard to beat and easy to mistake for insight. :doc:`4_choosing` compares

@@ -264,8 +264,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         X, mask, exposure
             As in `fit`.
         continue_chain : bool, default=False
-            True: the first row of X follows the last fitted step. False: X is a series of its
-            own.
+            True: the first row of X follows the last fitted step, whose activations stay as they
+            are; `append` infers these again, too. False: X is a series of its own.
 
         Returns
         -------
@@ -462,7 +462,10 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         exposure: Any = None,
         update_components: bool = False,
     ) -> Self:
-        """Go on with new steps.
+        """Add new steps after the last.
+
+        Steps may come one by one or all at once: the result is the same, to the bit for a
+        posterior mode and as a law for draws.
 
         Parameters
         ----------
@@ -470,9 +473,31 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             The steps after the last, as in `fit`. Where X has labels, times between the last
             step and the first new one become missing steps.
         update_components : bool, default=False
-            False: components, the activations so far, `calibration_` and what tells of the fit
-            (`objective_`, `history_`, …) stay as they are. True: everything is fitted again,
-            starting from them; components keep their places.
+            False: components and the chain stay as they are, and the activations of all steps,
+            old and new, are inferred again from the whole series, as `transform` does. With
+            solver="gibbs" they are redrawn for every draw of components and hyper-parameters,
+            five sweeps each. `reconstruction_err_` becomes that of the whole series;
+            `calibration_`, `stability_` and what tells of the fit (`objective_`, `history_`,
+            `n_iter_`, `stop_reason_`, `converged_`) stay. True: everything is fitted again,
+            starting from the present components, which keep their places.
+
+        Returns
+        -------
+        self
+
+        Notes
+        -----
+        Needs the data of the fit: a model of data that are not in memory (Dask, shards), or
+        loaded from a file without data, is refused. If anything fails, the model is as it was.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from temporalnmf import TemporalNMF
+        >>> X = np.random.default_rng(0).poisson(5.0, size=(20, 4))
+        >>> model = TemporalNMF(1, random_state=0).fit(X[:15]).append(X[15:16]).append(X[16:])
+        >>> np.array_equal(model.activations_, model.transform(X))
+        True
         """
         check_is_fitted(self)
         append(self, self._series_of(X, mask, exposure), update_components)

@@ -1,4 +1,4 @@
-"""Go on with a model when new steps have come."""
+"""Add new steps to a model."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def append(
         bool,
         typer.Option(
             "--update-components",
-            help="Fit everything again from where it was; else only the new steps are described.",
+            help="Fit components again, too, starting from the present ones.",
         ),
     ] = False,
     time: data.Time = None,
@@ -49,7 +49,8 @@ def append(
     """Append new steps from a file to a model.
 
     Steps of the file that the model knows already are left out. Components stay as they are,
-    unless --update-components is given.
+    unless --update-components is given; the activations of all steps are inferred again from the
+    whole series, so that steps may be appended one by one or all at once.
     """
     with clean_errors(json) as voice:
         target = _target(model, out, force, data.source_path(file))
@@ -160,7 +161,7 @@ def _tell(model: TemporalNMF, before: int, updated: bool, voice: Voice) -> list[
     gaps = f", {missing} of them missing" if missing else ""
     voice.say(f"Added {steps} ({span}{gaps}): there are {len(model.times_)} now.")
     if not updated:
-        voice.say("Components and earlier activations are as they were.")
+        voice.say("Components are unchanged; the activations of all steps were inferred again.")
     elif model.posterior_ is not None:
         voice.say(f"All was drawn again from where it was: {draws_said(model)}.")
         show_diagnosis(model, voice)
