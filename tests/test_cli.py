@@ -277,27 +277,6 @@ def test_compare_and_select_rank_read_long_tables(newcomer, tmp_path):
         assert (tmp_path / words[0] / "table.csv").exists()
 
 
-def test_gaps_of_a_sparse_table_become_missing_values(monkeypatch):
-    from scipy import sparse
-
-    from temporalnmf.cli import data
-    from temporalnmf.reading import TimeTable
-    from temporalnmf.timeline import timeline_of
-
-    X = sparse.csr_array(np.array([[1.0, 0.0], [0.0, 0.0], [0.0, 2.0]]))
-    seen = np.array([True, False, True])
-    line = timeline_of(np.arange(3))
-    table = TimeTable(X, line.labels, np.array(["a", "b"]), (), line, observed=seen)
-    np.testing.assert_array_equal(
-        data.dense_if_gaps(table), [[1.0, 0.0], [np.nan, np.nan], [0.0, 2.0]]
-    )
-    monkeypatch.setattr(data, "_MOST_BYTES", 47)
-    with pytest.raises(ValueError, match=r"steps or cells without a value.*would take"):
-        data.dense_if_gaps(table)
-    whole = TimeTable(X, line.labels, np.array(["a", "b"]), (), line)
-    assert data.dense_if_gaps(whole) is X
-
-
 def test_compare_a_short_series(newcomer, tmp_path):
     short = tmp_path / "short.csv"
     short.write_text("\n".join(newcomer.read_text().splitlines()[:9]))
