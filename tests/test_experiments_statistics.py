@@ -1,9 +1,13 @@
 """Intervals and p-values of paired differences."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy import stats
 
+from temporalnmf.metrics import kl_error
 from temporalnmf.selection.statistics import (
     FEWEST,
     effective_number,
@@ -13,6 +17,7 @@ from temporalnmf.selection.statistics import (
     resampled_error,
 )
 
+DOCS = Path(__file__).parents[1] / "docs"
 N_DRAWS = 1000
 # Of a count with expectation 0.9 N_DRAWS or more, the chance to fall below is under 1e-6.
 LEAST = (0.9 - 4.8 * np.sqrt(0.9 * 0.1 / N_DRAWS)) * N_DRAWS
@@ -126,3 +131,53 @@ def test_holm_holds_the_family():
     rng = np.random.default_rng(5)
     named = sum(holm(rng.uniform(size=10)).min() < 0.05 for _ in range(N_DRAWS))
     assert named <= 0.05 * N_DRAWS + 4.9 * np.sqrt(0.05 * 0.95 * N_DRAWS)
+
+
+def test_the_page_shows_the_simulation_and_it_holds():
+    """At least 90 % cover, false words in at most 5 % of the runs within binomial error, power."""
+    from compare_simulation import rendered
+
+    page = DOCS / "compare.md"
+    found = json.loads(page.with_suffix(".json").read_text(encoding="utf-8"))
+    text = page.read_text(encoding="utf-8")
+    assert rendered(text, found) == text
+    n = found["datasets"]
+    assert n >= 200
+    assert found["covered"] >= 0.9 * found["intervals"]
+    for row in found["comparisons"]:
+        assert row["covered"] >= stats.binom(row["intervals"], 0.9).ppf(0.001), row
+    assert found["runs_with_a_false_word"] <= stats.binom(n, 0.05).ppf(0.95)
+    assert found["planted_named"] >= 0.8 * n
+
+
+def test_a_small_simulation_from_end_to_end(tmp_path, monkeypatch):
+    """Two data sets of twelve steps, without origins enough for a word: the figures say so."""
+    import compare_simulation as simulation
+
+    monkeypatch.setattr(simulation, "N", 12)
+    monkeypatch.setattr(simulation, "STARTS", 1)
+    few = {name: simulation.GRIDS[name] for name in ("last_value", "none", "rate")}
+    monkeypatch.setattr(simulation, "GRIDS", few)
+    for seed in range(2):
+        simulation.fits(seed, tmp_path)
+    records = [json.loads(path.read_text()) for path in sorted(tmp_path.iterdir())]
+    found = simulation.judged(records)
+    ahead = [row for row in found["comparisons"] if row["error"] == "forecast error"]
+    assert found["datasets"] == 2
+    assert all(row["intervals"] <= 2 for row in ahead)
+    assert found["runs_with_a_false_word"] == 0
+
+
+def test_the_planted_error_is_a_fifth_larger():
+    """Over data sets that it was not made from, within 4.9 standard errors."""
+    import compare_simulation as simulation
+
+    size, errors = simulation.disturbance(100), []
+    for seed in range(300):
+        X, expected = simulation.drawn(seed)
+        signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=X.shape)
+        worse = expected * np.exp(size * signs)
+        errors.append([kl_error(X[-20:], rate[-20:]) for rate in (expected, worse)])
+    true, planted = np.array(errors).T
+    excess = planted - 1.2 * true
+    assert abs(excess.mean()) < 4.9 * excess.std(ddof=1) / np.sqrt(len(excess)) + 0.01 * true.mean()

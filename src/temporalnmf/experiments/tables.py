@@ -243,7 +243,7 @@ def plot_differences(rows: Sequence[Row], baseline: str | None = None) -> Any:
     for ax, metric in zip(axes, METRICS, strict=True):
         matrix = matrix_of(rows, models, metric)
         reference = matrix[:, :, models.index(baseline)]
-        percent = 100.0 / reference.mean()
+        percent = 100.0 / reference.mean() if reference.mean() > 0.0 else float("nan")
         shown = [0.0]
         for y, row in enumerate(others):
             mean = percent * row[f"{metric}_diff"]
