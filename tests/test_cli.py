@@ -153,7 +153,8 @@ def newcomer(tmp_path_factory):
 
 def test_compare_a_newcomers_file(newcomer, tmp_path):
     out = tmp_path / "out"
-    words = ("compare", newcomer, "--components", 2, "--splits", 2, "--inits", 1, "--out", out)
+    words = ("compare", newcomer, "--components", 2, "--splits", 2, "--inits", 1, "--out", out,
+             "--origins", 2)  # fmt: skip
     result = _invoke(*words)
     assert result.exit_code == 0, result.output
     assert "30 steps x 10 features" in result.output
@@ -163,11 +164,13 @@ def test_compare_a_newcomers_file(newcomer, tmp_path):
     for column in ("kle_s_mean", "kle_s_std", "kle_f_mean", "kle_f_std"):
         assert all(float(row[column]) >= 0.0 for row in table)
     records = list(csv.DictReader((out / "records.csv").read_text().splitlines()))
-    assert len(records) == 2 * len(models)
+    assert len(records) == (2 + 2) * len(models)
     for name in ("table.md", "table.tex", "differences.png", "config.json", "fits.jsonl"):
         assert (out / name).stat().st_size > 0
-    assert "gap" in result.output.splitlines()[-1]  # the verdict
-    assert result.output.count("KLE-F is about the last step") == 1
+    said = " ".join(result.output.split())
+    assert "Gap error: no intervals, so no verdict; they take 5 splits or more" in said
+    assert "forecast errors those of the next step, from 2 origins" in said
+    assert "KLE" not in said
     # Again: nothing to do, the same table.
     before = (out / "fits.jsonl").read_bytes()
     assert _invoke(*words).exit_code == 0
@@ -181,7 +184,7 @@ def test_compare_with_draws(newcomer, tmp_path):
     words = (
         "compare", newcomer, "--components", 1, "--splits", 1, "--inits", 1, "--chains", "gap",
         "--inference", "map,gibbs", "--choose-components", "1,2", "--choose-smoothing", "learn,1",
-        "--out", tmp_path,
+        "--out", tmp_path, "--origins", 0,
     )  # fmt: skip
     result = _invoke(*words)
     assert result.exit_code == 0, result.output
@@ -199,36 +202,10 @@ def test_compare_with_draws(newcomer, tmp_path):
         assert words_of_error in wrong.stderr
 
 
-def _chosen(errors):
-    """Chosen fits from errors of inner steps, per model and split; forecasts are all alike."""
-    return [
-        {"model": model, "split": split, "init": 0, "kle_s": error, "kle_f": 5.0, "seconds": 1.0}
-        for model, per_split in errors.items()
-        for split, error in enumerate(per_split)
-    ]
-
-
-def test_compare_says_where_the_default_chain_is_worse_than_the_best():
-    from temporalnmf.cli.experiments import about_the_default
-
-    gap, shape = [10.0, 11.0, 12.0, 13.0], [8.0, 9.0, 10.0, 11.0]
-    worse = [9.0, 10.1, 11.2, 12.1]
-    rows = _chosen({"last_value": [1.0] * 4, "gap": gap, "rate": worse, "shape": shape})
-    (said,) = about_the_default(rows)  # the last value is no chain
-    assert "rate, does worse inside the series than shape, by +11.6 % (" in said
-    assert said.endswith("temporalnmf fit --chain shape uses it.")
-    by_chance = [7.0, 10.1, 9.5, 12.1]
-    assert about_the_default(_chosen({"gap": gap, "rate": by_chance, "shape": shape})) == []
-    assert about_the_default(_chosen({"gap": gap, "rate": shape, "shape": gap})) == []
-    two_splits = _chosen({"rate": worse[:2], "shape": shape[:2]})
-    assert about_the_default(two_splits) == []
-    assert about_the_default(_chosen({"gap": gap, "shape": shape})) == []
-
-
 def test_compare_with_two_workers_killed_and_resumed_with_one(newcomer, tmp_path):
     words = [
         "compare", str(newcomer), "--components", "2", "--splits", "2", "--inits", "8",
-        "--chains", "gap,rate", "--seed", "3",
+        "--chains", "gap,rate", "--seed", "3", "--origins", "1",
     ]  # fmt: skip
     assert _invoke(*words, "--out", tmp_path / "calm").exit_code == 0
     out = tmp_path / "killed"
@@ -254,7 +231,7 @@ def test_compare_with_two_workers_killed_and_resumed_with_one(newcomer, tmp_path
         for folder in (tmp_path / "calm", out)
     ]
     assert both[0] == both[1]
-    assert log.read_bytes().count(b"\n") == 2 * 8 * 6
+    assert log.read_bytes().count(b"\n") == n_fits
 
 
 def test_compare_and_select_rank_read_long_tables(newcomer, tmp_path):
@@ -281,27 +258,6 @@ def test_compare_and_select_rank_read_long_tables(newcomer, tmp_path):
         assert (tmp_path / words[0] / "table.csv").exists()
 
 
-def test_gaps_of_a_sparse_table_become_missing_values(monkeypatch):
-    from scipy import sparse
-
-    from temporalnmf.cli import data
-    from temporalnmf.reading import TimeTable
-    from temporalnmf.timeline import timeline_of
-
-    X = sparse.csr_array(np.array([[1.0, 0.0], [0.0, 0.0], [0.0, 2.0]]))
-    seen = np.array([True, False, True])
-    line = timeline_of(np.arange(3))
-    table = TimeTable(X, line.labels, np.array(["a", "b"]), (), line, observed=seen)
-    np.testing.assert_array_equal(
-        data.dense_if_gaps(table), [[1.0, 0.0], [np.nan, np.nan], [0.0, 2.0]]
-    )
-    monkeypatch.setattr(data, "_MOST_BYTES", 47)
-    with pytest.raises(ValueError, match=r"steps or cells without a value.*would take"):
-        data.dense_if_gaps(table)
-    whole = TimeTable(X, line.labels, np.array(["a", "b"]), (), line)
-    assert data.dense_if_gaps(whole) is X
-
-
 def test_compare_a_short_series(newcomer, tmp_path):
     short = tmp_path / "short.csv"
     short.write_text("\n".join(newcomer.read_text().splitlines()[:9]))
@@ -309,8 +265,9 @@ def test_compare_a_short_series(newcomer, tmp_path):
     words = ("compare", short, "--components", 1, "--splits", 2, "--inits", 1, "--out", out)
     result = _invoke(*words, "--chains", "gap,rate")
     assert result.exit_code == 0, result.output
-    assert "too short for hidden test steps inside the series" in result.output
-    assert "in forecasts" in result.output.splitlines()[-1]
+    said = " ".join(result.output.split())
+    assert "Gap error: no intervals, so no verdict; they take 5 splits" in said
+    assert "Forecast error: no intervals, so no verdict; they take 5 origins" in said
 
 
 def test_compare_names_the_bad_cell(newcomer, tmp_path):
@@ -369,6 +326,51 @@ def test_reproduce_prints_published_numbers_only_beside_the_same_data(tmp_path):
     assert [row["model"] for row in rows] == ["gap", "rate"]
     assert float(rows[0]["kle_s_published"]) == 13000.0
     assert "ratios mean little: n_components, n_splits, n_inits" in result.output
+    said = " ".join(result.output.split())
+    assert "All splits are of one data set and share its last step" in said
+    assert "neither is a confidence interval, and no verdict follows" in said
+
+
+def test_compare_and_select_rank_read_what_fit_reads():
+    """Every option of the panel on reading, and exposure is one of them."""
+    import typer.main
+
+    commands = typer.main.get_command(app).commands
+    options = {
+        name: {
+            option
+            for parameter in commands[name].params
+            if getattr(parameter, "rich_help_panel", None) == "Reading the file"
+            for option in parameter.opts
+        }
+        for name in ("fit", "compare", "select-rank")
+    }
+    assert "--exposure" in options["fit"]
+    assert options["compare"] == options["select-rank"] == options["fit"]
+
+
+def test_compare_and_select_rank_take_exposure(newcomer, tmp_path):
+    """Twice the exposure and twice the counts in every other month: no error is due to it."""
+    head, *lines = newcomer.read_text().splitlines()
+    cells = [line.split(",") for line in lines]
+    days = [1 + n % 2 for n in range(30)]
+    text = [
+        ",".join([month, str(size), *(str(size * 100) for _ in counts)])
+        for (month, *counts), size in zip(cells, days, strict=True)
+    ]
+    path = tmp_path / "days.csv"
+    path.write_text("\n".join([head.replace("month", "month,days"), *text]))
+    how = ("--exposure", "days", "--out", tmp_path)
+    words = ("compare", path, "--components", 1, "--splits", 2, "--inits", 1, "--origins", 2)
+    result = _invoke(*words, "--chains", "last_value,none", *how)
+    assert result.exit_code == 0, result.output
+    table = list(csv.DictReader((tmp_path / "table.csv").read_text().splitlines()))
+    assert all(float(row["kle_s_mean"]) < 1e-2 for row in table)
+    assert all(float(row["kle_f_mean"]) < 1e-2 for row in table)
+    result = _invoke("select-rank", path, "--largest", 1, "--splits", 2, *how)
+    assert result.exit_code == 0, result.output
+    (row,) = csv.DictReader((tmp_path / "table.csv").read_text().splitlines())
+    assert float(row["error_mean"]) < 1e-6
 
 
 def test_select_rank(newcomer, tmp_path):

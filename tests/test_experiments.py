@@ -1,4 +1,4 @@
-"""The paper's protocol: draws, records, resuming, tables."""
+"""Experiments, the paper's and ours: draws, records, resuming, tables."""
 
 import csv
 import json
@@ -16,14 +16,24 @@ from scipy import sparse
 from temporalnmf import TemporalNMF
 from temporalnmf.chains import Rate
 from temporalnmf.datasets import load_sotu
-from temporalnmf.experiments import Protocol, chosen, our_protocol, paper_protocol, run, summary
+from temporalnmf.experiments import (
+    Protocol,
+    chosen,
+    comparisons,
+    our_protocol,
+    paper_protocol,
+    run,
+    summary,
+)
 from temporalnmf.experiments.protocol import MODELS, PAPER_GRIDS, Task
 from temporalnmf.experiments.published import TABLES
 from temporalnmf.experiments.runner import fit_task, read_records
 from temporalnmf.experiments.tables import (
+    about_the_default,
     beside_published,
     difference,
     latex,
+    legend,
     markdown,
     plot_differences,
     unconverged,
@@ -103,9 +113,42 @@ def test_short_series_have_only_a_forecast(tmp_path):
     assert difference(table[0], "kle_s", table) == "–"
     assert "| – | – | – |" in markdown(table)
     assert r"\text{--}" in latex(table)
-    assert "too short for hidden test steps inside the series" in verdict(table)
-    assert "in forecasts" in verdict(table)
     assert plot_differences(chosen(records)).axes[0].texts[0].get_text() == "–"
+
+
+def test_forecasts_of_ours_have_different_origins_and_gaps_only_inner_steps():
+    X = counts(60)
+    draws = our_protocol(2, n_splits=5, seed=1).draw(X)
+    splits, origins = draws.splits[:5], draws.splits[5:]
+    assert not any(split.hidden[-1] for split in splits)
+    ahead = [int(np.flatnonzero(split.test)[0]) for split in origins]
+    assert ahead == list(range(36, 60))  # 4 to choose by, 20 that are scored
+    for origin, split in zip(ahead, origins, strict=True):
+        assert split.train.sum() == origin
+        assert not split.train[origin:].any()
+        assert not split.validation.any()
+
+
+@pytest.mark.parametrize(("n_steps", "n_origins"), [(60, 20), (29, 12), (10, 4), (5, 1)])
+def test_short_series_have_fewer_origins(n_steps, n_origins, tmp_path):
+    protocol = our_protocol(1, n_splits=1, n_inits=1).only(["last_value"])
+    table = summary(chosen(run(protocol, counts(n_steps), tmp_path)))
+    assert (table[0]["n_origins"], table[0]["n_splits"]) == (n_origins, 1)
+
+
+def test_hyper_parameters_of_a_forecast_are_chosen_by_earlier_ones():
+    """By hand: point 0 is better up to step 6, point 1 from then on; the sums change at step 8."""
+    errors = {0: [1, 1, 1, 5, 5, 5, 5], 1: [2, 2, 2, 1, 1, 1, 1]}
+    records = [
+        {**fake("rate", 3 + i, 0, point, float("nan"), float("nan"), float(error)), "origin": 3 + i}
+        for point, of_point in errors.items()
+        for i, error in enumerate(of_point)
+    ]
+    rows = chosen(records)
+    assert [row["origin"] for row in rows] == [4, 5, 6, 7, 8, 9]  # the first serves the choice
+    assert [row["params"] for row in rows] == ["alpha=0"] * 3 + ["alpha=1"] * 3
+    assert [row["kle_f"] for row in rows] == [1.0, 1.0, 5.0, 1.0, 1.0, 1.0]
+    assert rows[3]["kle_validation"] == 7 / 4
 
 
 def test_hidden_values_do_not_reach_the_fits(monkeypatch):
@@ -113,16 +156,16 @@ def test_hidden_values_do_not_reach_the_fits(monkeypatch):
 
     monkeypatch.setattr(runner, "kl_error", lambda v, predicted: float(predicted.sum()))
     X = counts()
-    for protocol in (small(), our_protocol(2, n_splits=1, n_inits=1, seed=1, max_iter=30)):
+    ours = our_protocol(2, n_splits=1, n_inits=1, n_origins=1, seed=1, max_iter=30)
+    for protocol in (small(), ours):
         draws = protocol.draw(X)
-        split = draws.splits[0]
-        other = X.copy()
-        other[split.hidden] = 999.0
-        for task in protocol.tasks():
-            if task.split == task.init == 0:
+        for task in protocol.tasks(len(draws.splits) - protocol.n_splits):
+            split = draws.splits[task.split]
+            other = np.where(split.train[:, None], X, 999.0)
+            if task.init == 0 and task.split in (0, protocol.n_splits):
                 start = draws.W[:, :, 0], draws.H[:, :, 0]
                 found = [fit_task(data, protocol, task, *start, split) for data in (X, other)]
-                assert without_seconds(found)[0] == without_seconds(found)[1], task
+                assert str(without_seconds(found)[0]) == str(without_seconds(found)[1]), task
 
 
 def test_units_of_the_level():
@@ -289,10 +332,38 @@ def test_missing_steps_and_sparse_data_take_part(tmp_path):
 
 def test_ours_runs_on_the_embedded_data(tmp_path):
     X = load_sotu().data[:60, :80]
-    protocol = our_protocol(2, n_splits=1, n_inits=1, max_iter=40)
+    protocol = our_protocol(2, n_splits=1, n_inits=1, n_origins=1, max_iter=40)
     records = run(protocol, X, tmp_path)
     assert {r["model"] for r in records} == set(MODELS)
-    assert all(np.isfinite([r["kle_s"], r["kle_f"], r["kle_validation"]]).all() for r in records)
+    for r in records:
+        at_origin = "origin" in r
+        assert np.isfinite([r["kle_s"], r["kle_validation"]]).all() != at_origin
+        assert np.isfinite(r["kle_f"]) == at_origin
+
+
+def test_exposure_counts(tmp_path):
+    """Exposure changes from step to step, the rate never does: knowing it, nothing is left to err.
+
+    Masked entries are not scored, whatever they hold.
+    """
+    rng = np.random.default_rng(0)
+    exposure = np.tile([1.0, 5.0, 2.0], 10)
+    X = rng.poisson(exposure[:, None] * rng.dirichlet(np.ones(6)) * 100.0).astype(float)
+    protocol = our_protocol(1, n_splits=2, n_inits=1, n_origins=5, seed=1).only(
+        ["last_value", "none", "rate"]
+    )
+    blind = summary(chosen(run(protocol, X, tmp_path / "blind")))
+    aware = summary(chosen(run(protocol, X, tmp_path / "aware", exposure=exposure)))
+    for one, other in zip(blind, aware, strict=True):
+        for metric in ("kle_s_mean", "kle_f_mean"):
+            assert other[metric] < 0.5 * one[metric], (one["model"], metric)
+    with pytest.raises(ValueError, match=r"another experiment: data was .* exposure 30 x 1"):
+        run(protocol, X, tmp_path / "aware")
+    mask = np.ones(X.shape, dtype=bool)
+    mask[3:20, 1] = mask[12] = False
+    masked = run(protocol, np.where(mask, X, 1e6), tmp_path / "masked", mask=mask)
+    missing = run(protocol, np.where(mask, X, np.nan), tmp_path / "missing")
+    assert str(without_seconds(masked)) == str(without_seconds(missing))
 
 
 # Tables
@@ -368,10 +439,109 @@ def test_tables_as_text():
     assert r"gap & $1.10 \times 10^{2} \pm 8.16 \times 10^{0}$" in latex(table)
     assert latex([{**table[0], "model": "hier_rate"}]).count(r"hier\_rate") == 1
     assert difference(table[1], "kle_f", table) == "+19.8 % (+19.8 to +19.8)"
-    assert "rate, -8.6 % (-8.6 to -8.6) against gap, lower in 3 of 3 splits." in verdict(table)
-    assert "luck" not in verdict(table)
-    assert "Nothing beats gap in forecasts" in verdict(table)
+    assert "| model | KLE-S |" in markdown(table)
     assert verdict(table[:1]) == "Only gap took part."
+
+
+def test_the_papers_design_says_what_its_spread_is_and_gives_no_verdict():
+    """Four splits that differ by 20 percent, always: the last step is one, so nothing follows."""
+    rows = chosen(RECORDS)
+    table = summary(rows)
+    assert comparisons(rows) == []
+    assert verdict(table) == ""
+    assert about_the_default(rows) == []
+    assert np.isnan(table[1]["kle_f_p"])
+    for words in ("standard deviation over 3 splits", "share its last step", "no verdict"):
+        assert words in legend(table)
+
+
+def of_ours(gap_errors, forecast_errors):
+    """Chosen fits from errors per model: of splits, and of forecast origins."""
+    nothing = float("nan")
+    common = {"init": 0, "seconds": 1.0, "n_test": 3, "n_train": 24}
+    return [
+        {"model": model, "split": split, "kle_s": error, "kle_f": nothing, **common}
+        for model, errors in gap_errors.items()
+        for split, error in enumerate(errors)
+    ] + [
+        {"model": model, "split": 99 + n, "origin": 30 + n, "kle_s": nothing, "kle_f": error,
+         **common, "n_test": 1}
+        for model, errors in forecast_errors.items()
+        for n, error in enumerate(errors)
+    ]  # fmt: skip
+
+
+NOISE = np.random.default_rng(7).normal(size=(4, 40))
+
+
+def test_words_are_drawn_from_what_is_beyond_chance():
+    gap = {"gap": 100 + NOISE[0, :5], "rate": 80 + NOISE[1, :5], "bgar": 100 + NOISE[2, :5]}
+    ahead = {"gap": 10 + NOISE[0, :20], "rate": 10 + NOISE[1, :20], "bgar": 15 + NOISE[2, :20]}
+    rows = of_ours(gap, ahead)
+    table = summary(rows)
+    said = verdict(table)
+    assert "Gap error: lower than gap by more than chance: rate (-19." in said
+    assert "Forecast error: higher than gap by more than chance: bgar (+5" in said
+    assert "rate" not in said.split("Forecast error")[1]
+    assert titled(markdown(table)) == ["gap error", "forecast error"]
+    assert "Gap error & Forecast error" in latex(table)
+    assert "5 splits; forecast errors those of the next step, from 20 origins" in legend(table)
+    # Six comparisons: gap against two, rate against one, in two metrics.
+    found = comparisons(rows)
+    assert len(found) == 6
+    raw = np.array([one.difference.p for one in found])
+    assert min(one.p for one in found) == pytest.approx(6 * raw.min())
+    by_model = {row["model"]: row for row in table}
+    one = next(c for c in found if (c.metric, c.model) == ("kle_f", "rate"))
+    assert by_model["rate"]["kle_f_p"] == one.p
+    assert by_model["rate"]["kle_f_diff_low"] == one.difference.low
+    assert np.isnan(by_model["gap"]["kle_f_diff_low"])
+
+
+def titled(text):
+    return text.splitlines()[0].split(" | ")[1::3]
+
+
+def test_the_default_is_called_worse_only_beyond_chance():
+    gap = {"gap": 100 + NOISE[0, :5], "rate": 100 + NOISE[1, :5], "shape": 80 + NOISE[2, :5]}
+    same = {name: 10 + NOISE[j, :20] for j, name in enumerate(gap)}
+    (said,) = about_the_default(of_ours({**gap, "last_value": 10 + NOISE[3, :5]}, same))
+    assert "rate, has a higher gap error than shape, by 2" in said  # the last value is no chain
+    assert said.endswith("temporalnmf fit --chain shape uses it.")
+    assert about_the_default(of_ours({**gap, "shape": 99.5 + NOISE[2, :5]}, same)) == []
+    assert (
+        about_the_default(of_ours({**gap, "rate": gap["shape"], "shape": gap["rate"]}, same)) == []
+    )
+    assert about_the_default(of_ours({"gap": gap["gap"], "shape": gap["shape"]}, same)) == []
+
+
+def test_without_an_interval_there_is_no_verdict():
+    """Four splits are too few, and origins that hardly move have too much in common."""
+    drift = np.linspace(0.0, 9.0, 20)
+    rows = of_ours(
+        {"gap": 100 + NOISE[0, :4], "rate": 80 + NOISE[1, :4]},
+        {"gap": 10 + NOISE[0, :20], "rate": 20 + drift + NOISE[0, :20]},
+    )
+    table = summary(rows)
+    assert difference(table[1], "kle_s", table).startswith("-2")
+    assert "(" not in difference(table[1], "kle_s", table)
+    assert "(" not in difference(table[1], "kle_f", table)
+    assert "Gap error: no intervals, so no verdict; they take 5 splits or more" in verdict(table)
+    assert "Forecast error: no intervals, so no verdict" in verdict(table)
+    assert "chance" not in verdict(table)
+    assert about_the_default(rows) == []
+
+
+def test_intervals_of_forecasts_have_a_width(tmp_path):
+    """What repeats the last value has no start and no split: its errors still vary."""
+    protocol = our_protocol(2, n_splits=5, n_inits=1, seed=0, max_iter=50)
+    rows = chosen(run(protocol.only(["last_value", "gap"]), counts(40), tmp_path))
+    table = summary(rows)
+    last = next(row for row in table if row["model"] == "last_value")
+    assert last["kle_f_std"] > 0.05 * last["kle_f_mean"]
+    assert last["kle_f_diff_high"] - last["kle_f_diff_low"] > 0.05 * last["kle_f_mean"]
+    assert last["n_origins"] == 16
+    assert plot_differences(rows).axes[1].get_xlabel().startswith("forecast error")
 
 
 def test_fits_that_did_not_converge_are_counted():
@@ -463,7 +633,8 @@ def test_components_and_smoothing_are_chosen_like_hyper_parameters():
 def test_an_experiment_with_draws(tmp_path):
     """Errors are those of the mean over draws; of known features only they are smaller."""
     data = np.random.default_rng(0).poisson(5.0, size=(20, 6)).astype(float)
-    protocol = our_protocol(1, n_splits=2, n_inits=1, n_tune=5, n_draws=10).with_draws(modes=False)
+    settings = {"n_splits": 2, "n_inits": 1, "n_tune": 5, "n_draws": 10, "n_origins": 0}
+    protocol = our_protocol(1, **settings).with_draws(modes=False)
     protocol = protocol.only(["rate"]).choosing((1, 2), (0.5,))
     records = run(protocol, data, tmp_path)
     assert len(records) == 2 * 3 * 2
@@ -490,7 +661,7 @@ def test_an_experiment_with_draws(tmp_path):
 def test_errors_over_known_features_leave_out_the_others():
     data = np.random.default_rng(0).poisson(5.0, size=(20, 6)).astype(float)
     data[:-1, 5] = 0.0  # appears in the last step, which is always hidden
-    protocol = our_protocol(1, n_splits=1, n_inits=1).only(["none"])
+    protocol = our_protocol(1, n_splits=1, n_inits=1, n_origins=0).only(["none"])
     draws = protocol.draw(data)
     record = fit_task(
         data, protocol, Task(0, 0, "none", 0), draws.W[:, :, 0], draws.H[:, :, 0], draws.splits[0]

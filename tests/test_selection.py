@@ -16,6 +16,7 @@ from temporalnmf.selection import (
     HiddenEntries,
     HiddenSteps,
     RollingOrigin,
+    Selection,
     select,
 )
 from temporalnmf.selection.grids import OUR_GRIDS
@@ -163,6 +164,16 @@ def test_last_values_repeat_the_training_step_before():
     smooth = last_values(X, train, smoothing=0.5)
     np.testing.assert_allclose(smooth.sum(axis=1), expected.sum(axis=1))
     np.testing.assert_allclose(smooth[2] / smooth[2, 0], (X[1] + 0.5) / (X[1, 0] + 0.5))
+    # Half of the exposure behind step 1, all of it where it is repeated.
+    sizes = np.array([1.0, 0.5, 1.0, 2.0, 1.0])
+    np.testing.assert_allclose(last_values(X, train, exposure=sizes)[2:4], X[[1, 1]] * [[2], [4]])
+
+
+def test_inner_steps_only_leave_the_last_one():
+    for split in HiddenSteps(20, random_state=0, last=False).split(series(29, missing=(28,))):
+        assert split.train[[0, 27]].all()
+        assert split.test.sum() == split.validation.sum() == 3
+        assert np.all(np.diff(np.flatnonzero(split.hidden)) > 1)
 
 
 def test_level_is_that_of_the_training_data():
@@ -174,6 +185,9 @@ def test_level_is_that_of_the_training_data():
     X[2, 1] = np.nan
     expected = np.nanmean(X[:6], axis=0).sum() / 3
     assert mean_activation(X, train, 3) == pytest.approx(expected)
+    sizes = np.arange(1.0, 11.0)
+    rate = (np.nansum(X[:6], axis=0) / (sizes[:6] @ ~np.isnan(X[:6]))).sum() / 3
+    assert mean_activation(X, train, 3, sizes) == pytest.approx(rate)
     with pytest.raises(ValueError, match="zero wherever it is observed"):
         mean_activation(0.0 * X, train, 3)
 
@@ -248,6 +262,111 @@ def test_the_result_does_not_depend_on_the_number_of_processes():
     np.testing.assert_array_equal(one.model.components_, two.model.components_)
 
 
+def test_results_do_not_depend_on_the_order_of_the_grid():
+    X = smooth_counts(30)
+    grid = [{"alpha": a} for a in (10.0, 100.0, 1000.0)]
+    found = [
+        select(X, chains=chains, n_components=ranks, random_state=0,
+               splitter=HiddenSteps(2, random_state=0))
+        for chains, ranks in (
+            ({"rate": grid, "none": [{}]}, [1, 2]),
+            ({"none": [{}], "rate": [grid[2], grid[0], grid[1]]}, [2, 1]),
+            ({"rate": grid[1:2]}, [2]),
+        )
+    ]  # fmt: skip
+    first, permuted, alone = (
+        {(c.chain, str(c.params), c.n_components): c.errors for c in one.candidates}
+        for one in found
+    )
+    assert first.keys() == permuted.keys() > alone.keys()
+    for key, errors in (*permuted.items(), *alone.items()):
+        np.testing.assert_array_equal(first[key], errors)
+    np.testing.assert_array_equal(found[0].model.components_, found[1].model.components_)
+
+
+def frames(X):
+    """The same series in other containers: shuffled, newest first, and on paper."""
+    import pandas as pd
+
+    days = pd.date_range("2024-01-01", periods=len(X), name="day")
+    frame = pd.DataFrame(X, index=days, columns=[f"band {i}" for i in range(X.shape[1])])
+    return frame, frame.sample(frac=1.0, random_state=0), frame[::-1]
+
+
+def errors_of(X, **more):
+    found = select(X, chains={"rate": [{"alpha": 30.0}]}, n_components=2, random_state=0,
+                   splitter=HiddenSteps(2, random_state=0), **more)  # fmt: skip
+    return np.array([c.errors for c in found.candidates]), found.model
+
+
+def test_rows_are_put_in_the_order_of_their_times(tmp_path):
+    from temporalnmf.reading import read_table
+
+    X = smooth_counts(30)
+    expected, model = errors_of(X)
+    path = tmp_path / "days.csv"
+    frames(X)[1].to_csv(path)
+    shuffled = frames(X)[1]
+    array = shuffled.stack().to_xarray().rename(level_1="band")
+    for same in (*frames(X), path, read_table(path), array):
+        errors, other = errors_of(same)
+        np.testing.assert_array_equal(errors, expected, err_msg=type(same).__name__)
+        np.testing.assert_array_equal(other.components_, model.components_)
+
+
+def test_absent_periods_are_missing_steps():
+    X = smooth_counts(30)
+    frame = frames(X)[0]
+    X[[7, 8]] = np.nan
+    expected, _ = errors_of(X)
+    with pytest.warns(UserWarning, match="missing steps"):
+        errors, _ = errors_of(frame.drop(frame.index[[7, 8]]))
+    np.testing.assert_array_equal(errors, expected)
+
+
+def test_exposure_and_mask_reach_fits_and_errors():
+    """Exposure changes, the rate does not: without exposure= the level seems to jump."""
+    rng = np.random.default_rng(0)
+    exposure = np.tile([1.0, 4.0, 4.0, 1.0], 10)
+    X = rng.poisson(exposure[:, None] * rng.dirichlet(np.ones(8)) * 200.0).astype(float)
+    ahead = {"chains": {"rate": [{"alpha": 300.0}]}, "n_components": 1, "random_state": 0,
+             "splitter": HiddenSteps(3, random_state=1)}  # fmt: skip
+    blind, aware = select(X, **ahead), select(X, exposure=exposure, **ahead)
+    for name in ("last_value", "rate"):
+        assert aware.best_of(name).mean < blind.best_of(name).mean
+    np.testing.assert_array_equal(aware.model.exposure_, exposure)
+    # Counts at their rate: 0.5 per entry of a Poisson law, a little more for what is estimated.
+    assert 0.4 < aware.best_of("rate").mean < 0.65
+    mask = np.ones(X.shape, dtype=bool)
+    mask[4:9, 2] = mask[30] = False
+    wrong = np.where(mask, X, 1e6)
+    masked = select(wrong, mask=mask, exposure=exposure, **ahead)
+    missing = select(np.where(mask, X, np.nan), exposure=exposure, **ahead)
+    for one, other in zip(masked.candidates, missing.candidates, strict=True):
+        np.testing.assert_array_equal(one.errors, other.errors)
+    with pytest.raises(ValueError, match=r"mask contains 0.5.*no other weights"):
+        select(X, mask=0.5 * mask, **ahead)
+
+
+def test_gaps_of_a_sparse_table_become_missing_values(monkeypatch):
+    from temporalnmf.reading import TimeTable
+    from temporalnmf.selection import data
+    from temporalnmf.timeline import timeline_of
+
+    X = sparse.csr_array(np.array([[1.0, 0.0], [0.0, 0.0], [0.0, 2.0]]))
+    seen = np.array([True, False, True])
+    line = timeline_of(np.arange(3))
+    table = TimeTable(X, line.labels, np.array(["a", "b"]), (), line, observed=seen)
+    found, exposure = data.gridded(table)
+    np.testing.assert_array_equal(found, [[1.0, 0.0], [np.nan, np.nan], [0.0, 2.0]])
+    np.testing.assert_array_equal(exposure, np.ones(3))
+    monkeypatch.setattr(data, "_MOST_BYTES", 47)
+    with pytest.raises(ValueError, match=r"steps or cells without a value.*would take"):
+        data.gridded(table)
+    whole = TimeTable(X, line.labels, np.array(["a", "b"]), (), line)
+    assert sparse.issparse(data.gridded(whole)[0])
+
+
 def test_rank_is_found_where_it_is_clear():
     rng = np.random.default_rng(5)
     H, W = rng.gamma(1.0, 400.0, size=(60, 3)), rng.dirichlet(np.full(30, 0.3), size=3)
@@ -260,9 +379,11 @@ def test_rank_is_found_where_it_is_clear():
     assert found.best_of("last_value") is None
 
 
+def candidate(K, errors, chain="none", ratio=0.0):
+    return Candidate(chain, {}, K, np.array(errors), ratio)
+
+
 def test_one_standard_error_rule():
-    def candidate(K, errors):
-        return Candidate("none", {}, K, np.array(errors))
 
     low = candidate(4, [1.0, 2.0, 3.0])
     # Worse by 0.1 ± 0.1 (standard error 0.058): not close. Worse by 0.1 ± 0.3: close.
@@ -271,6 +392,41 @@ def test_one_standard_error_rule():
     assert _choose([low, steady, shaky], "one_se") is shaky
     assert _choose([low, candidate(1, [9.0, 9.0, 9.0])], "one_se") is low
     assert _choose([candidate(2, [2.0]), candidate(3, [1.0])], "one_se").n_components == 3
+    # Splits that overlap say less: what is worse by 0.1 ± 0.1 is close, too.
+    overlapping = [candidate(4, low.errors, ratio=0.9), candidate(2, steady.errors, ratio=0.9)]
+    assert _choose(overlapping, "one_se").n_components == 2
+
+
+def test_a_noisy_chain_is_not_chosen_over_the_plain_nmf_that_beats_it():
+    """Within one standard error of the lowest for its noise alone, and worse than plain NMF."""
+    low, plain = candidate(6, [1.0, 2.0, 3.0], "rate"), candidate(4, [1.1, 2.1, 3.1])
+    noisy = candidate(2, [0.5, 3.5, 2.9], "bgar")
+    assert noisy.mean - low.mean < np.std(noisy.errors - low.errors, ddof=1) / np.sqrt(3)
+    assert noisy.mean > plain.mean
+    assert _choose([low, plain, noisy], "one_se") is low
+    # Where it beats plain NMF, it may be chosen for its few components.
+    better = candidate(2, [0.5, 3.3, 2.3], "bgar")
+    assert plain.mean > better.mean > low.mean
+    assert _choose([low, plain, better], "one_se") is better
+    # Plain NMF wins, and is taken as it is.
+    assert _choose([plain, noisy, candidate(2, [1.2, 2.2, 3.2], "rate")], "one_se") is plain
+
+
+def selection(*candidates):
+    model, rule = None, "one_se"
+    return Selection(list(candidates), _choose(candidates, rule), model, rule, 3, 0)
+
+
+def test_the_answer_says_when_a_rival_wins():
+    plain, rate = candidate(8, [1.0, 2.0, 3.0]), candidate(5, [1.5, 2.5, 3.5], "rate")
+    last = candidate(0, [0.5, 1.5, 2.5], "last_value")
+    said = selection(plain, rate).answer
+    assert said.startswith("Chosen: plain NMF with 8 components, held-out error 2 per entry.")
+    assert "No chain does better than plain NMF with 8 components here (rate with 5" in said
+    assert "Repeating the last value does" not in said
+    said = selection(plain, rate, last).answer
+    assert "33.3 % higher than repeating the last value" in said
+    assert "Repeating the last value does as well or better" in said
 
 
 def test_errors_that_could_not_be_computed_never_win():
@@ -290,9 +446,13 @@ def test_hidden_values_do_not_reach_the_fits(monkeypatch):
     for split in splitter.split(X):
         other = X.copy()
         other[split.hidden] = 999.0
-        for family in (("rate", OUR_GRIDS["rate"]), ("shape", OUR_GRIDS["shape"])):
-            errors = [search._errors_of(data, family, 2, split, 0, {}) for data in (X, other)]
-            assert errors[0] == errors[1]
+        for name in ("rate", "shape"):
+            for setting in OUR_GRIDS[name]:
+                errors = [
+                    search._outcome((data, np.ones(30), [split], {}), name, setting, 2, 0, 0)
+                    for data in (X, other)
+                ]
+                assert errors[0] == errors[1]
 
 
 def test_the_answer_is_about_what_was_tried():
@@ -302,7 +462,7 @@ def test_the_answer_is_about_what_was_tried():
     assert "No chain" not in ranks.answer
     constant = select(np.full((20, 4), 7.0), chains="rate", n_components=1, random_state=0)
     assert "The error of repeating the last value is 0" in constant.answer
-    assert "No chain does better" in constant.answer  # than a last value that is exact
+    assert "Repeating the last value does as well or better" in constant.answer
 
 
 def test_the_answer_counts_fits_that_did_not_converge():

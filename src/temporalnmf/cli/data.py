@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from ..reading import TimeTable
 
 EMBEDDED = "sotu"
-# Bytes of a dense table that is made for its gaps, at the most.
-_MOST_BYTES = 2 * 10**9
 
 _PANEL = "Reading the file"
 
@@ -138,22 +136,6 @@ def columns_of(folder: Path) -> list[str]:
     if first.suffix.lower() == ".parquet":
         return list(_parquet_file(first).schema_arrow.names)
     return _form(first).head
-
-
-def dense_if_gaps(table: TimeTable) -> Any:
-    """Data whose missing steps are NaN, as experiments want them."""
-    if table.observed is None or table.observed.all():
-        return table.X
-    size = 8 * table.X.shape[0] * table.X.shape[1]
-    if size > _MOST_BYTES:
-        raise ValueError(
-            f"The table has steps or cells without a value, and with them it would take "
-            f"{size / 1e9:.1f} GB. Keep fewer features, or take longer periods (--freq)."
-        )
-    sparse: Any = table.X
-    X = sparse.toarray()
-    X[~table.observed] = float("nan")
-    return X
 
 
 def with_features_of(table: TimeTable, model: Any, long: bool, voice: Voice) -> TimeTable:

@@ -2,7 +2,8 @@
 
 from .protocol import MODELS, PROTOCOLS, Protocol, Task, our_protocol, paper_protocol
 from .runner import run
-from .tables import chosen, summary, write_tables
+from .summaries import chosen, comparisons, summary
+from .tables import write_tables
 
 __all__ = [
     "MODELS",
@@ -10,6 +11,7 @@ __all__ = [
     "Protocol",
     "Task",
     "chosen",
+    "comparisons",
     "our_protocol",
     "paper_protocol",
     "run",

@@ -12,7 +12,7 @@ from .. import registry
 from ..chains.base import Point, Scale
 from ..likelihoods.base import Array
 from ..selection.grids import GIBBS_GRIDS, LAST_VALUE, OUR_GRIDS, Grid, in_units
-from ..selection.splitters import HiddenSteps, Split
+from ..selection.splitters import HiddenSteps, RollingOrigin, Split, observed_steps
 from ..validation import check_choice, check_count
 
 # The seed of the published tables.
@@ -51,20 +51,25 @@ class Task(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """Everything that chance decides, drawn before the first fit."""
+    """Starts and splits, drawn before the first fit."""
 
     W: Array  # (F, K, n_inits)
     H: Array  # (K, N, n_inits)
-    splits: list[Split]
+    splits: list[Split]  # those that hide inner steps, then one per forecast origin
 
 
 @dataclass(frozen=True)
 class Protocol:
     """A frozen description of an experiment; the same one on the same data gives the same records.
 
-    Splits hide single steps as the paper does (`HiddenSteps`). For each split and each start, every
-    model is fitted at each point of its grid, and the point with the lowest error on the
-    validation steps is kept.
+    Splits hide single steps (`HiddenSteps`). For each split and each start, every model is fitted
+    at each point of its grid, and the point with the lowest error on the validation steps is kept.
+
+    With `n_origins`, splits hide inner steps only, for the gap error, and the forecast error has
+    fits of its own: at each origin, every point is fitted to the steps before it and forecasts
+    the next one, with the point whose forecasts from earlier origins had the lowest error. The
+    first fifth of the origins serves this choice only. Without, as in the paper, every split
+    hides the last step, and its error is the forecast error.
 
     Parameters
     ----------
@@ -77,6 +82,9 @@ class Protocol:
     n_splits, n_inits : int, default=5
     fraction : float, default=0.2
         Share of hidden steps.
+    n_origins : int, default=0
+        Forecast origins that are scored, the last steps of the series; fewer where the series is
+        so short that half of the steps would not be left before the first.
     seed : int
         For starts and hidden steps, of NumPy's legacy generator in the order of the paper's code.
     map_scale, point, smoothing, solver, tol, max_iter
@@ -102,6 +110,7 @@ class Protocol:
     n_splits: int = 5
     n_inits: int = 5
     fraction: float = 0.2
+    n_origins: int = 0
     seed: int = PAPER_SEED
     map_scale: Scale = "linear"
     point: Point = "mode"
@@ -117,16 +126,23 @@ class Protocol:
     def __post_init__(self) -> None:
         for name in ("n_components", "n_splits", "n_inits"):
             check_count(name, getattr(self, name))
+        if self.n_origins:
+            check_count("n_origins", self.n_origins)
         if not self.grids:
             raise ValueError("grids is empty: name at least one model.")
         for model in self.grids:
             check_choice("model", model, (*MODELS, *DRAWN_MODELS))
 
-    def tasks(self) -> list[Task]:
-        """Every fit of the experiment, in a fixed order."""
+    def tasks(self, n_origins: int = 0) -> list[Task]:
+        """Every fit of the experiment, in a fixed order; forecast origins are the last splits.
+
+        A split is fitted from every start, an origin from one: starts take turns.
+        """
+        units = list(product(range(self.n_splits), range(self.n_inits)))
+        units += [(self.n_splits + i, i % self.n_inits) for i in range(n_origins)]
         return [
             Task(split, init, model, point)
-            for split, init in product(range(self.n_splits), range(self.n_inits))
+            for split, init in units
             for model, grid in self.grids.items()
             for point in range(len(grid))
         ]
@@ -141,8 +157,16 @@ class Protocol:
         W = random.gamma(2.0, 0.5, size=(n_features, K, n_inits))
         W /= W.sum(axis=0)
         H = random.gamma(2.0, 0.5, size=(K, n_steps, n_inits))
-        splits = HiddenSteps(self.n_splits, self.fraction, random).split(X)
-        return Draws(W, H, list(splits))
+        hidden = HiddenSteps(self.n_splits, self.fraction, random, last=not self.n_origins)
+        return Draws(W, H, [*hidden.split(X), *self._origins(X)])
+
+    def _origins(self, X: Any) -> list[Split]:
+        """One split per forecast origin, those that only choose hyper-parameters first."""
+        if not self.n_origins:
+            return []
+        wanted = self.n_origins + max((self.n_origins - 1) // 4, 1)  # see `warm_up`
+        n_origins = min(wanted, int(observed_steps(X).sum()) // 2)
+        return list(RollingOrigin(n_origins).split(X))
 
     def components_of(self, task: Task) -> int:
         """The number of components of a task."""
@@ -219,12 +243,23 @@ def paper_protocol(n_components: int, **changes: Any) -> Protocol:
 
 
 def our_protocol(n_components: int, **changes: Any) -> Protocol:
-    """The same splits and starts our way: mode on the log scale, mean forecasts, smoothing."""
+    """Our settings (mode on the log scale, mean forecasts, smoothing) and 20 forecast origins."""
     settings: dict[str, Any] = {
         "map_scale": "log", "point": "mean", "smoothing": 0.1, "solver": "accelerated",
-        "rounds": None, "at_level": True,
+        "rounds": None, "at_level": True, "n_origins": 20,
     }  # fmt: skip
     return Protocol(n_components, grids={LAST_VALUE: [{}], **OUR_GRIDS}, **{**settings, **changes})
+
+
+def warm_up(n_origins: int) -> int:
+    """How many of the first origins only choose hyper-parameters and are not scored.
+
+    Examples
+    --------
+    >>> warm_up(24), warm_up(2)
+    (4, 1)
+    """
+    return max(n_origins // 5, 1)
 
 
 PROTOCOLS = {"paper": paper_protocol, "ours": our_protocol}

@@ -24,8 +24,10 @@ from ..estimator import TemporalNMF
 from ..files import room_told, written_whole
 from ..likelihoods.base import Array
 from ..metrics import kl_error
+from ..selection.data import gridded
 from ..selection.grids import LAST_VALUE
 from ..selection.prediction import expected_steps, last_values, mean_activation, rows_of
+from ..selection.splitters import Split
 from ..stopping import raise_if_stopped, that_end_with_us
 from ..telling import without
 from .protocol import Draws, Protocol, Task
@@ -37,20 +39,36 @@ Record = dict[str, Any]
 Progress = Callable[[int, int], None]
 
 
-def fit_task(X: Any, protocol: Protocol, task: Task, W: Array, H: Array, split: Any) -> Record:
-    """One fit and its errors on validation steps, inner test steps and the last step."""
+def fit_task(
+    X: Any,
+    protocol: Protocol,
+    task: Task,
+    W: Array,
+    H: Array,
+    split: Split,
+    exposure: Array | None = None,
+) -> Record:
+    """One fit and its errors on validation steps, inner test steps and the step to forecast."""
     started = time.perf_counter()
-    last = np.zeros_like(split.test)
-    last[np.flatnonzero(split.test)[-1]] = True
-    steps = {"validation": split.validation, "s": split.test & ~last, "f": last}
     record: Record = {**task._asdict()}
+    final = int(np.flatnonzero(split.test)[-1])
+    at_origin = task.split >= protocol.n_splits
+    if at_origin:  # nothing after the step to forecast exists yet
+        record["origin"] = final
+        X, H, split = X[: final + 1], H[:, : final + 1], Split(*(m[: final + 1] for m in split))
+    n_steps = X.shape[0]
+    exposure = np.ones(n_steps) if exposure is None else exposure[:n_steps]
+    forecast = np.zeros(n_steps, dtype=bool)
+    forecast[final] = at_origin or not protocol.n_origins
+    steps = {"validation": split.validation, "s": split.test & ~forecast, "f": forecast}
+    record |= {"n_train": int(split.train.sum()), "n_test": int(split.test.sum())}
     if task.model == LAST_VALUE:
-        rows = last_values(X, split.train, protocol.smoothing)
+        rows = last_values(X, split.train, protocol.smoothing, exposure)
         record |= {"params": {}, "n_iter": 0, "stop_reason": "nothing to fit"}
     else:
         # Workers share the data as read-only memory, which would be compiled for once more.
         X = X.copy() if sparse.issparse(X) else np.array(X)
-        model = _fit(X, protocol, task, W, H, split)
+        model = _fit(X, protocol, task, W, H, split, exposure)
         rows = expected_steps(model)
         params = {k: _plain(v) for k, v in model.chain_.get_params().items()}
         tried = protocol.grids[task.model][task.point]
@@ -69,9 +87,11 @@ def fit_task(X: Any, protocol: Protocol, task: Task, W: Array, H: Array, split: 
     return record
 
 
-def _fit(X: Any, protocol: Protocol, task: Task, W: Array, H: Array, split: Any) -> TemporalNMF:
+def _fit(
+    X: Any, protocol: Protocol, task: Task, W: Array, H: Array, split: Split, exposure: Array
+) -> TemporalNMF:
     K = protocol.components_of(task)
-    level = mean_activation(X, split.train, K)
+    level = mean_activation(X, split.train, K, exposure)
     settings = protocol.settings(task, level)
     if protocol.n_components == K:
         settings["init"] = (W.T, H.T * level if protocol.at_level else H.T)
@@ -80,7 +100,7 @@ def _fit(X: Any, protocol: Protocol, task: Task, W: Array, H: Array, split: Any)
     # Tables count the fits that did not converge; that some reach the floor on the linear scale is
     # known.
     with without(Warning):
-        return model.fit(X, mask=split.train)
+        return model.fit(X, mask=split.train, exposure=exposure)
 
 
 def _totals(X: Any, train: Array) -> Array:
@@ -91,7 +111,7 @@ def _totals(X: Any, train: Array) -> Array:
 def _error(X: Any, rows: Array, mask: Array, known: Array | None = None) -> float:
     """Error on some steps, of all features or of those that are known."""
     if not mask.any():
-        return float("nan")  # a short series may have no inner test step
+        return float("nan")
     observed = rows_of(X, mask)
     seen = ~np.isnan(observed)
     if known is not None:
@@ -109,6 +129,8 @@ def run(
     X: Any,
     folder: Path,
     *,
+    mask: Any = None,
+    exposure: Any = None,
     n_jobs: int = 1,
     client: Client | None = None,
     progress: Progress | None = None,
@@ -121,8 +143,9 @@ def run(
     Parameters
     ----------
     protocol : Protocol
-    X : array or sparse matrix, (n_times, n_features)
-        NaN is missing.
+    X, mask, exposure
+        As in `TemporalNMF.fit`; the mask has no weights but 0 and 1. Hidden entries are not
+        scored, and predictions are exposure times rate.
     folder : Path
     n_jobs : int
         Worker processes; the records do not depend on it, but for the seconds.
@@ -134,22 +157,24 @@ def run(
     Returns
     -------
     list of dict
-        In the order of `protocol.tasks()`.
+        In the order of `protocol.tasks()`, forecast origins last.
     """
     if n_jobs == 0:
         raise ValueError("n_jobs=0: expected a number of processes, or -1 for all cores.")
     if client is not None and n_jobs != 1:
         raise ValueError(f"n_jobs={n_jobs} and client=: give one of them; a cluster has workers.")
-    draws, tasks = protocol.draw(X), protocol.tasks()  # refuses what cannot be split, first of all
+    X, exposure = gridded(X, mask, exposure)
+    draws = protocol.draw(X)  # refuses what cannot be split, first of all
+    tasks = protocol.tasks(len(draws.splits) - protocol.n_splits)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     refuse_links_out(folder)
     with _alone(folder):
         log = folder / "fits.jsonl"
-        _check_config(folder / "config.json", protocol, X, started=log.exists())
+        _check_config(folder / "config.json", protocol, X, exposure, started=log.exists())
         done = {_task(record): record for record in read_records(log, repair=True)}
         missing = [task for task in tasks if task not in done]
-        results = _results(protocol, X, draws, missing, n_jobs, client, folder)
+        results = _results(protocol, X, exposure, draws, missing, n_jobs, client, folder)
         # Closed at once if we are stopped: a cluster takes back what waits.
         with closing(results), log.open("ab", buffering=0) as file:
             for record in results:
@@ -179,6 +204,7 @@ def _add(file: RawIOBase, line: bytes) -> None:
 def _results(
     protocol: Protocol,
     X: Any,
+    exposure: Array,
     draws: Draws,
     tasks: list[Task],
     n_jobs: int,
@@ -190,7 +216,7 @@ def _results(
         return
     if client is not None:
         try:
-            for _, record in spread(client, _fit_shared, (X, protocol, draws), tasks):
+            for _, record in spread(client, _fit_shared, (X, exposure, protocol, draws), tasks):
                 yield record
         except ConnectionError as error:
             raise ConnectionError(
@@ -200,19 +226,19 @@ def _results(
     jobs = (
         delayed(fit_task)(
             X, protocol, task, draws.W[:, :, task.init], draws.H[:, :, task.init],
-            draws.splits[task.split],
+            draws.splits[task.split], exposure,
         )
         for task in tasks
     )  # fmt: skip
     yield from Parallel(n_jobs, return_as="generator_unordered", **that_end_with_us())(jobs)
 
 
-def _fit_shared(shared: tuple[Any, Protocol, Draws], *fields: Any) -> Record:
+def _fit_shared(shared: tuple[Any, Array, Protocol, Draws], *fields: Any) -> Record:
     """A fit on a cluster, whose workers have everything but the name of the task."""
-    X, protocol, draws = shared
+    X, exposure, protocol, draws = shared
     task = Task(*fields)
     W, H = draws.W[:, :, task.init], draws.H[:, :, task.init]
-    return fit_task(X, protocol, task, W, H, draws.splits[task.split])
+    return fit_task(X, protocol, task, W, H, draws.splits[task.split], exposure)
 
 
 def _task(record: Record) -> Task:
@@ -241,9 +267,11 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "split": (int,), "init": (int,), "model": (str,), "point": (int,), "params": (dict,),
     "n_iter": (int,), "stop_reason": (str,), "kle_validation": (int, float),
     "kle_s": (int, float), "kle_f": (int, float), "seconds": (int, float),
-    "kle_s_seen": (int, float), "kle_f_seen": (int, float),
+    "kle_s_seen": (int, float), "kle_f_seen": (int, float), "origin": (int,),
+    "n_train": (int,), "n_test": (int,),
 }  # fmt: skip
-_LATER = ("kle_s_seen", "kle_f_seen")  # older records do not have them
+# Older records do not have them; only those of forecasts have an origin.
+_OPTIONAL = ("kle_s_seen", "kle_f_seen", "origin", "n_train", "n_test")
 
 
 def _record(line: bytes) -> Record:
@@ -251,7 +279,7 @@ def _record(line: bytes) -> Record:
     if not isinstance(found, dict):
         raise ValueError(f"{found!r:.60} is no record")
     for name, kinds in _KINDS.items():
-        if name not in found and name not in _LATER:
+        if name not in found and name not in _OPTIONAL:
             raise ValueError(f"{found!r:.60} is no record: it has no {name}")
         if name in found and not _is_a(found[name], kinds):
             raise ValueError(f"a record has {name} {found[name]!r:.60}")
@@ -268,9 +296,14 @@ def _is_a(value: Any, kinds: tuple[type, ...]) -> bool:
     return type(value) in kinds and not (type(value) is int and abs(value) >= 1 << 63)
 
 
-def _check_config(path: Path, protocol: Protocol, X: Any, *, started: bool) -> None:
+def _check_config(
+    path: Path, protocol: Protocol, X: Any, exposure: Array, *, started: bool
+) -> None:
     """Write down which experiment a folder holds, or refuse another one."""
-    config = {**protocol.describe(), "data": fingerprint(X), "temporalnmf": __version__}
+    data = fingerprint(X)
+    if np.any(exposure != 1.0):
+        data += f", exposure {fingerprint(exposure[:, None])}"
+    config = {**protocol.describe(), "data": data, "temporalnmf": __version__}
     wanted = json.loads(json.dumps(config))
     if not path.exists():
         if started:

@@ -1,4 +1,4 @@
-"""From the records of all fits to a table, its files and a picture."""
+"""The table of an experiment as text, as files and as a picture, and what it says in words."""
 
 from __future__ import annotations
 
@@ -7,134 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata
 
+from .. import registry
 from ..files import write_csv, written_whole
-from ..likelihoods.base import Array
+from ..selection.statistics import FEWEST
 from .published import Published
 from .runner import Record
+from .summaries import DEFAULT, LEVEL, METRICS, Row, chosen, comparisons, matrix_of, summary
 
-Row = dict[str, Any]
-
-# Fewer splits have no spread to speak of.
-_FEWEST_SPLITS = 3
-METRICS = ("kle_s", "kle_f")
-# The same over features that were seen in training; another kind of comparison, so only means.
-_SEEN = ("kle_s_seen", "kle_f_seen")
 # Differences beyond this many percent are written, not drawn.
 _OFF_SCALE = 50.0
-_TITLES = {"kle_s": "KLE-S", "kle_f": "KLE-F"}
-
-
-def chosen(records: Sequence[Record]) -> list[Row]:
-    """One row per split, start and model: the point of its grid with the lowest validation error.
-
-    `seconds` are those of the whole grid.
-    """
-    groups: dict[tuple[int, int, str], list[Record]] = {}
-    for record in records:
-        groups.setdefault((record["split"], record["init"], record["model"]), []).append(record)
-    rows = []
-    for (split, init, model), tried in groups.items():
-        best = min(tried, key=_validation_error)
-        rows.append(
-            {
-                "split": split,
-                "init": init,
-                "model": model,
-                "params": " ".join(f"{name}={_number(v)}" for name, v in best["params"].items()),
-                **{key: best[key] for key in ("kle_s", "kle_f", "kle_validation", "n_iter")},
-                **{key: best.get(key, float("nan")) for key in _SEEN},
-                "stop_reason": best["stop_reason"],
-                "seconds": sum(record["seconds"] for record in tried),
-            }
-        )
-    return rows
-
-
-def _validation_error(record: Record) -> float:
-    """One that could not be computed is never the lowest."""
-    error = float(record["kle_validation"])
-    return float("inf") if np.isnan(error) else error
-
-
-def _number(value: Any) -> str:
-    return str(value) if isinstance(value, bool | str | list) else f"{value:.6g}"
-
-
-def summary(rows: Sequence[Row], baseline: str | None = None, seed: int = 0) -> list[Row]:
-    """One row per model: means and standard deviations, ranks, differences from a baseline.
-
-    Parameters
-    ----------
-    rows : list of dict
-        From `chosen`.
-    baseline : str or None
-        Model to compare with, on the same splits and starts. None is "gap" if it took part, else
-        the first model.
-    seed : int
-        For the bootstrap.
-
-    Returns
-    -------
-    list of dict
-        For each metric m: `m_mean`, `m_std` (population), `m_rank` (mean rank among the models,
-        1 is best), `m_diff` (mean difference from the baseline), `m_diff_low` and `m_diff_high`
-        (its 95 % bootstrap interval; splits are resampled, since starts of one split share its
-        hidden steps, and NaN if there are fewer than three), `m_wins` (number of splits, of
-        `n_splits`, with a lower error than the baseline, starts averaged); also
-        `kle_s_seen_mean` and `kle_f_seen_mean`, over features that were seen in training.
-    """
-    models = list(dict.fromkeys(row["model"] for row in rows))
-    if baseline is None:
-        baseline = "gap" if "gap" in models else models[0]
-    if baseline not in models:
-        raise ValueError(f"baseline={baseline!r} took no part. Choose one of {', '.join(models)}.")
-    errors = {metric: _matrix(rows, models, metric) for metric in METRICS}
-    table: list[Row] = [{"model": model} for model in models]
-    for metric, matrix in errors.items():
-        ranks = rankdata(matrix, axis=-1).mean(axis=(0, 1))
-        differences = matrix - matrix[:, :, [models.index(baseline)]]
-        per_split = differences.mean(axis=1)
-        low, high = _bootstrap(per_split, seed)
-        for j, row in enumerate(table):
-            row[f"{metric}_mean"] = float(matrix[:, :, j].mean())
-            row[f"{metric}_std"] = float(matrix[:, :, j].std())
-            row[f"{metric}_rank"] = float(ranks[j])
-            row[f"{metric}_diff"] = float(differences[:, :, j].mean())
-            row[f"{metric}_diff_low"], row[f"{metric}_diff_high"] = float(low[j]), float(high[j])
-            row[f"{metric}_wins"] = int(np.sum(per_split[:, j] < 0.0))
-    seconds = _matrix(rows, models, "seconds").mean(axis=(0, 1))
-    older = dict.fromkeys(_SEEN, float("nan"))  # records from before they were written down
-    known = [{**older, **row} for row in rows]
-    seen = {key: _matrix(known, models, key).mean(axis=(0, 1)) for key in _SEEN}
-    for j, (row, value) in enumerate(zip(table, seconds, strict=True)):
-        row |= {f"{key}_mean": float(values[j]) for key, values in seen.items()}
-        row["seconds"] = float(value)
-        row["baseline"] = baseline
-        row["n_splits"] = len({r["split"] for r in rows})
-    return table
-
-
-def _matrix(rows: Sequence[Row], models: list[str], key: str) -> Array:
-    """Values (n_splits, n_inits, n_models)."""
-    splits = sorted({row["split"] for row in rows})
-    inits = sorted({row["init"] for row in rows})
-    matrix = np.full((len(splits), len(inits), len(models)), np.nan)
-    for row in rows:
-        place = splits.index(row["split"]), inits.index(row["init"]), models.index(row["model"])
-        matrix[place] = row[key]
-    return matrix
-
-
-def _bootstrap(differences: Array, seed: int, n_draws: int = 10_000) -> tuple[Array, Array]:
-    """95 % interval of the mean over splits, (n_models,) each, from (n_splits, n_models)."""
-    n_splits, n_models = differences.shape
-    if n_splits < _FEWEST_SPLITS:
-        return np.full(n_models, np.nan), np.full(n_models, np.nan)
-    drawn = np.random.default_rng(seed).integers(n_splits, size=(n_draws, n_splits))
-    low, high = np.quantile(differences[drawn].mean(axis=1), [0.025, 0.975], axis=0)
-    return low, high
+# The paper's words, and those of `compare`.
+_PAPER_TITLES = {"kle_s": "KLE-S", "kle_f": "KLE-F"}
+_TITLES = {"kle_s": "gap error", "kle_f": "forecast error"}
 
 
 def unconverged(rows: Sequence[Row]) -> str:
@@ -169,12 +54,16 @@ def beside_published(table: Sequence[Row], published: dict[str, Published]) -> l
     return rows
 
 
+def titles(table: Sequence[Row]) -> dict[str, str]:
+    """Names of the errors: ours, or, where every split hides the last step, the paper's."""
+    return _TITLES if table[0].get("n_origins") else _PAPER_TITLES
+
+
 def markdown(table: Sequence[Row]) -> str:
     """The table for a page; the best mean of each column is bold."""
-    lines = [
-        "| model | KLE-S | rank | against baseline | KLE-F | rank | against baseline |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    names = titles(table)
+    headings = [f"{names[metric]} | rank | against baseline" for metric in METRICS]
+    lines = [f"| model | {' | '.join(headings)} |", "|---|---|---|---|---|---|---|"]
     for row in table:
         cells = [row["model"]]
         for metric in METRICS:
@@ -212,41 +101,114 @@ def difference(row: Row, metric: str, table: Sequence[Row]) -> str:
     """The difference from the baseline in percent of its mean, with the interval."""
     if row["model"] == row["baseline"]:
         return "baseline"
-    base = next(r for r in table if r["model"] == row["baseline"])[f"{metric}_mean"]
-    if not base > 0.0:
+    mean, low, high = (_percent(row, metric, table, end) for end in ("", "_low", "_high"))
+    if np.isnan(mean):
         return "–"
-    mean, low, high = (100.0 * row[f"{metric}_diff{end}"] / base for end in ("", "_low", "_high"))
     interval = "" if np.isnan(low) else f" ({low:+.1f} to {high:+.1f})"
     return f"{mean:+.1f} %{interval}"
 
 
+def _percent(row: Row, metric: str, table: Sequence[Row], end: str = "") -> float:
+    """A difference from the baseline, or an end of its interval, in percent of its mean."""
+    base = next(r for r in table if r["model"] == row["baseline"])[f"{metric}_mean"]
+    return float(100.0 * row[f"{metric}_diff{end}"] / base) if base > 0.0 else float("nan")
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
+
+
+def legend(table: Sequence[Row]) -> str:
+    """What the spreads and intervals of a table are, and are not."""
+    n_splits, n_origins = int(table[0]["n_splits"]), int(table[0].get("n_origins", 0))
+    if not n_origins:
+        return (
+            f"± is the standard deviation over {_count(n_splits, 'split')} and their starts; "
+            "ranges in brackets come from resampling the splits. All splits are of one data set "
+            "and share its last step: both describe this experiment, neither is a confidence "
+            "interval, and no verdict follows from them."
+        )
+    return (
+        f"Gap errors are those of hidden steps inside the series, over "
+        f"{_count(n_splits, 'split')}; forecast errors those of the next step, from "
+        f"{_count(n_origins, 'origin')}. ± is their "
+        f"standard deviation. In brackets: 95 % confidence intervals, one by one, of the mean "
+        f"difference, by a corrected resampled t over splits and by a t over origins that counts "
+        f"how much they depend on each other."
+    )
+
+
 def verdict(table: Sequence[Row]) -> str:
-    """Whether anything beats the baseline, in words, on inner steps and on the last one."""
+    """Which models differ from the baseline by more than chance, in words."""
     baseline = table[0]["baseline"]
     if len(table) == 1:
         return f"Only {baseline} took part."
-    sentences = []
-    for metric, where in (("kle_s", "inside the series"), ("kle_f", "in forecasts")):
-        base = next(row for row in table if row["model"] == baseline)[f"{metric}_mean"]
-        if np.isnan(base):
-            sentences.append(f"The series is too short for hidden test steps {where}.")
+    if not table[0].get("n_origins"):
+        return ""
+    others = [row for row in table if row["model"] != baseline]
+    return " ".join(_sentence(metric, others, table) for metric in METRICS)
+
+
+def _sentence(metric: str, others: Sequence[Row], table: Sequence[Row]) -> str:
+    name, baseline = _TITLES[metric].capitalize(), table[0]["baseline"]
+    judged = [row for row in others if not np.isnan(row[f"{metric}_p"])]
+    silent = [row["model"] for row in others if np.isnan(row[f"{metric}_p"])]
+    if not judged:
+        return f"{name}: no intervals, so no verdict; {_remedy(metric, table)}."
+    found = [row for row in judged if row[f"{metric}_p"] < LEVEL]
+    said = []
+    for word, sign in (("lower", -1.0), ("higher", 1.0)):
+        named = [row for row in found if sign * row[f"{metric}_diff"] > 0.0]
+        if named:
+            each = ", ".join(f"{r['model']} ({_percent(r, metric, table):+.1f} %)" for r in named)
+            said.append(f"{word} than {baseline} by more than chance: {each}")
+    if not said:
+        said = [f"no model differs from {baseline} by more than chance"]
+    if silent:
+        said.append(f"no interval, so no verdict on {', '.join(silent)}")
+    return f"{name}: {'; '.join(said)}."
+
+
+def _remedy(metric: str, table: Sequence[Row]) -> str:
+    if metric == "kle_s" and table[0]["n_splits"] < FEWEST:
+        return f"they take {FEWEST} splits or more (--splits)"
+    if metric == "kle_f" and table[0]["n_origins"] < FEWEST:
+        return f"they take {FEWEST} origins or more, so a longer series, or --origins {FEWEST}"
+    return "the differences vary too little, or depend on each other too much"
+
+
+def about_the_default(rows: Sequence[Row], baseline: str | None = None) -> list[str]:
+    """Sentences on where the default chain is worse than the best one, by more than chance.
+
+    `rows` are those of the chosen fits.
+    """
+    tested = comparisons(rows, baseline)
+    said = []
+    for metric in METRICS:
+        means = {row["model"]: row[f"{metric}_mean"] for row in summary(rows, baseline)}
+        chains = {m: mean for m, mean in means.items() if m in registry.CHAINS and mean == mean}
+        if DEFAULT not in chains:
             continue
-        best = min(table, key=lambda row: row[f"{metric}_mean"])
-        if best["model"] == baseline:
-            sentences.append(f"Nothing beats {baseline} {where}.")
-            continue
-        luck = f" It is the best of {len(table) - 1}: a little of this is luck."
-        sentences.append(
-            f"Lowest {where}: {best['model']}, {difference(best, metric, table)} against "
-            f"{baseline}, lower in {best[f'{metric}_wins']:.0f} of {best['n_splits']:.0f} splits."
-            + (luck if len(table) > 2 else "")
-        )
-    return " ".join(sentences)
+        best = min(chains, key=chains.__getitem__)
+        found = [
+            one for one in tested
+            if one.metric == metric and {one.reference, one.model} == {DEFAULT, best}
+        ]  # fmt: skip
+        if found and found[0].beyond_chance and means[DEFAULT] > means[best]:
+            more = 100.0 * (means[DEFAULT] / means[best] - 1.0)
+            said.append(
+                f"The default chain, {DEFAULT}, has a higher {_TITLES[metric]} than {best}, by "
+                f"{more:.1f} %, which is more than chance: temporalnmf fit --chain {best} uses it."
+            )
+    return said
 
 
 def latex(table: Sequence[Row]) -> str:
     """The table as a LaTeX tabular (package booktabs)."""
-    lines = [r"\begin{tabular}{lrr}", r"\toprule", r"Model & KLE-S & KLE-F \\", r"\midrule"]
+    heading = " & ".join(
+        ["Model", *(name[:1].upper() + name[1:] for name in titles(table).values())]
+    )
+    lines = [r"\begin{tabular}{lrr}", r"\toprule", rf"{heading} \\", r"\midrule"]
     for row in table:
         numbers = [f"${_latex(row[f'{m}_mean'])} \\pm {_latex(row[f'{m}_std'])}$" for m in METRICS]
         model = row["model"].replace("_", r"\_")
@@ -262,7 +224,9 @@ def _latex(value: float) -> str:
 
 
 def plot_differences(rows: Sequence[Row], baseline: str | None = None) -> Any:
-    """Paired differences from the baseline: a dot per split and start, the mean and its interval.
+    """Paired differences from the baseline: a dot per split and start, or per origin.
+
+    The mean is orange, with its interval; see `legend` for what that is.
 
     Returns
     -------
@@ -277,9 +241,9 @@ def plot_differences(rows: Sequence[Row], baseline: str | None = None) -> Any:
     figure = Figure(figsize=(9.0, 0.45 * len(others) + 1.6), layout="constrained")
     axes = figure.subplots(1, 2, sharey=True)
     for ax, metric in zip(axes, METRICS, strict=True):
-        matrix = _matrix(rows, models, metric)
+        matrix = matrix_of(rows, models, metric)
         reference = matrix[:, :, models.index(baseline)]
-        percent = 100.0 / reference.mean()
+        percent = 100.0 / reference.mean() if reference.mean() > 0.0 else float("nan")
         shown = [0.0]
         for y, row in enumerate(others):
             mean = percent * row[f"{metric}_diff"]
@@ -302,7 +266,7 @@ def plot_differences(rows: Sequence[Row], baseline: str | None = None) -> Any:
         ax.axvline(0.0, color="black", lw=0.8)
         reach = max(map(abs, shown)) or 1.0
         ax.set_xlim(1.1 * min(shown) - 0.05 * reach, 1.1 * max(shown) + 0.05 * reach)
-        ax.set_xlabel(f"{_TITLES[metric]}: difference from {baseline}, % of its mean")
+        ax.set_xlabel(f"{titles(table)[metric]}: difference from {baseline}, % of its mean")
     axes[0].set_yticks(range(len(others)), [row["model"] for row in others])
     axes[0].invert_yaxis()
     return figure

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -22,17 +23,20 @@ from ..sampling.learning import SMOOTHING
 from ..stopping import that_end_with_us
 from ..telling import without
 from ..validation import check_choice, check_count
+from .data import gridded
 from .grids import LAST_VALUE, OUR_GRIDS, in_units
 from .prediction import expected_steps, last_values, mean_activation
 from .splitters import HiddenSteps, Split, Splitter
+from .statistics import resampled_error
 
 if TYPE_CHECKING:
     import pandas as pd
     from distributed import Client
 
 
-# Models that know nothing of the order of steps, or have no chain to speak of.
-_WITHOUT_TIME = ("none", "gap", LAST_VALUE)
+_PLAIN = "none"
+# Models that know nothing of the order of steps.
+_WITHOUT_TIME = (_PLAIN, "gap")
 
 
 @dataclass(frozen=True)
@@ -49,12 +53,15 @@ class Candidate:
         0 for "last_value".
     errors : array, (n_splits,)
         Error per held-out entry, averaged over the starts.
+    ratio : float
+        Held-out entries over training entries, which tells how much the splits overlap.
     """
 
     chain: str
     params: dict[str, Any]
     n_components: int
     errors: Array
+    ratio: float = 0.0
 
     @property
     def mean(self) -> float:
@@ -62,18 +69,18 @@ class Candidate:
 
     @property
     def standard_error(self) -> float:
-        """Of the mean over splits; NaN with one split."""
-        n = len(self.errors)
-        return float(self.errors.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
+        """Of the mean over splits, corrected for their overlap; NaN with one split."""
+        return resampled_error(self.errors, self.ratio)
 
     def __str__(self) -> str:
         params = ", ".join(f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}"
                            for k, v in self.params.items())  # fmt: skip
         if self.chain == LAST_VALUE:
             return "repeating the last value"
+        name = "plain NMF" if self.chain == _PLAIN else self.chain
         inside = f"({params})" if params else ""
         plural = "" if self.n_components == 1 else "s"
-        return f"{self.chain}{inside} with {self.n_components} component{plural}"
+        return f"{name}{inside} with {self.n_components} component{plural}"
 
 
 @dataclass(frozen=True)
@@ -120,16 +127,20 @@ class Selection:
                 f"The lowest error is that of {lowest}, {lowest.mean:.4g}; the chosen one is "
                 f"within one standard error of it and simpler."
             )
-        for name, title in (("none", "plain NMF"), (LAST_VALUE, "repeating the last value")):
-            other = self.best_of(name)
-            if other is not None and best.chain != name:
-                words.append(_comparison(best, other, title))
-        plain, chains = (
-            [c.mean for c in self.candidates if (c.chain in _WITHOUT_TIME) == without]
-            for without in (True, False)
-        )
-        if chains and min(chains) >= min(plain):
-            words.append("No chain does better here: modelling time does not help on these data.")
+        plain, last = self.best_of(_PLAIN), self.best_of(LAST_VALUE)
+        if plain is not None and best.chain != _PLAIN:
+            words.append(_comparison(best, plain, "plain NMF"))
+        if last is not None:
+            words.append(_comparison(best, last, "repeating the last value"))
+        chains = [c for c in self.candidates if c.chain not in (*_WITHOUT_TIME, LAST_VALUE)]
+        simple = [c for c in self.candidates if c.chain in _WITHOUT_TIME]
+        if chains and _lowest(chains).mean >= _lowest(simple).mean:
+            words.append(
+                f"No chain does better than {_lowest(simple)} here ({_lowest(chains)} has "
+                f"{_lowest(chains).mean:.4g}): modelling time does not help on these data."
+            )
+        if last is not None and last.mean <= best.mean:
+            words.append("Repeating the last value does as well or better: use it instead.")
         if self.n_unconverged:
             words.append(
                 f"{self.n_unconverged} of {self.n_fits} fits ended at max_iter, before they "
@@ -181,6 +192,8 @@ class Selection:
 def select(
     X: Any,
     *,
+    mask: Any = None,
+    exposure: Any = None,
     chains: Any = "all",
     n_components: int | Iterable[int] = 5,
     splitter: Splitter | None = None,
@@ -196,8 +209,12 @@ def select(
 
     Parameters
     ----------
-    X : array or sparse matrix, (n_times, n_features)
-        Counts, rows in time order. NaN is missing in dense data.
+    X : array, frame, xarray array, sparse matrix, TimeTable or path, (n_times, n_features)
+        As in `TemporalNMF.fit`: rows with dates or numbers as labels are put on their grid first.
+    mask : array, (n_times,) or (n_times, n_features), default=None
+        1 or True: observed, 0 or False: missing, which is not scored; no other weights.
+    exposure : array, (n_times,), default=None
+        Size behind each step; what is predicted is exposure times rate.
     chains : "all", str, Chain, a sequence of them, or dict, default="all"
         A name stands for a small grid around the defaults, an object for itself; a dict has names
         as keys and lists of hyper-parameters as values. Plain NMF is tried in any case.
@@ -209,14 +226,16 @@ def select(
     rule : {"one_se", "lowest"}, default="one_se"
         The lowest mean error, or the fewest components among the settings whose error exceeds
         the lowest by at most one standard error of the difference over the splits (of those
-        with as few components, the lowest error).
+        with as few components, the lowest error). The standard error is corrected for the
+        overlap of splits. Where chains compete with plain NMF, a setting with a higher error than
+        the lowest of plain NMF is never chosen.
     n_jobs : int or None, default=None
         Processes; the result does not depend on it.
     client : distributed.Client or None, default=None
         A Dask cluster that makes the fits, in the place of `n_jobs`; see `temporalnmf.cluster`.
     random_state : int, RandomState instance or None, default=None
     progress : callable or None, default=None
-        Called with the numbers of grids that are done and wanted.
+        Called with the numbers of fits that are done and wanted.
     **params
         Further parameters of `TemporalNMF`.
 
@@ -226,9 +245,9 @@ def select(
 
     Notes
     -----
-    Along the grid of a chain each fit starts from the last one. The error is the
-    Kullback–Leibler error per held-out entry, or the Itakura–Saito error with
-    ``likelihood="exponential"``.
+    Every fit of a split starts from the same seed, so that a result does not depend on what else is
+    tried, or in which order. The error is the Kullback–Leibler error per held-out entry, or the
+    Itakura–Saito error with ``likelihood="exponential"``.
 
     Examples
     --------
@@ -247,7 +266,7 @@ def select(
     if client is not None and n_jobs is not None:
         raise ValueError(f"n_jobs={n_jobs} and client=: give one of them; a cluster has workers.")
     ranks = _check_ranks(n_components)
-    families = _families(chains)
+    settings = _settings(chains)
     random = check_random_state(random_state)
     if splitter is None:
         splitter = HiddenSteps(random_state=random)
@@ -257,49 +276,55 @@ def select(
                 f"{name}={params[name]!r} cannot be set here: select makes many fits. Chains go "
                 f"into `chains`."
             )
-    given, X = X, _as_matrix(X)
+    given = {"X": X, "mask": mask, "exposure": exposure}
+    X, sizes = gridded(**given, likelihood=params.get("likelihood", "poisson"))
     splits = list(splitter.split(X))
     seeds = random.randint(2**31 - 1, size=(len(splits), n_init))
     work = [
-        (family, K, i, seeds[i, j])
-        for family in families
+        Unit(name, setting, K, i, int(seeds[i, j]))
+        for name, setting in settings
         for K in ranks
         for i in range(len(splits))
         for j in range(n_init)
     ]
-    errors: dict[int, list[float]] = {}
+    found = np.full(len(work), np.nan)
     n_unconverged = 0
-    for unit, (of_grid, unconverged) in _outcomes(X, splits, params, work, n_jobs, client):
-        errors[unit] = of_grid
-        n_unconverged += unconverged
+    outcomes = _outcomes((X, sizes, splits, params), work, n_jobs, client)
+    for n_done, (unit, (error, converged)) in enumerate(outcomes, start=1):
+        found[unit] = error
+        n_unconverged += not converged
         if progress is not None:
-            progress(len(errors), len(work))
-    found = [errors[unit] for unit in range(len(work))]
-    candidates = _collect(families, ranks, len(splits), n_init, found)
+            progress(n_done, len(work))
+    ratio = float(np.mean([split.hidden.sum() / split.train.sum() for split in splits]))
+    # (settings and ranks, n_splits): starts averaged
+    errors = found.reshape(-1, len(splits), n_init).mean(axis=2)
+    candidates = [
+        Candidate(name, _shown(setting), K, errors[i], ratio)
+        for i, ((name, setting), K) in enumerate(product(settings, ranks))
+    ]
     if splits[0].train.ndim == 1:
-        candidates.append(_last_value(X, splits, params))
+        candidates.append(_last_value(X, sizes, splits, params, ratio))
     best = _choose(candidates, rule)
-    level = mean_activation(X, np.ones(X.shape[0], dtype=bool), best.n_components)
+    level = mean_activation(X, np.ones(X.shape[0], dtype=bool), best.n_components, sizes)
     chain = _chain(best.chain, best.params, level)
     model = TemporalNMF(best.n_components, chain=chain, random_state=int(seeds[0, 0]), **params)
-    model.fit(given)
-    return Selection(candidates, best, model, rule, sum(map(len, found)), n_unconverged)
+    model.fit(**given)
+    return Selection(candidates, best, model, rule, len(work), n_unconverged)
 
 
-Family = tuple[str, list[Any]]
-Unit = tuple[Family, int, int, int]  # chain and grid, number of components, split, seed
-Outcome = tuple[list[float], int]
+Setting = tuple[str, Any]  # a chain's name, and its hyper-parameters or the chain itself
+Outcome = tuple[float, bool]  # error per held-out entry, and whether the fit converged
+Shared = tuple[Any, Array, Sequence[Split], dict[str, Any]]  # data, exposure, splits, parameters
 
 
-def _as_matrix(X: Any) -> Any:
-    if sparse.issparse(X):
-        return sparse.csr_array(X)
-    if hasattr(X, "iloc"):  # pandas has a missing value of its own
-        X = X.to_numpy(dtype=float, na_value=np.nan)
-    X = np.asarray(X, dtype=float)
-    if X.ndim != 2:
-        raise ValueError(f"X has shape {X.shape}: expected (n_times, n_features).")
-    return X
+class Unit(NamedTuple):
+    """One fit."""
+
+    chain: str
+    setting: Any
+    n_components: int
+    split: int
+    seed: int
 
 
 def _check_ranks(n_components: Any) -> list[int]:
@@ -309,27 +334,31 @@ def _check_ranks(n_components: Any) -> list[int]:
     return [check_count("n_components", K) for K in ranks]
 
 
-def _families(chains: Any) -> list[Family]:
-    """Names, each with the settings to try: hyper-parameters or a chain object."""
+def _settings(chains: Any) -> list[Setting]:
+    """Names, each with hyper-parameters or a chain object; plain NMF is among them."""
     if isinstance(chains, str | Chain):
         chains = list(OUR_GRIDS) if isinstance(chains, str) and chains == "all" else [chains]
-    families: list[Family] = []
     if isinstance(chains, dict):
-        families = [(name, list(grid)) for name, grid in chains.items()]
+        grids = [(name, list(grid)) for name, grid in chains.items()]
     else:
+        grids = []
         for chain in chains:
             if isinstance(chain, Chain):
-                families.append((chain.name, [chain]))
+                grids.append((chain.name, [chain]))
             else:
                 check_choice("chains", chain, tuple(OUR_GRIDS))
-                families.append((chain, OUR_GRIDS[chain]))
-    for name, grid in families:
+                grids.append((chain, OUR_GRIDS[chain]))
+    for name, grid in grids:
         check_choice("chains", name, tuple(registry.CHAINS))
         if not grid:
             raise ValueError(f"chains={{{name!r}: []}}: give at least one setting, such as {{}}.")
-    if not any(name == "none" for name, _ in families):
-        families.insert(0, ("none", [{}]))
-    return families
+    if not any(name == _PLAIN for name, _ in grids):
+        grids.insert(0, (_PLAIN, [{}]))
+    return [(name, setting) for name, grid in grids for setting in grid]
+
+
+def _shown(setting: Any) -> dict[str, Any]:
+    return setting.get_params() if isinstance(setting, Chain) else dict(setting)
 
 
 def _chain(name: str, setting: Any, level: float) -> Chain:
@@ -340,54 +369,34 @@ def _chain(name: str, setting: Any, level: float) -> Chain:
 
 
 def _outcomes(
-    X: Any,
-    splits: Sequence[Split],
-    params: dict[str, Any],
-    work: Sequence[Unit],
-    n_jobs: int | None,
-    client: Client | None,
+    shared: Shared, work: Sequence[Unit], n_jobs: int | None, client: Client | None
 ) -> Iterator[tuple[int, Outcome]]:
-    """What `_errors_of` finds, and of which unit of the work."""
+    """What `_outcome` finds, and of which unit of the work."""
     if client is not None:
-        yield from spread(client, _errors_shared, (X, splits, params), work)
+        yield from spread(client, _outcome, shared, work)
         return
-    jobs = (
-        delayed(_errors_of)(X, family, K, splits[i], seed, params) for family, K, i, seed in work
-    )
+    jobs = (delayed(_outcome)(shared, *unit) for unit in work)
     yield from enumerate(Parallel(n_jobs, return_as="generator", **that_end_with_us())(jobs))
 
 
-def _errors_shared(
-    shared: tuple[Any, Sequence[Split], dict[str, Any]], family: Family, K: int, i: int, seed: int
+def _outcome(
+    shared: Shared, name: str, setting: Any, n_components: int, split: int, seed: int
 ) -> Outcome:
-    """The same on a cluster, whose workers have data and splits."""
-    X, splits, params = shared
-    return _errors_of(X, family, K, splits[i], seed, params)
-
-
-def _errors_of(
-    X: Any, family: Family, n_components: int, split: Split, seed: int, params: dict[str, Any]
-) -> Outcome:
-    """Held-out error of each setting of a family, each fit started from the last.
-
-    And how many of the fits ended at max_iter.
-    """
+    """One fit: its error per held-out entry, and whether it converged."""
+    X, exposure, splits, params = shared
     # Workers share the data as read-only memory, which would be compiled for once more.
     X = X.copy() if sparse.issparse(X) else np.array(X)
-    name, grid = family
-    level = mean_activation(X, split.train, n_components)
-    if name == "none" and params.get("solver") in registry.SAMPLERS:
+    train, hidden = splits[split].train, splits[split].hidden
+    level = mean_activation(X, train, n_components, exposure)
+    if name == _PLAIN and params.get("solver") in registry.SAMPLERS:
         # Plain NMF has no posterior to draw from: as a rival it is a mode.
         params = {**params, "solver": "accelerated", "smoothing": _smoothing(params)}
-    model = TemporalNMF(n_components, random_state=int(seed), warm_start=True, **params)
-    errors, unconverged = [], 0
+    chain = _chain(name, setting, level)
+    model = TemporalNMF(n_components, chain=chain, random_state=seed, **params)
     with without(Warning):  # the answer counts what did not converge
-        for setting in grid:
-            model.set_params(chain=_chain(name, setting, level)).fit(X, mask=split.train)
-            predicted = expected_steps(model)
-            errors.append(_held_out_error(X, predicted, split.hidden, model.likelihood))
-            unconverged += not model.converged_
-    return errors, unconverged
+        model.fit(X, mask=train, exposure=exposure)
+    error = _held_out_error(X, expected_steps(model), hidden, model.likelihood)
+    return error, bool(model.converged_)
 
 
 def _held_out_error(X: Any, predicted: Array, hidden: Array, likelihood: Any) -> float:
@@ -397,36 +406,23 @@ def _held_out_error(X: Any, predicted: Array, hidden: Array, likelihood: Any) ->
     return error_of(likelihood)(dense[seen], predicted[seen]) / int(seen.sum())
 
 
-def _collect(
-    families: list[Family], ranks: list[int], n_splits: int, n_init: int, found: list[list[float]]
-) -> list[Candidate]:
-    results = iter(found)
-    candidates = []
-    for name, grid in families:
-        for K in ranks:
-            # (n_splits, settings): starts averaged
-            per_split = np.array(
-                [np.mean([next(results) for _ in range(n_init)], axis=0) for _ in range(n_splits)]
-            )
-            for i, setting in enumerate(grid):
-                shown = setting.get_params() if isinstance(setting, Chain) else dict(setting)
-                candidates.append(Candidate(name, shown, K, per_split[:, i]))
-    return candidates
-
-
 def _smoothing(params: dict[str, Any]) -> float:
     """For models without draws; one that is learned has its prior's centre there."""
     given = TemporalNMF(**params).smoothing
     return SMOOTHING if isinstance(given, str) else float(given)
 
 
-def _last_value(X: Any, splits: Sequence[Split], params: dict[str, Any]) -> Candidate:
+def _last_value(
+    X: Any, exposure: Array, splits: Sequence[Split], params: dict[str, Any], ratio: float
+) -> Candidate:
     usual, smoothing = TemporalNMF(**params), _smoothing(params)
     errors = [
-        _held_out_error(X, last_values(X, split.train, smoothing), split.hidden, usual.likelihood)
+        _held_out_error(
+            X, last_values(X, split.train, smoothing, exposure), split.hidden, usual.likelihood
+        )
         for split in splits
     ]
-    return Candidate(LAST_VALUE, {}, 0, np.array(errors))
+    return Candidate(LAST_VALUE, {}, 0, np.array(errors), ratio)
 
 
 def _models(candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -435,21 +431,30 @@ def _models(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 def _lowest(candidates: Sequence[Candidate]) -> Candidate:
     """The lowest mean error; one that could not be computed never is."""
-    return min(candidates, key=lambda c: np.inf if np.isnan(c.mean) else c.mean)
+    return min(candidates, key=_rank)
+
+
+def _rank(candidate: Candidate) -> tuple[Any, ...]:
+    """By mean error; ties are settled by what was tried, never by the order of the grid."""
+    error = np.inf if np.isnan(candidate.mean) else candidate.mean
+    return error, candidate.n_components, candidate.chain, str(sorted(candidate.params.items()))
 
 
 def _choose(candidates: Sequence[Candidate], rule: str) -> Candidate:
     models = _models(candidates)
     lowest = _lowest(models)
-    n = len(lowest.errors)
-    if rule == "lowest" or n < 2:
+    if rule == "lowest" or len(lowest.errors) < 2:
         return lowest
+    plain = [c for c in models if c.chain == _PLAIN]
+    competing = plain and len(plain) < len(models)
+    limit = _lowest(plain).mean if competing else np.inf
 
-    def close(candidate: Candidate) -> bool:
+    def eligible(candidate: Candidate) -> bool:
         excess = candidate.errors - lowest.errors
-        return bool(excess.mean() <= excess.std(ddof=1) / np.sqrt(n))
+        close = excess.mean() <= resampled_error(excess, candidate.ratio)
+        return candidate is lowest or bool(close and candidate.mean <= limit)
 
-    return min(filter(close, models), key=lambda c: (c.n_components, c.mean))
+    return min(filter(eligible, models), key=lambda c: (c.n_components, *_rank(c)))
 
 
 def _comparison(best: Candidate, other: Candidate, title: str) -> str:

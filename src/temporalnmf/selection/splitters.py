@@ -49,8 +49,8 @@ class Splitter(Protocol):
 class HiddenSteps:
     """The paper's splits: single steps, no two of them neighbours, never the first.
 
-    The last step is always hidden and belongs to the test set, which so has a forecast in it. Half
-    of the hidden steps are for validation, half for the test.
+    The last step is always hidden and belongs to the test set, which so has a forecast in it,
+    unless ``last=False``. Half of the hidden steps are for validation, half for the test.
 
     Parameters
     ----------
@@ -58,6 +58,8 @@ class HiddenSteps:
     fraction : float, default=0.2
         Share of the steps to hide, rounded to an even number.
     random_state : int, RandomState instance or None, default=None
+    last : bool, default=True
+        True: every split hides the last step. False: none does.
 
     Examples
     --------
@@ -70,6 +72,7 @@ class HiddenSteps:
     n_splits: int = 5
     fraction: float = 0.2
     random_state: Any = None
+    last: bool = True
 
     def split(self, X: Any) -> Iterator[Split]:
         """Yield `n_splits` splits of X (n_times, n_features)."""
@@ -106,8 +109,8 @@ class HiddenSteps:
         """Hidden steps in the order they were drawn, the last first, until none is left to hide."""
         first, last = np.flatnonzero(observed)[[0, -1]]
         free = observed.copy()
-        free[: first + 1] = free[last - 1 :] = False
-        hidden = [int(last)]
+        free[: first + 1] = free[last - 1 if self.last else last :] = False
+        hidden = [int(last)] if self.last else []
         while len(hidden) < n_hidden and free.any():
             n = int(random.choice(range(first + 1, last), 1)[0])
             if free[n]:

@@ -1,0 +1,254 @@
+"""From the records of all fits to one row per model: errors, differences, what is beyond chance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.stats import rankdata
+
+from .. import registry
+from ..likelihoods.base import Array
+from ..selection.statistics import Difference, holm, over_origins, over_splits
+from .protocol import warm_up
+from .runner import Record
+
+Row = dict[str, Any]
+
+METRICS = ("kle_s", "kle_f")
+# The same over features that were seen in training; another kind of comparison, so only means.
+_SEEN = ("kle_s_seen", "kle_f_seen")
+DEFAULT = "rate"
+# A difference is named if its adjusted p-value is below this.
+LEVEL = 0.05
+# Fewer splits are not resampled.
+_FEWEST_SPLITS = 3
+_NOTHING = float("nan")
+
+
+def chosen(records: Sequence[Record]) -> list[Row]:
+    """One row per split, start and model: the point of its grid with the lowest validation error.
+
+    At a forecast origin that is the mean error of the forecasts from earlier origins; the first
+    origins, which have few or none, serve the choice only and have no row. `seconds` are those of
+    the whole grid.
+    """
+    groups: dict[tuple[int, int, str], list[Record]] = {}
+    for record in _validated(records):
+        groups.setdefault((record["split"], record["init"], record["model"]), []).append(record)
+    rows = []
+    for (split, init, model), tried in groups.items():
+        best = min(tried, key=_validation_error)
+        rows.append(
+            {
+                "split": split,
+                "init": init,
+                "model": model,
+                "params": " ".join(f"{name}={_number(v)}" for name, v in best["params"].items()),
+                **{key: best[key] for key in ("kle_s", "kle_f", "kle_validation", "n_iter")},
+                **{key: best.get(key, float("nan")) for key in _SEEN},
+                "stop_reason": best["stop_reason"],
+                "seconds": sum(record["seconds"] for record in tried),
+                **{key: best.get(key) for key in ("origin", "n_train", "n_test")},
+            }
+        )
+    return rows
+
+
+def _validated(records: Sequence[Record]) -> list[Record]:
+    """Records with their validation errors; without the origins that serve the choice only."""
+    origins = sorted({r["origin"] for r in records if "origin" in r})
+    scored = set(origins[warm_up(len(origins)) :])
+    earlier: dict[tuple[str, int], list[float]] = {}
+    found = []
+    for record in sorted(records, key=lambda r: r.get("origin", -1)):
+        if "origin" not in record:
+            found.append(record)
+            continue
+        errors = earlier.setdefault((record["model"], record["point"]), [])
+        if record["origin"] in scored:
+            found.append({**record, "kle_validation": float(np.mean(errors))})
+        errors.append(record["kle_f"])
+    return found
+
+
+def _validation_error(record: Record) -> float:
+    """One that could not be computed is never the lowest."""
+    error = float(record["kle_validation"])
+    return float("inf") if np.isnan(error) else error
+
+
+def _number(value: Any) -> str:
+    return str(value) if isinstance(value, bool | str | list) else f"{value:.6g}"
+
+
+class Comparison(NamedTuple):
+    """A model against a reference; `p` is adjusted for all comparisons that are made together."""
+
+    metric: str
+    reference: str
+    model: str
+    difference: Difference
+    p: float
+
+    @property
+    def beyond_chance(self) -> bool:
+        return self.p < LEVEL
+
+
+_UNTESTED = Comparison("", "", "", Difference(_NOTHING), _NOTHING)
+
+
+def comparisons(rows: Sequence[Row], baseline: str | None = None) -> list[Comparison]:
+    """Every comparison that words are drawn from, in both metrics.
+
+    All models against the baseline, and all chains against the default one. Who is best is known
+    in hindsight only, so all count (Holm's correction). Needs forecasts from several origins: the
+    paper's design, whose splits share one last step, allows none.
+    """
+    if not _has_origins(rows):
+        return []
+    models = _models(rows)
+    baseline = _baseline(models, baseline)
+    pairs = [(baseline, model) for model in models if model != baseline]
+    if DEFAULT in models and baseline != DEFAULT:
+        chains = [m for m in models if m in registry.CHAINS and m not in (DEFAULT, baseline)]
+        pairs += [(DEFAULT, model) for model in chains]
+    found = []
+    for metric in METRICS:
+        part = _rows_of(rows, metric)
+        errors = _matrix(part, models, metric).mean(axis=1)
+        for reference, model in pairs:
+            paired = errors[:, models.index(model)] - errors[:, models.index(reference)]
+            found.append((metric, reference, model, _difference(paired, part, metric)))
+    adjusted = holm(np.array([one[-1].p for one in found]))
+    return [Comparison(*one, float(p)) for one, p in zip(found, adjusted, strict=True)]
+
+
+def _difference(paired: Array, rows: Sequence[Row], metric: str) -> Difference:
+    """Of splits, or of origins in order of time."""
+    ratio = float(np.mean([row["n_test"] / row["n_train"] for row in rows])) if rows else 0.0
+    return (over_origins if metric == "kle_f" else over_splits)(paired, ratio)
+
+
+def _has_origins(rows: Sequence[Row]) -> bool:
+    return any(row.get("origin") is not None for row in rows)
+
+
+def _rows_of(rows: Sequence[Row], metric: str) -> list[Row]:
+    """Those that a metric is measured on: without forecast origins, all of them."""
+    if not _has_origins(rows):
+        return list(rows)
+    return [row for row in rows if (row.get("origin") is not None) == (metric == "kle_f")]
+
+
+def _models(rows: Sequence[Row]) -> list[str]:
+    return list(dict.fromkeys(row["model"] for row in rows))
+
+
+def _baseline(models: list[str], baseline: str | None) -> str:
+    if baseline is None:
+        return "gap" if "gap" in models else models[0]
+    if baseline not in models:
+        raise ValueError(f"baseline={baseline!r} took no part. Choose one of {', '.join(models)}.")
+    return baseline
+
+
+def summary(rows: Sequence[Row], baseline: str | None = None, seed: int = 0) -> list[Row]:
+    """One row per model: means and standard deviations, ranks, differences from a baseline.
+
+    Parameters
+    ----------
+    rows : list of dict
+        From `chosen`.
+    baseline : str or None
+        Model to compare with, on the same splits and starts. None is "gap" if it took part, else
+        the first model.
+    seed : int
+        For the bootstrap.
+
+    Returns
+    -------
+    list of dict
+        For each metric m, kle_s (gap error) and kle_f (forecast error): `m_mean`, `m_std`
+        (population, over splits and starts, or over forecast origins), `m_rank` (mean rank among
+        the models, 1 is best), `m_diff` (mean difference from the baseline), `m_diff_low` and
+        `m_diff_high`, `m_wins` (number of splits, or of origins, with a lower error than the
+        baseline, starts averaged); also `kle_s_seen_mean` and `kle_f_seen_mean`, over features
+        that were seen in training, and the numbers `n_splits` and `n_origins`.
+
+        With forecast origins, low and high are the ends of a 95 % confidence interval, `m_p` is
+        the p-value adjusted for all `comparisons`, and all are NaN where no method holds. In the
+        paper's design they are the 2.5 and 97.5 % quantiles of the mean over resampled splits,
+        which is no confidence interval: all splits share data and the last step.
+    """
+    models = _models(rows)
+    baseline = _baseline(models, baseline)
+    by_origin = _has_origins(rows)
+    tested = {
+        (one.metric, one.model): one
+        for one in comparisons(rows, baseline)
+        if one.reference == baseline
+    }
+    table: list[Row] = [{"model": model} for model in models]
+    for metric in METRICS:
+        matrix = matrix_of(rows, models, metric)
+        ranks = rankdata(matrix, axis=-1).mean(axis=(0, 1))
+        differences = matrix - matrix[:, :, [models.index(baseline)]]
+        per_split = differences.mean(axis=1)
+        if not by_origin:
+            low, high = _bootstrap(per_split, seed)
+        for j, row in enumerate(table):
+            row[f"{metric}_mean"] = float(matrix[:, :, j].mean())
+            row[f"{metric}_std"] = float(matrix[:, :, j].std())
+            row[f"{metric}_rank"] = float(ranks[j])
+            row[f"{metric}_diff"] = float(differences[:, :, j].mean())
+            one = tested.get((metric, row["model"]), _UNTESTED)
+            ends = one.difference[1:3] if by_origin else (float(low[j]), float(high[j]))
+            row[f"{metric}_diff_low"], row[f"{metric}_diff_high"] = ends
+            row[f"{metric}_wins"] = int(np.sum(per_split[:, j] < 0.0))
+            row[f"{metric}_p"] = one.p
+    older = dict.fromkeys(_SEEN, _NOTHING)  # records from before they were written down
+    known = [{**older, **row} for row in rows]
+    seen = {
+        key: _matrix(_rows_of(known, metric), models, key).mean(axis=(0, 1))
+        for key, metric in zip(_SEEN, METRICS, strict=True)
+    }
+    for j, row in enumerate(table):
+        row |= {f"{key}_mean": float(values[j]) for key, values in seen.items()}
+        row["seconds"] = float(np.mean([r["seconds"] for r in rows if r["model"] == row["model"]]))
+        row["baseline"] = baseline
+        row["n_splits"] = len({r["split"] for r in rows if r.get("origin") is None})
+        row["n_origins"] = len({r["origin"] for r in rows if r.get("origin") is not None})
+    return table
+
+
+def matrix_of(rows: Sequence[Row], models: list[str], metric: str) -> Array:
+    """Errors (n_splits or n_origins, n_inits, n_models) in one metric."""
+    return _matrix(_rows_of(rows, metric), models, metric)
+
+
+def _matrix(rows: Sequence[Row], models: list[str], key: str) -> Array:
+    """Values (n_splits, n_inits, n_models); the starts of a split by their order."""
+    starts: dict[int, list[int]] = {}
+    for row in rows:
+        starts.setdefault(row["split"], []).append(row["init"])
+    splits = {split: sorted(set(inits)) for split, inits in sorted(starts.items())}
+    places = {split: i for i, split in enumerate(splits)}
+    width = max(map(len, splits.values()), default=1)
+    matrix = np.full((len(splits), width, len(models)), np.nan)
+    for row in rows:
+        start = splits[row["split"]].index(row["init"])
+        matrix[places[row["split"]], start, models.index(row["model"])] = row[key]
+    return matrix
+
+
+def _bootstrap(differences: Array, seed: int, n_draws: int = 10_000) -> tuple[Array, Array]:
+    """2.5 and 97.5 % quantiles of the mean over resampled splits, (n_models,) each."""
+    n_splits, n_models = differences.shape
+    if n_splits < _FEWEST_SPLITS:
+        return np.full(n_models, np.nan), np.full(n_models, np.nan)
+    drawn = np.random.default_rng(seed).integers(n_splits, size=(n_draws, n_splits))
+    low, high = np.quantile(differences[drawn].mean(axis=1), [0.025, 0.975], axis=0)
+    return low, high

@@ -1,0 +1,55 @@
+"""Data as experiments need them: on their grid, NaN where nothing was observed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ..estimator import TemporalNMF
+from ..likelihoods.base import Array
+from ..splitting import is_split
+from ..validation import Series, check_series
+
+# Bytes of a dense copy of sparse data with gaps, at the most.
+_MOST_BYTES = 2 * 10**9
+
+
+def gridded(
+    X: Any, mask: Any = None, exposure: Any = None, likelihood: Any = "poisson"
+) -> tuple[Any, Array]:
+    """Data (N, F) and exposures (N,) on the grid that `TemporalNMF.fit` puts them on.
+
+    X is dense, NaN where it is missing or hidden by the mask, or sparse if everything is observed.
+    """
+    if is_split(X):
+        raise ValueError(
+            f"X is {type(X).__name__}, data that are not in memory, and a comparison of models "
+            f"needs them in memory. Give an array, a frame or the path of a table."
+        )
+    model = TemporalNMF(likelihood=likelihood)
+    series = check_series(model, X, mask, exposure, model._likelihood(), reset=True)
+    return _with_gaps(series), series.exposure
+
+
+def _with_gaps(series: Series) -> Any:
+    X, weights = series.X, series.weights
+    values = weights.data if sparse.issparse(weights) else np.asarray(weights, dtype=float)
+    wrong = (values != 0.0) & (values != 1.0)
+    if wrong.any():
+        raise ValueError(
+            f"mask contains {values[wrong].flat[0]:g}: a comparison of models takes 1 or True for "
+            f"observed entries and 0 or False for missing ones, no other weights."
+        )
+    if not sparse.issparse(weights) and values.all():
+        return X
+    size = 8 * X.shape[0] * X.shape[1]
+    if sparse.issparse(X) and size > _MOST_BYTES:
+        raise ValueError(
+            f"X has steps or cells without a value, and as a dense array with NaN there it would "
+            f"take {size / 1e9:.1f} GB. Keep fewer features, or take longer periods."
+        )
+    dense = X.toarray() if sparse.issparse(X) else X
+    seen = (weights.toarray() if sparse.issparse(weights) else weights) > 0.0
+    return np.where(seen, dense, np.nan)
