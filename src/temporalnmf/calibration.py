@@ -30,7 +30,7 @@ from .validation import Series, check_count
 # Steps before the first origin, and origins, below which nothing can be learned.
 _FEWEST_STEPS, _FEWEST_ORIGINS = 8, 5
 # Simulated futures of each origin; fewer for entries, of which there are many.
-_N_SAMPLES, _N_ENTRY_SAMPLES = 1000, 400
+_N_SAMPLES, _N_ENTRY_SAMPLES = 500, 250
 # Entries that are compared, at the most about; of each step at least some.
 _MOST_ENTRIES, _FEWEST_ENTRIES = 10_000, 50
 
@@ -280,6 +280,9 @@ def _learned(past: list[PastForecast], noise: Noise, coverage: float) -> Noise:
     if past[0].futures.activations.shape[2] > 1:  # a single one is the level
         own = _least(past, lambda v: replace(noise, own=v), steps, "components", coverage)
         noise = replace(noise, own=own)
+        if own.any() and level.any():  # both widen totals
+            level = _least(past, lambda v: replace(noise, level=v), steps, "totals", coverage)
+            noise = replace(noise, level=level)
     return replace(noise, persistence=_persistence(past, noise, coverage))
 
 
@@ -301,7 +304,8 @@ def _least(
     behaves like these: ⌈(n+1)·coverage⌉ of n, as in conformal prediction; n at the most, so that
     with few forecasts n/(n+1) is all that can be promised. Outliers beyond that share do not
     matter. Where so many cost a worse interval score, ⌈n·coverage⌉ have to be enough. A factor with
-    mean one cannot be arbitrarily wide: if no variance is enough, it is the one that holds most.
+    mean one cannot be arbitrarily wide: if no variance is enough, the one with the best score is
+    taken.
 
     A horizon that was seen too seldom has the variance of the one before, or of the first that
     was seen often enough; if none was, all are taken together.
@@ -331,8 +335,8 @@ def _least(
             high, low = np.where(reached, middle, high), np.where(reached, low, middle)
         if never.any():
             places = np.arange(0, len(_VARIANCES), 4)
-            held = [tallies(np.full(len(pools), place))[0] for place in places]
-            high = np.where(never, places[np.argmax(held, axis=0)], high)
+            scores = [tallies(np.full(len(pools), place))[1] for place in places]
+            high = np.where(never, places[np.argmin(scores, axis=0)], high)
         return high
 
     n = np.array([sum(len(plain[ahead]) for ahead in pool) for pool in pools])
