@@ -16,8 +16,8 @@ from commands import done, invoke, refused
 from temporalnmf import load
 from temporalnmf.cli import data
 from temporalnmf.cli.console import Voice, Watch
-from temporalnmf.solvers import Progress
 from temporalnmf.fitting import infer
+from temporalnmf.solvers import Progress
 from temporalnmf.timeline import time_texts
 
 LONG = ("--time", "date", "--feature", "artist", "--value", "plays", "--freq", "M")
