@@ -464,7 +464,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     ) -> Self:
         """Add new steps after the last.
 
-        Steps may come one by one or all at once: the result is the same, to the bit for a
+        Steps may come one by one or all at once: the result is the same, up to rounding for a
         posterior mode and as a law for draws.
 
         Parameters
