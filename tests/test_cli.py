@@ -74,7 +74,7 @@ def test_simulate_writes_the_paths_of_the_seed_and_a_picture(tmp_path):
     assert png.read_bytes().startswith(b"\x89PNG")
     assert sorted(p.name for p in tmp_path.rglob("*.*")) == ["rate.csv", "rate.png"]
     mean = Rate(1.5, 1.3).mean(1.0, 20)
-    assert f"{mean:.4g}" in result.output
+    assert f" {mean:.3g} " in result.output
 
 
 @pytest.mark.parametrize("name", ["gap", "hier_rate", "shape", "hier_shape", "bgar", "gar"])
