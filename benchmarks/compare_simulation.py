@@ -25,6 +25,7 @@ from temporalnmf.experiments import chosen, comparisons, our_protocol
 from temporalnmf.experiments.runner import fit_task
 from temporalnmf.files import written_whole
 from temporalnmf.metrics import kl_error
+from temporalnmf.stopping import that_end_with_us
 
 N, F, K, LEVEL = 50, 40, 2, 150.0
 GRIDS: dict[str, list[dict[str, float]]] = {
@@ -33,6 +34,7 @@ GRIDS: dict[str, list[dict[str, float]]] = {
 }  # fmt: skip
 SPLITS, STARTS, ORIGINS = 5, 2, 20
 PLANTED = 0.2
+SETTINGS = [N, F, K, LEVEL, SPLITS, STARTS, ORIGINS, GRIDS]
 # Comparisons of a run with all models.
 MOST_COMPARISONS = 24
 TITLES = {"kle_s": "gap error", "kle_f": "forecast error"}
@@ -48,9 +50,9 @@ def drawn(seed: int) -> tuple[Any, Any]:
 
 
 def fits(seed: int, folder: Path) -> None:
-    """All fits of one comparison."""
+    """All fits of one comparison, unless they are there."""
     path = folder / f"{seed:04d}.json"
-    if path.exists():
+    if path.exists() and json.loads(path.read_text(encoding="utf-8"))["settings"] == SETTINGS:
         return
     X, _ = drawn(seed)
     settings = {"n_splits": SPLITS, "n_inits": STARTS, "n_origins": ORIGINS, "seed": seed}
@@ -62,7 +64,8 @@ def fits(seed: int, folder: Path) -> None:
         for task in protocol.tasks(len(draws.splits) - SPLITS)
     ]  # fmt: skip
     with written_whole(path) as partial:
-        partial.write_text(json.dumps(records), encoding="utf-8")
+        found = {"settings": SETTINGS, "records": records}
+        partial.write_text(json.dumps(found), encoding="utf-8")
 
 
 def disturbance(n_datasets: int = 400) -> float:
@@ -185,9 +188,10 @@ def main() -> None:
     parser.add_argument("--page", type=Path, help="page to put the figures into")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
-    Parallel(given.jobs)(delayed(fits)(seed, given.out) for seed in range(given.datasets))
+    jobs = (delayed(fits)(seed, given.out) for seed in range(given.datasets))
+    Parallel(given.jobs, **that_end_with_us())(jobs)
     paths = [given.out / f"{seed:04d}.json" for seed in range(given.datasets)]
-    found = judged([json.loads(path.read_text(encoding="utf-8")) for path in paths])
+    found = judged([json.loads(path.read_text(encoding="utf-8"))["records"] for path in paths])
     print(figures(found))
     if given.page is not None:
         page = given.page.read_text(encoding="utf-8")

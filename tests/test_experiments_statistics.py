@@ -160,7 +160,7 @@ def test_a_small_simulation_from_end_to_end(tmp_path, monkeypatch):
     monkeypatch.setattr(simulation, "GRIDS", few)
     for seed in range(2):
         simulation.fits(seed, tmp_path)
-    records = [json.loads(path.read_text()) for path in sorted(tmp_path.iterdir())]
+    records = [json.loads(path.read_text())["records"] for path in sorted(tmp_path.iterdir())]
     found = simulation.judged(records)
     ahead = [row for row in found["comparisons"] if row["error"] == "forecast error"]
     assert found["datasets"] == 2
