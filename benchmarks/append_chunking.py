@@ -152,6 +152,10 @@ def seconds(call: Any) -> float:
     return time.perf_counter() - start
 
 
+def text(duration: float) -> str:
+    return f"{duration:.0f} s" if duration >= 10.0 else f"{duration:.1f} s"
+
+
 def solved(model: TemporalNMF, X: np.ndarray, H: np.ndarray, tol: float) -> tuple[Any, int]:
     """Activations (K, N) at fixed components from a start, and the iterations it took."""
     series, monitor = model._series_of(X, None, None), Monitor(1000, tol)
@@ -199,7 +203,7 @@ def table_of_costs() -> list[str]:
         one = seconds(lambda m=model, X=X: m.append(X[-1:]))
         refit = seconds(lambda m=again, X=X: m.append(X[-1:], update_components=True))
         lines.append(
-            f"| {name} | {fit:.2g} s | {one:.2g} s | {refit:.2g} s | {' | '.join(cells)} |"
+            f"| {name} | {text(fit)} | {text(one)} | {text(refit)} | {' | '.join(cells)} |"
         )
     return lines
 
@@ -234,7 +238,8 @@ def main() -> None:
         "",
         "## Cost",
         "",
-        "*Refit* is `update_components=True`. A mode is solved from even shares of the totals, as "
+        "Wall-clock time, of use in proportion only: the machine had other work. *Refit* is "
+        "`update_components=True`. A mode is solved from even shares of the totals, as "
         "in `transform`, not from the old activations: started there, the solver stops within a "
         "few iterations, since the objective of a long series hardly depends on its last step, "
         "and leaves a larger error in that step. The last two columns have iterations, and the "
