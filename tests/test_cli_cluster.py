@@ -116,6 +116,7 @@ def test_columns_of_a_folder_by_other_names(place, fitted, tmp_path):
     assert same(tmp_path / "m.npz", fitted)
 
 
+@pytest.mark.long
 def test_a_cluster_of_its_own(place, fitted, tmp_path):
     out = tmp_path / "m.npz"
     said = done("fit", place / "shards", *QUICK, *LOCAL, "--out", out).output

@@ -636,6 +636,7 @@ def test_ctrl_c_after_the_model_was_written_says_so(plays, tmp_path, monkeypatch
 # Terminals and pipes
 
 
+@pytest.mark.long
 def test_a_pipe_gets_words_and_no_colours(plays, tmp_path):
     process = start("fit", plays[0], *LONG, "--components", 1, "--out", tmp_path / "m.npz")
     output, errors = process.communicate()

@@ -276,8 +276,8 @@ def _n_tasks(dask_scheduler):
 @pytest.mark.parametrize(
     "n_killed",
     [
-        pytest.param(1, id="one worker", marks=pytest.mark.long),
-        pytest.param(2, id="all that have the data"),
+        pytest.param(1, id="one worker"),
+        pytest.param(2, id="all that have the data", marks=pytest.mark.long),
     ],
 )
 def test_tasks_of_a_killed_worker_are_done_again(client, n_killed, tmp_path, capfd):
@@ -295,6 +295,7 @@ def test_tasks_of_a_killed_worker_are_done_again(client, n_killed, tmp_path, cap
     assert not set(client.run(os.getpid).values()) & set(processes[:n_killed])
 
 
+@pytest.mark.long
 def test_work_that_kills_its_workers_ends_with_an_error(monkeypatch):
     monkeypatch.setattr(cluster, "_LOSSES", 1)
     with local(1) as mine, pytest.raises(OSError, match=r"died again and again.*--memory-limit"):

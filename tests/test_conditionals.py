@@ -41,7 +41,14 @@ def functionals(H, Y):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("chain", CHAINS, ids=cases.named)
+@pytest.mark.parametrize(
+    "chain",
+    [
+        pytest.param(chain, marks=pytest.mark.long if i in (2, 7) else ())  # a chain's second
+        for i, chain in enumerate(CHAINS)
+    ],
+    ids=cases.named,
+)
 def test_conditionals_leave_the_joint_law_as_it_is(chain):
     """Draw (h, y) from the joint law; alternate h | y and y | h; the law must stay (Geweke 2004).
 

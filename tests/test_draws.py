@@ -170,7 +170,7 @@ def dies_after(n):
     "when",
     [
         pytest.param(12, id="tuning", marks=pytest.mark.long),
-        pytest.param(45, id="first"),
+        pytest.param(45, id="first", marks=pytest.mark.long),
         pytest.param(75, id="drawing", marks=pytest.mark.long),
         pytest.param(110, id="second"),
     ],
@@ -211,6 +211,7 @@ def test_control_c_waits_for_the_end_of_a_sweep(tmp_path):
     same(fitted(checkpoint=path), fitted())
 
 
+@pytest.mark.long
 def test_a_process_that_was_killed_goes_on(tmp_path):
     path, script = tmp_path / "state.npz", tmp_path / "fit.py"
     script.write_text(
@@ -437,7 +438,13 @@ def test_the_data_of_the_fit_have_the_activations_of_the_fit():
     np.testing.assert_array_equal(model.smooth(GAPPY).draws, model.smooth(n_samples=80).draws)
 
 
-@pytest.mark.parametrize("chain", [Rate(1e4), BGAR(3.0, "auto", 0.9)], ids=["rate", "bgar"])
+@pytest.mark.parametrize(
+    "chain",
+    [
+        pytest.param(Rate(1e4), id="rate"),
+        pytest.param(BGAR(3.0, "auto", 0.9), id="bgar", marks=pytest.mark.long),
+    ],
+)
 def test_activations_of_other_data_are_as_well_known_as_those_of_the_fit(chain):
     """The same counts but for one, so that they are drawn anew: totals spread as much."""
     data = counts(40)

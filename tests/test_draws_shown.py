@@ -416,7 +416,9 @@ def test_the_report_says_what_is_the_matter(learned):
     assert told({}, totals=1.2, n_runs=1)[0][0] == "halves of the run differ"
 
 
-@pytest.mark.parametrize(("n_runs", "n_draws"), [(1, 1), (2, 1), (2, 3)])
+@pytest.mark.parametrize(
+    ("n_runs", "n_draws"), [(1, 1), *(pytest.param(2, n, marks=pytest.mark.long) for n in (1, 3))]
+)
 def test_the_report_of_a_few_draws(n_runs, n_draws, tmp_path):
     model = drawn(1, n_chains=n_runs, n_draws=n_draws, n_tune=0)
     path = write_report(model, tmp_path / "few.html", steps=2)
@@ -518,7 +520,7 @@ def test_movement_is_expected_by_each_draws_chain(settled):
     assert found == pytest.approx(100.0 * np.expm1(sd), rel=0.1)
 
 
-@pytest.mark.parametrize("n_runs", [1, 3])
+@pytest.mark.parametrize("n_runs", [pytest.param(1, marks=pytest.mark.long), 3])
 def test_the_report_of_draws_works_in_a_browser(learned, tmp_path, n_runs):
     model = learned if n_runs > 1 else drawn(2, n_chains=1)
     path = write_report(model, tmp_path / "draws.html", steps=3)

@@ -49,7 +49,9 @@ def table(tmp_path):
 # In Python
 
 
-@pytest.mark.parametrize("kind", ["dense", "sparse", "gaps"])
+@pytest.mark.parametrize(
+    "kind", [*(pytest.param(k, marks=pytest.mark.long) for k in ("dense", "sparse")), "gaps"]
+)
 def test_records_are_those_of_local_workers(client, tmp_path, kind):
     X = sparse.csr_array(counts()) if kind == "sparse" else counts()
     if kind == "gaps":
@@ -95,6 +97,7 @@ def test_a_run_goes_on_where_another_stopped(client, tmp_path):
         assert len(read_records(folder / "fits.jsonl")) == len(expected)  # none twice
 
 
+@pytest.mark.long
 def test_a_worker_killed_in_the_middle_of_a_run(client, tmp_path):
     protocol = small(n_splits=4, n_inits=4)
     expected = run(protocol, counts(), tmp_path / "calm")

@@ -43,7 +43,11 @@ def test_point_forecast_is_the_mean_of_the_simulated_law(chain, lost):
         np.testing.assert_array_equal(forecast.mean(of), forecast.point_of(of))
 
 
-@pytest.mark.parametrize("chain", DYNAMIC, ids=cases.named)
+@pytest.mark.parametrize(
+    "chain",
+    [*DYNAMIC[:2], *(pytest.param(chain, marks=pytest.mark.long) for chain in DYNAMIC[2:])],
+    ids=cases.named,
+)
 def test_smoothed_means_are_those_of_the_draws(chain):
     data = X.copy()
     data[[0, 1, 17, 18, 39]] = np.nan

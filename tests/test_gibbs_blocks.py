@@ -74,7 +74,13 @@ def on_cluster(client, series, n_groups, **parameters):
 # Bits
 
 
-@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
+@pytest.mark.parametrize(
+    "storage",
+    [
+        pytest.param(np.asarray, id="dense"),
+        pytest.param(sparse.csr_array, id="csr", marks=pytest.mark.long),
+    ],
+)
 def test_draws_do_not_depend_on_who_holds_the_blocks(storage, client):
     """This process, with one thread or two; or two workers, with a group each or more."""
     series = some_series(20.0, storage)
@@ -101,11 +107,12 @@ def test_draws_of_many_features_do_not_depend_on_threads(monkeypatch):
     run.sweep()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "saved",
     [
         pytest.param(True, id="from a checkpoint"),
-        pytest.param(False, id="from the beginning", marks=pytest.mark.long),
+        pytest.param(False, id="from the beginning"),
     ],
 )
 def test_draws_go_on_if_a_worker_is_lost(saved, client, tmp_path, monkeypatch):

@@ -44,6 +44,7 @@ def test_fits_leave_nothing_behind(tmp_path):
     assert grown < 2.0, lines
 
 
+@pytest.mark.long
 def test_models_that_are_kept_are_noticed(tmp_path, monkeypatch):
     kept, load = [], leaks.load
 
@@ -56,6 +57,7 @@ def test_models_that_are_kept_are_noticed(tmp_path, monkeypatch):
     assert kept
 
 
+@pytest.mark.long
 def test_threads_that_are_not_sent_home_are_noticed(tmp_path, monkeypatch):
     teams, dismiss = [], _Team.dismiss
     monkeypatch.setattr(_Team, "dismiss", lambda team: teams.append(team))

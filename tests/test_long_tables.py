@@ -151,7 +151,7 @@ def test_without_values_each_row_counts_one(write):
     assert table.notes[0] == "rows read: 400, total 400; dropped: none"
 
 
-@pytest.mark.pairwise
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     ("name", "options"),
     {

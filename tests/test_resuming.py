@@ -44,6 +44,7 @@ SETTINGS = [
 ]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("settings", SETTINGS, ids=lambda s: f"{s['solver']}-{s['chain']}")
 @pytest.mark.parametrize(
     "look",

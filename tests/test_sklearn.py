@@ -65,6 +65,7 @@ def test_every_check_against_time_order_exists():
     assert checks >= set(AGAINST_TIME_ORDER)
 
 
+@pytest.mark.long
 def test_scikit_learn_check_with_array_api_dispatch():
     script = f"""
 from sklearn.utils.estimator_checks import estimator_checks_generator

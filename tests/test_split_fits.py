@@ -133,7 +133,14 @@ def test_dask_arrays_are_fitted_as_arrays_in_memory(kind, anywhere):
     close(fit(X, mask, exposure), fit(whole, memory_mask(mask), exposure))
 
 
-@pytest.mark.parametrize("kind", ["gaps", "weights", "sparse", "exposure", "dask mask"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "gaps",
+        "sparse",
+        *(pytest.param(k, marks=pytest.mark.long) for k in ("weights", "exposure", "dask mask")),
+    ],
+)
 def test_a_cluster_gives_the_same_bits_as_none(kind, client, monkeypatch):
     X, mask, exposure, _ = KINDS[kind](counts())
     models = []

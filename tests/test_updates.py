@@ -240,7 +240,7 @@ def doubled(law):
     return Law(law.name, law.scale, twice)
 
 
-@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("scale", ["log", pytest.param("linear", marks=pytest.mark.long)])
 def test_update_of_b_is_the_minimiser(scale):
     inputs = random_inputs("bgar", scale, seed=2, size=250)
     got = inputs.chain.auxiliary(inputs.H, scale).T.ravel()
@@ -257,7 +257,11 @@ def test_update_of_b_is_the_minimiser(scale):
 
 @pytest.mark.parametrize(
     ("name", "scale"),
-    [("hier_rate", "linear"), ("hier_rate", "log"), ("hier_rate_marginal", "log")],
+    [
+        ("hier_rate", "linear"),
+        pytest.param("hier_rate", "log", marks=pytest.mark.long),
+        ("hier_rate_marginal", "log"),
+    ],
 )
 def test_update_of_z_is_the_minimiser_for_hier_rate(name, scale):
     inputs = random_inputs(name, scale, seed=3, size=250)
@@ -470,7 +474,7 @@ def test_sweeps_are_rounds_of_updates(scale, held):
         np.testing.assert_allclose(returned, aux, rtol=1e-12, err_msg=str(chain))
 
 
-@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("scale", ["log", pytest.param("linear", marks=pytest.mark.long)])
 def test_sweeps_of_bgar_leave_the_neighbourhood_of_a_neighbour(scale):
     """There Newton's first step is tiny although the minimum is far."""
     rng = np.random.default_rng(18)
