@@ -484,6 +484,8 @@ def test_a_feature_that_was_never_observed_tells_nothing_later():
     assert model.components_[:, 1].max() == 0.0
     totals = [model.transform(x).sum() for x in (later, X[:4])]
     assert totals[0] == pytest.approx(totals[1], rel=1e-9)
+    longer = [copy.deepcopy(model).append(x).activations_ for x in (later, X[:4])]
+    np.testing.assert_allclose(*longer, rtol=1e-9)
 
 
 def test_scores_are_of_the_mean_over_draws():

@@ -116,9 +116,9 @@ def redraw(model: Any, whole: Series, kept: Array) -> PosteriorDraws:
         return posterior
     found = np.empty((C, D, len(kept), K))
     seed = np.random.SeedSequence(whole.n_steps)  # repeated appends must not reuse a stream
+    used = _of_known_features(posterior, whole.take(kept))
     with machinery(model) as workers, between_sweeps() as interrupt:
-        H = start_activations(whole.take(kept), K)
-        gibbs = _gibbs(posterior, whole.take(kept), H, seed, workers)
+        gibbs = _gibbs(posterior, used, start_activations(used, K), seed, workers)
         for run, draws in enumerate(posterior.activations):
             after, before = np.zeros((2, len(kept), K))
             for i, old in enumerate(draws):
@@ -137,6 +137,7 @@ def _draw(model: Any, used: Series, numbers: Array, before: Array | None) -> Arr
     """Activations (draws, N, K); `before` (draws, K) stands before the first step."""
     posterior: PosteriorDraws = model.posterior_
     K, held = posterior.activations.shape[3], 0
+    used = _of_known_features(posterior, used)
     H = start_activations(used, K)
     if before is not None:
         used, H, held = used.anchored(), np.column_stack([before[0], H]), 1
@@ -164,10 +165,8 @@ def _gibbs(
 ) -> Gibbs:
     """A sampler of activations, at the components of the first draw."""
     components, K = posterior.flat("components"), len(H)
-    # Features that play no part tell nothing, also if they are seen for the first time now.
-    unknown = np.logical_not(components.any(axis=(0, 1)))
     return Gibbs(
-        replace(series, X=_without(series.X, unknown)),
+        series,
         Learned(posterior.chain, K * posterior.level, K),
         components[0].T,
         H,
@@ -186,6 +185,12 @@ def _sweep(gibbs: Gibbs, posterior: PosteriorDraws, number: int, sweeps: int) ->
     gibbs.law.chain = posterior.chain_at(np.array([number]))
     for _ in range(sweeps):
         gibbs.sweep(fixed_W=True)
+
+
+def _of_known_features(posterior: PosteriorDraws, series: Series) -> Series:
+    """Features without weight say nothing, also if they are observed for the first time now."""
+    unknown = np.logical_not(posterior.flat("components").any(axis=(0, 1)))
+    return replace(series, X=_without(series.X, unknown))
 
 
 def _without(X: Any, features: Array) -> Any:
