@@ -118,7 +118,9 @@ def separate(folder):
     script = folder / "separate.py"
     script.write_text(text)
     # Scheduler and workers import this module.
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent), "TMPDIR": str(folder)}
+    here = Path(__file__).parent
+    paths = os.pathsep.join(map(str, (here, here.parent / "src")))
+    environment = {**os.environ, "PYTHONPATH": paths, "TMPDIR": str(folder)}
     streams = {"stdin": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     with subprocess.Popen([sys.executable, script], env=environment, **streams) as process:
         try:

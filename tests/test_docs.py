@@ -16,6 +16,7 @@ def test_contributing_shows_the_real_source_of_a_chain():
     assert shown == (ROOT / path).read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # noise as data
 def test_readme_examples_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # one writes a model
@@ -69,6 +70,7 @@ def test_calibration_page_shows_its_table():
     assert "| sotu | rate | calibrated |" in page
 
 
+@pytest.mark.long
 def test_page_of_chains_runs_and_shows_every_picture(tmp_path):
     import matplotlib as mpl
     from typer.testing import CliRunner

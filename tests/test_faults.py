@@ -178,6 +178,7 @@ def test_a_fit_of_a_dask_array_whose_workers_are_killed(client, tmp_path, monkey
     assert list(tmp_path.glob("temporalnmf-*")) == []  # checkpoints
 
 
+@pytest.mark.long
 def test_data_that_kill_every_worker(client, monkeypatch):
     """What cannot be held by anybody is named, in the end."""
     monkeypatch.setattr(actors, "_MOST_LOSSES", 1)

@@ -37,7 +37,7 @@ def fuzzed(folder: Path, *arguments: object, change: str | None = None):
     if change is not None:
         script = folder / "script.py"
         script.write_text(SCRIPT % change)
-    paths = os.pathsep.join(str(ROOT / name) for name in ("tools", "tests"))
+    paths = os.pathsep.join(str(ROOT / name) for name in ("tools", "tests", "src"))
     place = ["--corpus", folder / "corpus", "--json", folder / "figures.json"]
     done = subprocess.run(
         [sys.executable, script, *map(str, [*arguments, "--jobs", 1, *place])],
@@ -86,6 +86,7 @@ def test_a_file_that_fails_is_kept_and_fails_again(tmp_path, monkeypatch):
             files.run(files.kept(path))
 
 
+@pytest.mark.long
 def test_a_fit_that_fails_is_kept_and_fails_again(tmp_path, monkeypatch):
     broken = "fits._check_again = trials.break_promise"
     code, found, _ = fuzzed(tmp_path, "fits", "--cases", 4, change=broken)

@@ -281,6 +281,7 @@ def means_of(run, observations):
     return batches.mean(axis=0), batches.var(axis=0, ddof=1) / 40
 
 
+@pytest.mark.long
 def test_posterior_means_are_those_of_data_in_memory():
     """With large counts, of which the smoothing asks. False alarm 1 in 5000."""
     rng = np.random.default_rng(5)

@@ -158,7 +158,8 @@ def test_a_fit_begun_on_a_cluster_goes_on_without_it(client, tmp_path):
     _same(model, TemporalNMF(3, **params).fit(_data()))
 
 
-@pytest.mark.parametrize("given", [pytest.param(True, marks=pytest.mark.long), False])
+@pytest.mark.long
+@pytest.mark.parametrize("given", [True, False])
 def test_a_scheduler_that_disappears_leaves_a_checkpoint(given, tmp_path, monkeypatch):
     monkeypatch.setattr(fitting, "EVERY", 0.0)  # of a folder of our own
     monkeypatch.setenv("TMPDIR", str(tmp_path))
