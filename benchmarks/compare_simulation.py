@@ -151,6 +151,8 @@ def figures(found: dict[str, Any]) -> str:
     """As Markdown."""
     n = found["datasets"]
     lines = [
+        f"{n} data sets.",
+        "",
         "| error | model | reference | true difference | intervals that cover | named | falsely |",
         "|---|---|---|---|---|---|---|",
     ]

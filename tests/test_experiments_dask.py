@@ -157,7 +157,7 @@ def test_selection_is_that_of_local_workers(client):
     assert here.rows() == there.rows()
     assert (here.n_fits, here.n_unconverged) == (there.n_fits, there.n_unconverged)
     np.testing.assert_array_equal(here.model.components_, there.model.components_)
-    assert seen == [(n, 36) for n in range(1, 37)]
+    assert seen == [(n, 84) for n in range(1, 85)]  # 7 settings, 3 ranks, 2 splits, 2 starts
 
 
 def test_processes_and_a_cluster_are_one_too_many(client, tmp_path):
