@@ -49,7 +49,6 @@ HEADER_CHANGES = {
     "chain with too many numbers": (("chain", "parameters", "alpha"), [1.0, 2.0, 3.0]),
     "chain that is not known": (("chain", "name"), "os:system"),
     "solver": (("parameters", "solver"), "os:system"),
-    "threads": (("parameters", "n_jobs"), "x"),
     "iterations": (("parameters", "max_iter"), -1),
     "seed": (("parameters", "random_state"), [1, 2]),
     "number of text": (("numbers", "n_iter_"), "x"),

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from scipy.stats import binomtest
 
+from .formatting import level_text, percent
 from .likelihoods.base import Array
 
 Checked = Literal["totals", "components", "entries", "positive entries", "sums"]
@@ -143,7 +144,7 @@ class Check:
         """Counted where there is a value per origin, otherwise in per cent."""
         if self.n_values == self.n_origins:
             return f"{round(tally.inside * self.n_origins)} of {self.n_origins}"
-        return f"{tally.inside:.0%}".replace("%", " %")
+        return percent(tally.inside)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +195,7 @@ class Calibration:
         ]
 
     def __str__(self) -> str:
-        promise = f"{100.0 * self.coverage:g} %"
+        promise = level_text(self.coverage)
         lines = [
             f"{check.name[0].upper()}{check.name[1:]}: {check.share(check.before)} inside the "
             f"{promise} interval before, {check.share(check.after)} after ({check.change})."
@@ -204,7 +205,7 @@ class Calibration:
         lines.append(self._noise_words())
         n = self.n_origins
         if n / (n + 1) < self.coverage:
-            lines.append(f"{n} forecasts can promise {n / (n + 1):.0%} at the most.")
+            lines.append(f"{n} forecasts can promise {percent(n / (n + 1))} at the most.")
         return "\n".join(line for line in lines if line)
 
     def _verdict(self, promise: str) -> str:

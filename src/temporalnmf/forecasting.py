@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from .checks import Calibration, Check, Checked
+from .formatting import level_text
 from .futures import Futures
 from .likelihoods.base import Array
 from .timeline import time_texts
@@ -225,10 +226,10 @@ class Forecast:
             return "no intervals: the model has no law for them"
         if self.calibration is None:
             return (
-                f"{100.0 * max(self.coverage):g} % intervals not checked against past forecasts; "
+                f"{level_text(max(self.coverage))} intervals not checked against past forecasts; "
                 f"model.calibrate() checks them"
             )
-        promise = f"{100.0 * self.calibration.coverage:g} % intervals"
+        promise = f"{level_text(self.calibration.coverage)} intervals"
         held = [f"{one.name} {one.share(one.after)}" for one in self._checks("totals")]
         if not held:
             return f"{promise} not checked so far ahead; model.calibrate(steps=…) checks them"

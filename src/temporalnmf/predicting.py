@@ -20,6 +20,7 @@ from .forecasting import (
     few_beyond,
     samples_for,
 )
+from .formatting import level_text, percent
 from .futures import Futures, Mixture
 from .gaps import draw_steps, fitted_steps
 from .likelihoods.base import Array
@@ -116,7 +117,7 @@ def _few(draws: Array | None, coverage: tuple[float, ...]) -> list[Note]:
     if (1.0 - max(coverage)) / 2.0 >= few_beyond(len(draws)) - 1e-9:
         return []
     text = (
-        f"The ends of {100.0 * max(coverage):g} % intervals are uncertain: they were found from "
+        f"The ends of {level_text(max(coverage))} intervals are uncertain: they were found from "
         f"{len(draws):,} samples."
     )
     wanted = samples_for(max(coverage))
@@ -421,7 +422,7 @@ def _short(model: Any, ahead: Array) -> list[Note]:
     held = ", ".join(f"{check.name} {check.share(check.after)}" for check in short)
     return [
         Note(
-            f"Compared with past forecasts, {100.0 * found.coverage:g} % intervals are too narrow "
+            f"Compared with past forecasts, {level_text(found.coverage)} intervals are too narrow "
             f"after calibration as well. Inside: {held}."
         )
     ]
@@ -499,7 +500,7 @@ def _fates(model: Any, start: Array, draws: Array | None, times: Array) -> list[
         what, share = ("collapses", low) if low >= high else ("explodes", high)
         limit = "falls below a tenth of" if low >= high else "exceeds ten times"
         regime = regimes[k] if isinstance(regimes, list) else regimes
-        fate = f"{what}: by {when} it {limit} its last value in {share:.0%} of the futures."
+        fate = f"{what}: by {when} it {limit} its last value in {percent(share)} of the futures."
         text = f"Component {k + 1} {fate} In the long run: {regime}"
         found.append(Note(text, plain=f"“{component_names(model)[k]}” {fate}"))
     return found

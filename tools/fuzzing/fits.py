@@ -363,6 +363,9 @@ def _refused(trial: Trial, data: Data, error: ValueError) -> str:
     raise PromiseError(f"refused without a documented reason: {error}") from error
 
 
+OURS = (CappedWarning, ConvergenceWarning, UserWarning)
+
+
 @contextmanager
 def _few_warnings() -> Iterator[None]:
     """Ours are allowed, a few of them; any other is an error."""
@@ -371,7 +374,7 @@ def _few_warnings() -> Iterator[None]:
         warnings.filterwarnings("error", category=RuntimeWarning)
         warnings.filterwarnings("error", category=DeprecationWarning)
         yield
-    others = [w for w in told if w.category not in (ConvergenceWarning, UserWarning)]
+    others = [w for w in told if w.category not in OURS]
     if others:
         raise PromiseError(f"a warning that is not ours: {others[0].message}")
     if len(told) > 20:

@@ -66,9 +66,7 @@ class Subject:
     @property
     def checked(self) -> Array:
         """Whether intervals of each step ahead were checked on forecasts of the past, (steps,)."""
-        found = self.model.calibration_
-        horizon = 0 if found is None else len(found.noise.level)
-        return np.asarray(self.ahead.ahead <= horizon)
+        return self.ahead.checked
 
     @property
     def window(self) -> int:
