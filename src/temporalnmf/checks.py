@@ -196,14 +196,15 @@ class Calibration:
 
     def __str__(self) -> str:
         promise = level_text(self.coverage)
-        lines = [
+        n = self.n_origins
+        lines = [f"{n} forecasts of the past were compared with what came."]
+        lines += [
             f"{check.name[0].upper()}{check.name[1:]}: {check.share(check.before)} inside the "
             f"{promise} interval before, {check.share(check.after)} after ({check.change})."
             for check in self.checks
         ]
         lines.append(self._verdict(promise))
         lines.append(self._noise_words())
-        n = self.n_origins
         if n / (n + 1) < self.coverage:
             lines.append(f"{n} forecasts can promise {percent(n / (n + 1))} at the most.")
         return "\n".join(line for line in lines if line)
