@@ -40,7 +40,7 @@ results: $(INSTALLED)
 	  for data in nips lastfm icews; do \
 	    $(BIN)/temporalnmf reproduce $$data --way $$way --jobs 2 --out $(RESULTS)/$${data}_$$way || exit 1; \
 	  done; \
-	  $(BIN)/temporalnmf compare sotu --way $$way --components 6 --seed 20200928 --jobs 2 \
+	  $(BIN)/temporalnmf compare sotu --way $$way --components 6 --seed 20200928 --jobs 2 --origins 0 \
 	    --out $(RESULTS)/sotu_$$way || exit 1; \
 	done
 	$(BIN)/python tools/sync_results.py $(RESULTS)

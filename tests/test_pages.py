@@ -52,8 +52,8 @@ def shown_commands(text):
 
 def inline_commands(page):
     """Those shown inside a sentence that have options, without a "…" for the rest."""
-    found = re.findall(r"`(temporalnmf [^`…]+)`", BLOCK.sub("", page))
-    return [shlex.split(text)[1:] for text in found]
+    found = re.findall(r"`temporalnmf ([^`…]+)`", BLOCK.sub("", page))
+    return [words for words in map(shlex.split, found) if len(words) > 1]
 
 
 def check_command(words):

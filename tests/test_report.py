@@ -29,7 +29,7 @@ HOSTILE = [
     "</script><script>window.hit = 1</script>",
     '"><img src=x onerror="window.hit = 1">',
     "<!-- <script>",
-    "{{ 7 * 191 }}",
+    "{{ 7919 * 104729 }}",
     "a\u2028b\x00c\ud800d & e",
     "']]>&lt;svg onload=window.hit=1&gt;",
 ]
@@ -517,7 +517,7 @@ def test_hostile_names_stay_text(tmp_path):
     assert "<script>window.hit" not in text
     assert "<img" not in text
     assert "<!--" not in text
-    assert "1337" not in text
+    assert str(7919 * 104729) not in text
     assert text.count("<script") == text.count("</script>") == 2
     names = " ".join(curve["name"] for curve in charts_of(text)["components"])
     assert any(name in names for name in HOSTILE[:4])
