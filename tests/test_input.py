@@ -1060,3 +1060,11 @@ def test_results_keep_the_labels_of_the_user(labels, later, tmp_path):
     fitted.append(X.iloc[:1].set_axis([later[0]]))
     assert fitted.times_.tolist() == [*labels, later[0]]
     assert fitted.forecast(1).times.tolist() == later[1:]
+
+
+@pytest.mark.filterwarnings("error")
+def test_numbers_near_the_largest_have_no_totals():
+    from temporalnmf.reading.sheet import refuse_total
+
+    for X in (np.full((3, 3), 1e308), np.array([[1.0, 1.0, 1e308]] * 4), np.eye(3) * 1e308):
+        refuse_total(X, list("abc"), "X")

@@ -213,7 +213,9 @@ def refuse_total(X: Any, names: list[str], name: str) -> None:
     named = is_total(names[f])
     # It is as large as all others together, of which there are two at least.
     few = np.count_nonzero(sums) < (2 if named else 3)
-    if few or not np.isclose(2.0 * sums[f], sums.sum(), rtol=1e-2):
+    with np.errstate(over="ignore"):
+        total = sums.sum()
+    if few or not np.isfinite(total) or not np.isclose(sums[f], 0.5 * total, rtol=1e-2):
         return
     own = whole[:, [f]].toarray() if sparse.issparse(whole) else whole[:, [f]]
     own = np.asarray(own, dtype=float).ravel()
