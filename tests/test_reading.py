@@ -1316,12 +1316,11 @@ def through_a_pipe(tmp_path, data, **options):
     """What is read from a pipe, which can be read once, and not from another place."""
     path = tmp_path / "pipe"
     os.mkfifo(path)
-    writer = threading.Thread(target=path.write_bytes, args=(data,))
-    writer.start()
+    # If nobody reads, it waits for ever: then it ends with the process.
+    threading.Thread(target=path.write_bytes, args=(data,), daemon=True).start()
     try:
         return read_table(path, **options)
     finally:
-        writer.join()
         path.unlink()
 
 
@@ -1380,10 +1379,8 @@ def test_commands_read_pipes_once(tmp_path):
         assert (known["sha256"], known["n_steps"]) == (digest, 3)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    writer = threading.Thread(target=pipe.write_text, args=(PLAIN,))
-    writer.start()
+    threading.Thread(target=pipe.write_text, args=(PLAIN,), daemon=True).start()
     done("fit", pipe, "--components", 2, "--out", model)
-    writer.join()
     fitted = load(model)
     assert fitted.times_.tolist() == [1990, 1991, 1992]
     assert fitted.provenance_["sha256"] == digest
