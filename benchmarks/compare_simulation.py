@@ -2,19 +2,19 @@
 
     python benchmarks/compare_simulation.py --datasets 200 --jobs 2 --page docs/compare.md
 
-Every data set has the same components and first step; paths of the chain and counts are drawn.
-The true difference of two models is its mean over all data sets. A word is false if it
-contradicts the sign of that. Data sets that are done are in --out, and are not done again.
+Paths of the chain and counts are drawn for every data set; components are the same in all of them,
+or drawn as well. The true difference of two models is its mean over all data sets. A verdict is
+false if it contradicts the sign of that. Data sets that are done are in --out, and are not done
+again.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -37,24 +37,28 @@ PLANTED = 0.2
 SETTINGS = [N, F, K, LEVEL, SPLITS, STARTS, ORIGINS, GRIDS]
 # Comparisons of a run with all models.
 MOST_COMPARISONS = 24
+# Whether all data sets have the same components, or each its own.
+Kind = Literal["same", "own"]
+KINDS: tuple[Kind, ...] = ("same", "own")
 TITLES = {"kle_s": "gap error", "kle_f": "forecast error"}
 
 
-def drawn(seed: int) -> tuple[Any, Any]:
+def drawn(seed: int, kind: Kind) -> tuple[Any, Any]:
     """Counts (N, F) and their true forecasts (N, F): the rates expected one step before."""
-    W = np.random.default_rng(18).dirichlet(np.ones(F), size=K)  # the same in every data set
+    of_components = np.random.default_rng(18 if kind == "same" else [18, seed, 1])
+    W = of_components.dirichlet(np.ones(F), size=K)
     rng = np.random.default_rng([18, seed])
     H = Rate(300.0).sample(K, N, rng, h1=LEVEL).T
     expected = np.vstack([H[:1], H[:-1]]) @ W  # the chain preserves the mean
     return rng.poisson(H @ W).astype(float), expected
 
 
-def fits(seed: int, folder: Path) -> None:
+def fits(seed: int, kind: Kind, folder: Path) -> None:
     """All fits of one comparison, unless they are there."""
-    path = folder / f"{seed:04d}.json"
+    path = _path(seed, kind, folder)
     if path.exists() and json.loads(path.read_text(encoding="utf-8"))["settings"] == SETTINGS:
         return
-    X, _ = drawn(seed)
+    X, _ = drawn(seed, kind)
     settings = {"n_splits": SPLITS, "n_inits": STARTS, "n_origins": ORIGINS, "seed": seed}
     protocol = replace(our_protocol(K, **settings), grids=GRIDS)
     draws = protocol.draw(X)
@@ -68,22 +72,26 @@ def fits(seed: int, folder: Path) -> None:
         partial.write_text(json.dumps(found), encoding="utf-8")
 
 
-def disturbance(n_datasets: int = 400) -> float:
+def _path(seed: int, kind: Kind, folder: Path) -> Path:
+    return folder / f"{kind}-{seed:04d}.json"
+
+
+def disturbance(kind: Kind, n_datasets: int = 400) -> float:
     """s such that forecasts λ e^±s, signs at random, have a 20 % larger expected error than λ.
 
     Given the past, E x = λ, so that the error grows by Σ λ (cosh s − 1) on average.
     """
     error = total = 0.0
     for seed in range(10**6, 10**6 + n_datasets):  # other data sets than those of the fits
-        X, expected = drawn(seed)
+        X, expected = drawn(seed, kind)
         error += kl_error(X[-ORIGINS:], expected[-ORIGINS:])
         total += float(expected[-ORIGINS:].sum())
     return float(np.arccosh(1.0 + PLANTED * error / total))
 
 
-def planted(seed: int, rows: list[dict[str, Any]], size: float) -> list[dict[str, Any]]:
+def planted(seed: int, kind: Kind, rows: list[dict[str, Any]], size: float) -> list[dict[str, Any]]:
     """The chosen fits, and two more models: the true forecasts, and the same disturbed."""
-    X, expected = drawn(seed)
+    X, expected = drawn(seed, kind)
     rng = np.random.default_rng([19, seed])
     more = []
     for row in rows:
@@ -103,8 +111,8 @@ def planted(seed: int, rows: list[dict[str, Any]], size: float) -> list[dict[str
     return [*rows, *more]
 
 
-def judged(records: list[list[dict[str, Any]]]) -> dict[str, Any]:
-    """How often intervals cover, and words are false."""
+def judged(records: list[list[dict[str, Any]]], kind: Kind) -> dict[str, Any]:
+    """How often intervals cover, and verdicts are false."""
     rows = [chosen(of_one) for of_one in records]
     found = [{(c.metric, c.reference, c.model): c for c in comparisons(one)} for one in rows]
     truth = {key: float(np.mean([one[key].difference.mean for one in found])) for key in found[0]}
@@ -125,10 +133,10 @@ def judged(records: list[list[dict[str, Any]]]) -> dict[str, Any]:
             for key, c in one.items())
         for one in found
     )  # fmt: skip
-    size = disturbance()
+    size = disturbance(kind)
     named = named_of_most = 0
     for seed, one in enumerate(rows):
-        tested = comparisons(planted(seed, one, size), "truth")
+        tested = comparisons(planted(seed, kind, one, size), "truth")
         (c,) = (c for c in tested if (c.metric, c.model) == ("kle_f", "disturbed"))
         named += c.beyond_chance and c.difference.mean > 0.0
         named_of_most += c.difference.p * MOST_COMPARISONS < 0.05 and c.difference.mean > 0.0
@@ -136,15 +144,18 @@ def judged(records: list[list[dict[str, Any]]]) -> dict[str, Any]:
         "datasets": len(records), "shape": [N, F, K], "splits": SPLITS, "starts": STARTS,
         "origins": ORIGINS, "comparisons": table,
         "covered": sum(row["covered"] for row in table),
-        "intervals": sum(row["intervals"] for row in table), "runs_with_a_false_word": int(false),
+        "intervals": sum(row["intervals"] for row in table), "false_runs": int(false),
         "planted_named": int(named), "planted_named_of_24": int(named_of_most),
     }  # fmt: skip
 
 
-def rendered(page: str, found: dict[str, Any]) -> str:
+def rendered(page: str, found: dict[str, dict[str, Any]]) -> str:
     """A page with its figures."""
-    block = re.compile(r"(<!-- figures -->\n).*?(<!-- end -->\n)", re.DOTALL)
-    return block.sub(lambda match: match[1] + figures(found) + match[2], page)
+    for kind, of_kind in found.items():
+        before, begin, rest = page.partition(f"<!-- {kind} components -->\n")
+        _, end, after = rest.partition("<!-- end -->\n")
+        page = before + begin + figures(of_kind) + end + after
+    return page
 
 
 def figures(found: dict[str, Any]) -> str:
@@ -172,8 +183,8 @@ def figures(found: dict[str, Any]) -> str:
             "",
             f"- All intervals together: {found['covered']:,} of {found['intervals']:,} cover, "
             f"{share:.1f} %.",
-            f"- Runs with any false word, over all comparisons: {found['runs_with_a_false_word']} "
-            f"of {n} (a rate of 5 % gives up to {most}).",
+            f"- Runs with any false verdict, over all comparisons: {found['false_runs']} of {n} "
+            f"(a rate of 5 % gives up to {most}).",
             f"- The planted difference of 20 % is named in {found['planted_named']} of {n} runs; "
             f"corrected for the {MOST_COMPARISONS} comparisons of a run with all models, in "
             f"{found['planted_named_of_24']}.",
@@ -190,11 +201,14 @@ def main() -> None:
     parser.add_argument("--page", type=Path, help="page to put the figures into")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
-    jobs = (delayed(fits)(seed, given.out) for seed in range(given.datasets))
+    seeds = range(given.datasets)
+    jobs = (delayed(fits)(seed, kind, given.out) for kind in KINDS for seed in seeds)
     Parallel(given.jobs, **that_end_with_us())(jobs)
-    paths = [given.out / f"{seed:04d}.json" for seed in range(given.datasets)]
-    found = judged([json.loads(path.read_text(encoding="utf-8"))["records"] for path in paths])
-    print(figures(found))
+    found = {}
+    for kind in KINDS:
+        texts = [_path(seed, kind, given.out).read_text(encoding="utf-8") for seed in seeds]
+        found[kind] = judged([json.loads(text)["records"] for text in texts], kind)
+        print(f"Components: {kind}\n\n{figures(found[kind])}")
     if given.page is not None:
         page = given.page.read_text(encoding="utf-8")
         given.page.write_text(rendered(page, found), encoding="utf-8")

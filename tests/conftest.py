@@ -3,6 +3,7 @@
 Imports little: the process that only hands out tests needs no more.
 """
 
+import gc
 import os
 import signal
 import sys
@@ -28,13 +29,16 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Of tests over many cases, all but a covering array is long.
+    """Of tests over many cases, all but a covering array or those named quick are long.
 
     Files with few tests come first: their tests take longest, and two processes that begin with
     these end at the same time.
     """
     tests = defaultdict(list)
     for item in items:
+        quick = item.get_closest_marker("quick")
+        if quick and item.callspec.id not in quick.args:
+            item.add_marker(pytest.mark.long)
         if (strength := _strength(item)) and not item.get_closest_marker("long"):
             tests[item.nodeid.partition("[")[0], strength].append(item)
     for (_, strength), cases in tests.items():
@@ -47,12 +51,18 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: (groups[item] != "cluster", sizes[groups[item]], groups[item]))
 
 
+def pytest_collection_finish():
+    """Thousands of tests stay until the end: the garbage collector need not look at them."""
+    gc.collect()
+    gc.freeze()
+
+
 def _strength(item):
     """How many parameters at a time have all of their values in `make test`; 0 is all cases."""
     given = item.callspec.params if hasattr(item, "callspec") else {}
-    if item.get_closest_marker("pairwise") or given.get("place") in PLACES:
-        return 2
-    return 1 if item.get_closest_marker("each_value") or "anywhere" in given else 0
+    if item.get_closest_marker("each_value") or "anywhere" in given:
+        return 1
+    return 2 if item.get_closest_marker("pairwise") or given.get("place") in PLACES else 0
 
 
 def _factors(callspec):

@@ -40,7 +40,7 @@ class Recorder:
 def test_every_accepted_step_descends(case, monkeypatch, place):
     monkeypatch.setattr(accelerated, "_WARM_UP", 3)
     monkeypatch.setattr(accelerated, "_STAGE", 1)  # every iteration is accepted or undone
-    seeds, steps = {"memory": (2, 40), "blocks": (1, 25), "dask": (1, 10)}[place]
+    seeds, steps = {"memory": (1, 30), "blocks": (1, 15), "dask": (1, 8)}[place]
     for seed in range(seeds):
         problem, W, H = random_problem(case, seed, place=place)
         recorder = Recorder()
@@ -63,6 +63,7 @@ AGREEING = [
 ]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("case", AGREEING, ids=str)
 @pytest.mark.parametrize("place", ["memory", "blocks"])  # thousands of iterations
 def test_agrees_with_mm_where_both_end_in_the_same_optimum(case, place):
@@ -75,6 +76,7 @@ def test_agrees_with_mm_where_both_end_in_the_same_optimum(case, place):
     assert abs(ends[0] - ends[1]) <= 1e-6 * abs(ends[0])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("case", AGREEING, ids=str)
 def test_its_end_is_a_fixed_point_of_mm(case, place):
     problem, W, H = random_problem(case, seed=3, smoothing=0.3)
@@ -232,6 +234,7 @@ def test_needs_a_third_of_the_passes_at_the_most(chain):
     assert len(passes) <= there / 3
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("chain", chains("log"), ids=str)
 def test_held_steps_stay_and_components_given_are_kept(chain, place):
     case = Case(likelihoods()[0], chain, "log", "steps", "dense")
@@ -245,6 +248,7 @@ def test_held_steps_stay_and_components_given_are_kept(chain, place):
     assert abs(slow.monitor.history[-1] - result.monitor.history[-1]) <= 1e-7 * scale
 
 
+@pytest.mark.long
 def test_hyper_parameters_are_learned_as_by_mm():
     case = next(c for c in CASES if c.chain.name == "rate" and c.scale == "log")
     problem, W, H = random_problem(case, seed=0, smoothing=0.3)

@@ -136,7 +136,7 @@ def test_random_weights_are_the_same_for_any_cut(chunk, monkeypatch):
 # Solvers
 
 
-@pytest.mark.pairwise
+@pytest.mark.each_value
 @pytest.mark.parametrize("case", all_cases(), ids=str)
 def test_one_block_is_data_in_memory_to_the_bit(case):
     problem, W, H, series = of_case(case)
@@ -148,7 +148,7 @@ def test_one_block_is_data_in_memory_to_the_bit(case):
         same_bits(expected, solved(solver, problem, there, W, H, 50))
 
 
-@pytest.mark.pairwise
+@pytest.mark.each_value
 @pytest.mark.parametrize("case", all_cases(), ids=str)
 def test_several_blocks_are_data_in_memory_up_to_rounding(case):
     problem, W, H, series = of_case(case)
@@ -162,6 +162,7 @@ def test_several_blocks_are_data_in_memory_up_to_rounding(case):
     np.testing.assert_array_equal(there.counted, problem.observations.counted)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("n_groups", [1, 2, 5])
 @pytest.mark.parametrize("case", FEW, ids=str)
 def test_blocks_on_workers_are_blocks_here_to_the_bit(case, n_groups, short):
@@ -230,7 +231,7 @@ def test_weights_that_all_blocks_have_but_do_not_share(place):
 
 @pytest.mark.parametrize("place", ["blocks", "dask"])
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
-def test_a_block_that_was_never_observed(place, smoothing):
+def test_a_block_that_was_never_observed(place, smoothing, short):
     case = Case(likelihoods()[0], chains("log")[2], "log", "entries", "dense")
     problem, W, H, series = of_case(case, smoothing=smoothing)
     series.weights[:, :6] = 0.0  # the first of three blocks, and a part of the second
@@ -240,7 +241,7 @@ def test_a_block_that_was_never_observed(place, smoothing):
     there = placed(series, case.likelihood, place)
     np.testing.assert_array_equal(there.seen, np.arange(17) >= 6)
     for solver in SOLVERS:
-        n_iter = 40 if solver.name == "accelerated" else 100
+        n_iter = 20 if solver.name == "accelerated" else 40
         expected = solved(solver, problem, memory, W, H, n_iter)
         found = solved(solver, problem, there, W, H, n_iter)
         assert np.all(found.W[:6] == 0.0)

@@ -59,6 +59,7 @@ def test_calibration_finds_what_the_model_misses():
     assert model.calibration_ is None
 
 
+@pytest.mark.long
 def test_calibrated_intervals_hold_new_data():
     """90 % of the entries and totals of series that nobody has seen; 20 series."""
     entries, totals = [], []
@@ -152,6 +153,7 @@ def test_the_level_holds_as_many_totals_as_conformal_prediction_asks_for():
     assert held([*near, far, farther], 0.8 * two_out) == 17
 
 
+@pytest.mark.long
 def test_the_level_of_small_totals_is_what_their_intervals_need():
     """Counts with mean 3 and a factor of variance 0.5, zeros among them: 36 of 40 are held."""
     for seed in range(12):
@@ -163,6 +165,7 @@ def test_the_level_of_small_totals_is_what_their_intervals_need():
         assert held(past, level) >= 36
 
 
+@pytest.mark.long
 def test_a_forecast_does_not_collapse_where_the_past_was_wild():
     """A quarter of the steps is fifty times the others: no factor with mean one holds them all."""
     rng = np.random.default_rng(3)
@@ -172,6 +175,7 @@ def test_a_forecast_does_not_collapse_where_the_past_was_wild():
     assert model.forecast(1).median("totals")[0] > 0.2 * model.forecast(1).values.sum()
 
 
+@pytest.mark.long
 def test_levels_go_by_steps_since_the_last_observed_one():
     """Every other step is missing: nothing is ever one step ahead."""
     data = X.copy()
@@ -230,6 +234,7 @@ def test_entries_are_measured_by_the_others(n_features):
     assert inside.mean() == pytest.approx(wanted, abs=0.025)
 
 
+@pytest.mark.long
 def test_calibration_after_given_starts_and_leading_zeros():
     model = fitted(init=(PARTS + 0.01, LEVELS + 1.0)).calibrate(6)
     assert model.calibration_.n_origins == 6
@@ -258,6 +263,7 @@ def test_dispersion_is_found_again(dispersion):
     assert _dispersion(rng.poisson(mean).astype(float), mean) < 0.02
 
 
+@pytest.mark.long
 def test_calibration_of_amounts_that_are_no_whole_numbers():
     """The same dispersion, in the limit, as of counts."""
     data = overdispersed(0)
@@ -293,6 +299,7 @@ def bursts(seed, n=60, n_features=40):
     return np.where(rng.random((n, n_features)) < 0.01, rng.poisson(300.0, few.shape), few)
 
 
+@pytest.mark.quick("0")
 @pytest.mark.parametrize("seed", [0, 1])
 def test_bursts_do_not_empty_the_intervals(seed):
     """A dispersion of hundreds has a 95 % quantile of 0 nearly everywhere: it is not taken."""

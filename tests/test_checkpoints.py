@@ -87,7 +87,7 @@ def one_of_each(scale):
     return found
 
 
-@pytest.mark.pairwise
+@pytest.mark.each_value
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("likelihood", likelihoods(), ids=lambda found: found.name)
 @pytest.mark.parametrize("chain", one_of_each("log"))
@@ -143,7 +143,14 @@ KINDS = {
 }  # fmt: skip
 
 
-@pytest.mark.each_value
+@pytest.mark.quick(
+    "sparse-accelerated",
+    "gaps-accelerated",
+    "hidden entries-accelerated",
+    "exposure-accelerated",
+    "three starts to the end-accelerated",
+    "learned-accelerated",
+)
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_so_do_all_kinds_of_fits(kind, solver, tmp_path):
@@ -453,6 +460,7 @@ def test_the_command_line_goes_on(tmp_path, monkeypatch):
     assert "--checkpoint-every 5 does nothing without --checkpoint" in said
 
 
+@pytest.mark.quick("mm")
 @pytest.mark.parametrize("solver", ["mm", "gibbs"])
 def test_a_result_that_cannot_be_saved_is_not_lost(solver, tmp_path, monkeypatch):
     """The command has fitted, and there is no room for the model: the same command goes on."""

@@ -180,6 +180,7 @@ def test_compare_a_newcomers_file(newcomer, tmp_path):
     assert "another experiment: n_components was 2, now it is 3" in other.stderr
 
 
+@pytest.mark.long
 def test_compare_with_draws(newcomer, tmp_path):
     words = (
         "compare", newcomer, "--components", 1, "--splits", 1, "--inits", 1, "--chains", "gap",
@@ -202,6 +203,7 @@ def test_compare_with_draws(newcomer, tmp_path):
         assert words_of_error in wrong.stderr
 
 
+@pytest.mark.long
 def test_compare_with_two_workers_killed_and_resumed_with_one(newcomer, tmp_path):
     words = [
         "compare", str(newcomer), "--components", "2", "--splits", "2", "--inits", "8",

@@ -125,6 +125,7 @@ def test_a_cluster_of_its_own(place, fitted, tmp_path):
     assert same(out, fitted)
 
 
+@pytest.mark.long
 def test_a_scheduler_and_a_table_in_a_file(place, fitted, client, tmp_path):
     """An ordinary table is the same fit there, from shards that are made for it."""
     address = client.scheduler.address
@@ -139,6 +140,7 @@ def test_a_scheduler_and_a_table_in_a_file(place, fitted, client, tmp_path):
     assert refused(*words).endswith("--force replaces it; or choose another name.")
 
 
+@pytest.mark.long
 def test_what_is_said_of_memory_is_what_is_done(place, client, monkeypatch):
     """The line at the start and the team agree on whether data stay with the workers."""
     shards, settings = Shards.open(place / "shards"), {"n_components": 2, "tol": 1e-2}

@@ -256,6 +256,7 @@ def goes_on(words, out, checkpoint, whole):
         np.testing.assert_array_equal(got, wanted)
 
 
+@pytest.mark.long
 def test_after_a_kill_the_same_command_goes_on(table, model, tmp_path):
     out, checkpoint = tmp_path / "m.npz", tmp_path / "draws.ckpt"
     words = ("fit", table, *DRAWS, "--jobs", 1, "--out", out, "--checkpoint", checkpoint)
@@ -269,6 +270,7 @@ def test_after_a_kill_the_same_command_goes_on(table, model, tmp_path):
     goes_on(words, out, checkpoint, model[0])
 
 
+@pytest.mark.long
 def test_ctrl_c_says_that_the_same_command_goes_on(table, model, tmp_path, monkeypatch):
     from contextlib import contextmanager
 
@@ -295,6 +297,7 @@ def test_ctrl_c_says_that_the_same_command_goes_on(table, model, tmp_path, monke
     goes_on(words, out, checkpoint, model[0])
 
 
+@pytest.mark.long
 def test_a_terminal_gets_a_bar_over_all_sweeps(table, tmp_path):
     ours, theirs = os.openpty()
     process = started(

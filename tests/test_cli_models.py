@@ -646,6 +646,7 @@ def test_a_pipe_gets_words_and_no_colours(plays, tmp_path):
     assert errors == b""
 
 
+@pytest.mark.long
 def test_a_warning_takes_one_line(plays, tmp_path):
     process = start(
         "fit", plays[0], *LONG, "--components", 30, "--starts", 1, "--out", tmp_path / "m.npz"
@@ -657,6 +658,7 @@ def test_a_warning_takes_one_line(plays, tmp_path):
     assert b"written: " in output
 
 
+@pytest.mark.long
 def test_a_terminal_gets_progress_on_standard_error(plays, tmp_path):
     ours, theirs = os.openpty()
     process = start(
@@ -698,6 +700,7 @@ def test_time_left_is_a_bound_at_first_and_an_estimate_after_a_start():
     assert told[-1].endswith("1:00, about 0:00 left")
 
 
+@pytest.mark.long
 def test_without_pandas_a_forecast_is_shown_and_a_file_refused(fitted, tmp_path):
     code = (
         "import sys\nsys.modules['pandas'] = None\nfrom temporalnmf.__main__ import main\n"
@@ -718,7 +721,7 @@ def test_without_pandas_a_forecast_is_shown_and_a_file_refused(fitted, tmp_path)
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
     folder = tmp_path_factory.mktemp("demo") / "new"
-    words = ("demo", "--out", folder, "--components", 2, "--starts", 2, "--calibrate", 5)
+    words = ("demo", "--out", folder, "--components", 1, "--starts", 1, "--calibrate", 5)
     return words, folder, done(*words).output
 
 
@@ -738,6 +741,7 @@ def test_demo_ends_with_the_path_of_a_report(demo):
     assert load(folder / "model.npz").provenance_["source"] == "sotu"
 
 
+@pytest.mark.long
 def test_demo_replaces_a_former_demo_but_no_other_file(demo, tmp_path):
     words, folder, output = demo
     before = (folder / "forecast.csv").read_bytes()

@@ -43,6 +43,7 @@ def test_malformed_addresses_are_refused_at_once(wrong, monkeypatch):
     assert f"scheduler={wrong!r}" in str(raised.value)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("listens", [False, True], ids=["nobody", "somebody silent"])
 def test_unreachable_schedulers_are_given_up(listens, capfd):
     """A port where nobody listens, and one where somebody does who does not speak Dask."""
@@ -61,6 +62,7 @@ def test_a_scheduler_behind_tls_says_what_is_missing():
         entered(connected("tls://127.0.0.1:1", timeout=0.5))
 
 
+@pytest.mark.long
 def test_a_client_of_a_scheduler(client):
     with connected(client.scheduler.address) as other:
         assert other.submit(sum, [1, 2, 3]).result() == 6
@@ -91,6 +93,7 @@ def _limit(dask_worker):
     return dask_worker.memory_manager.memory_limit
 
 
+@pytest.mark.long
 def test_a_local_cluster_leaves_nothing_behind(capfd):
     found = {}
 
@@ -153,6 +156,7 @@ def test_what_does_not_go_together_is_refused_before_it_starts(asked, words):
         serving(**asked)
 
 
+@pytest.mark.long
 def test_a_local_cluster_that_was_asked_for():
     with serving(dask="local", n_workers=1) as mine:
         check_workers(mine)
@@ -161,6 +165,7 @@ def test_a_local_cluster_that_was_asked_for():
 # Workers
 
 
+@pytest.mark.long
 def test_workers_with_another_version_are_named(client):
     worker = list(client.nthreads())[1]
     before = client.run(set_version, "0.0.1", workers=[worker])[worker]
@@ -204,8 +209,8 @@ def test_a_scheduler_without_workers_says_how_to_start_one():
 
 
 def test_every_task_once_with_its_number(client):
-    tasks = [(i,) for i in range(300)]
-    assert sorted(spread(client, scaled, {"factor": 3}, tasks)) == [(i, 3 * i) for i in range(300)]
+    tasks = [(i,) for i in range(90)]
+    assert sorted(spread(client, scaled, {"factor": 3}, tasks)) == [(i, 3 * i) for i in range(90)]
     assert list(spread(client, scaled, {"factor": 3}, [])) == []
 
 
@@ -219,7 +224,7 @@ def test_tasks_are_handed_out_bit_by_bit(client, monkeypatch):
         return submit(*args, **settings)
 
     monkeypatch.setattr(client, "submit", counted)
-    for _ in spread(client, scaled, {"factor": 1}, [(i,) for i in range(400)]):
+    for _ in spread(client, scaled, {"factor": 1}, [(i,) for i in range(120)]):
         flying -= 1
     assert flying == 0
     assert most == cluster._room(client) == 64 + 4 * 2

@@ -104,6 +104,7 @@ def _answers(model, folder, name):
     return [np.asarray(part).tobytes() for part in found]
 
 
+@pytest.mark.quick("mode")
 @pytest.mark.parametrize("fit", [lambda: _fit(2, FEW, 2), lambda: _draw(2)], ids=["mode", "draws"])
 def test_eight_threads_ask_one_model(fit, tmp_path):
     model = fit()
@@ -206,6 +207,7 @@ def test_a_fit_without_standard_error(closed, monkeypatch, tmp_path):
 # Inside joblib's workers
 
 
+@pytest.mark.quick("threading")
 @pytest.mark.parametrize("backend", ["loky", "threading"])
 def test_all_cores_inside_workers_is_one_thread_each(backend):
     inside = Parallel(n_jobs=2, backend=backend)(delayed(_threads_of)(n) for n in (-1, None, 3))
@@ -217,6 +219,7 @@ def _threads_of(n_jobs):
     return Workers(n_jobs).n_threads
 
 
+@pytest.mark.quick("threading")
 @pytest.mark.parametrize("backend", ["loky", "threading"])
 def test_threads_of_nested_fits_are_those_asked_for(backend):
     """Two fits with two threads each: a helper each, and not for ever."""
@@ -251,6 +254,7 @@ def _helpers():
     return sum(thread.name.endswith("(_help)") for thread in threading.enumerate())
 
 
+@pytest.mark.quick("threading")
 @pytest.mark.parametrize("backend", ["loky", "threading"])
 def test_nested_fits_on_all_cores_keep_no_more_threads_busy_than_there_are_workers(backend):
     """Whoever has started them: BLAS is asked, too."""
@@ -267,6 +271,7 @@ def test_nested_fits_on_all_cores_keep_no_more_threads_busy_than_there_are_worke
             assert max(blas) <= max(os.cpu_count() // 2, 1)
 
 
+@pytest.mark.long
 def test_busy_threads_are_counted():
     """Helpers, and those of BLAS, which are not Python's."""
     assert len(in_child(lambda: _busy(1))[0]) == 1
@@ -401,6 +406,7 @@ def _cold(text, folder, n_processes=1):
     return said
 
 
+@pytest.mark.long
 def test_threads_that_compile_the_same_at_once(tmp_path):
     """Into an empty cache, which serves the next process."""
     (cold,) = _cold(_COLD, tmp_path)

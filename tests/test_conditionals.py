@@ -44,7 +44,8 @@ def functionals(H, Y):
 @pytest.mark.parametrize(
     "chain",
     [
-        pytest.param(chain, marks=pytest.mark.long if i in (2, 7) else ())  # a chain's second
+        # A chain's second, and one of which the draws take long.
+        pytest.param(chain, marks=pytest.mark.long if i in (2, 7) or chain.name == "bgar" else ())
         for i, chain in enumerate(CHAINS)
     ],
     ids=cases.named,

@@ -65,7 +65,7 @@ def test_of_an_hour():
 """
 
 
-@pytest.mark.parametrize("processes", [0, 2])
+@pytest.mark.parametrize("processes", [0, pytest.param(2, marks=pytest.mark.long)])
 def test_what_is_left_out_is_told_in_the_last_lines(processes, tmp_path):
     (tmp_path / "test_some.py").write_text(SOME)
     text = (Path(__file__).parents[1] / "pyproject.toml").read_text()

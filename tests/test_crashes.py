@@ -661,7 +661,8 @@ def broken_off(tmp_path, *words):
     return found["landed"]
 
 
-@pytest.mark.parametrize("command", ["save", pytest.param("fit", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("command", ["save", "fit"])
 def test_commands_that_are_broken_off(command, tmp_path):
     landed = broken_off(tmp_path, "--command", command, "--rounds", 1)
     assert len(landed) == 4

@@ -79,7 +79,7 @@ def _slope(function, x, step):
     ) / (12.0 * step)
 
 
-@pytest.mark.pairwise
+@pytest.mark.each_value
 @pytest.mark.parametrize("case", STATIONARY, ids=str)
 def test_long_runs_end_where_the_gradient_vanishes(case):
     problem, W, H = random_problem(

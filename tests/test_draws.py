@@ -55,6 +55,7 @@ def same(one, other):
         np.testing.assert_array_equal(values, other.posterior_.parameters[name], err_msg=name)
 
 
+@pytest.mark.quick("rate", "hier_rate")
 @pytest.mark.parametrize("chain", CHAINS, ids=lambda chain: chain.name)
 def test_everything_that_a_model_does_works_from_draws(chain):
     model = fitted(GAPPY, chain, smoothing="learn")
@@ -131,6 +132,7 @@ def test_simulated_rates_have_components_of_the_same_draw():
     np.testing.assert_allclose(ahead.at([1]).values[0], ahead.values[1])
 
 
+@pytest.mark.long
 def test_draws_of_a_stiff_chain_stay_near_and_of_a_loose_one_go_far():
     """Learned hyper-parameters reach the forecast: its spread is that of each draw's chain."""
     model = fitted(X, Rate("learn"), n_draws=200)
@@ -166,12 +168,13 @@ def dies_after(n):
     return callback
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "when",
     [
-        pytest.param(12, id="tuning", marks=pytest.mark.long),
-        pytest.param(45, id="first", marks=pytest.mark.long),
-        pytest.param(75, id="drawing", marks=pytest.mark.long),
+        pytest.param(12, id="tuning"),
+        pytest.param(45, id="first"),
+        pytest.param(75, id="drawing"),
         pytest.param(110, id="second"),
     ],
 )
@@ -270,6 +273,7 @@ def test_a_place_for_checkpoints_is_tried_at_the_start(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
+@pytest.mark.long
 def test_a_checkpoint_stays_until_there_is_a_result(tmp_path, monkeypatch):
     """The end of a run is written down, and what fails afterwards does not lose it."""
 
@@ -286,6 +290,7 @@ def test_a_checkpoint_stays_until_there_is_a_result(tmp_path, monkeypatch):
     assert not told  # nothing was left to draw
 
 
+@pytest.mark.long
 def test_a_callback_may_end_the_draws():
     first = fitted(callback=lambda progress: progress.iteration >= 50)
     assert first.posterior_.smoothing.shape == (1, 30)
@@ -298,6 +303,7 @@ def test_a_callback_may_end_the_draws():
         fitted(callback=lambda progress: True)
 
 
+@pytest.mark.long
 def test_thinning_keeps_every_so_many_and_bounds_memory(monkeypatch):
     every, third = fitted(n_draws=30), fitted(n_draws=30, thin=3)
     np.testing.assert_array_equal(
@@ -322,6 +328,7 @@ def test_runs_are_matched_component_by_component():
     assert model.stability_.min() > 0.9
 
 
+@pytest.mark.long
 def test_components_with_hyper_parameters_of_their_own_keep_their_places():
     """Runs are not matched then: the first component is the one that moves, in every run."""
     rng = np.random.default_rng(1)
@@ -355,6 +362,7 @@ def batches(x, size=10):
     return x.reshape(-1, size, x.shape[-1]).mean(axis=1)
 
 
+@pytest.mark.long
 def test_draws_appended_one_by_one_have_the_law_of_all_at_once():
     """Of past and new activations, by means and spreads, where new data contradict the past.
 
@@ -438,13 +446,8 @@ def test_the_data_of_the_fit_have_the_activations_of_the_fit():
     np.testing.assert_array_equal(model.smooth(GAPPY).draws, model.smooth(n_samples=80).draws)
 
 
-@pytest.mark.parametrize(
-    "chain",
-    [
-        pytest.param(Rate(1e4), id="rate"),
-        pytest.param(BGAR(3.0, "auto", 0.9), id="bgar", marks=pytest.mark.long),
-    ],
-)
+@pytest.mark.long
+@pytest.mark.parametrize("chain", [Rate(1e4), BGAR(3.0, "auto", 0.9)], ids=["rate", "bgar"])
 def test_activations_of_other_data_are_as_well_known_as_those_of_the_fit(chain):
     """The same counts but for one, so that they are drawn anew: totals spread as much."""
     data = counts(40)
@@ -476,6 +479,7 @@ def test_without_any_data_there_is_nothing_to_infer():
             method(nothing)
 
 
+@pytest.mark.long
 def test_a_feature_that_was_never_observed_tells_nothing_later():
     data, later = X.copy(), X[:4].copy()
     data[:, 1] = np.nan
@@ -496,6 +500,7 @@ def test_scores_are_of_the_mean_over_draws():
     assert model.score(X) == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.long
 def test_select_has_plain_nmf_as_a_rival_of_draws():
     from temporalnmf.selection import HiddenSteps, select
 

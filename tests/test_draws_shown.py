@@ -183,6 +183,7 @@ def follows():
     return model
 
 
+@pytest.mark.long
 def test_only_what_was_learned_is_shown(follows, tmp_path):
     kinds = ["log posterior", "all activations", "activation", "alpha"]
     found = [trace.name.split(" of component")[0] for trace in traces(follows.posterior_)]
@@ -277,6 +278,7 @@ def test_ranks_are_shares_of_each_run_below(learned):
     assert [band.get_y(), band.get_height()] == pytest.approx([-reach, 2 * reach])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("memory", [0.0, 0.8], ids=["independent", "slow"])
 def test_runs_of_one_law_stay_in_their_band(memory):
     """In 95 of 100 cases; those that move slowly, too, since effective draws are counted."""
@@ -308,6 +310,7 @@ def test_pictures_of_draws_refuse_what_they_cannot_show(learned):
         plotting.plot_ranks(drawn(1, n_draws=8, n_chains=1))
 
 
+@pytest.mark.long
 def test_new_pictures_are_pyplots_and_nothing_is_cut(learned):
     import matplotlib as mpl
 
@@ -416,6 +419,7 @@ def test_the_report_says_what_is_the_matter(learned):
     assert told({}, totals=1.2, n_runs=1)[0][0] == "halves of the run differ"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("n_runs", "n_draws"), [(1, 1), *(pytest.param(2, n, marks=pytest.mark.long) for n in (1, 3))]
 )
@@ -520,6 +524,7 @@ def test_movement_is_expected_by_each_draws_chain(settled):
     assert found == pytest.approx(100.0 * np.expm1(sd), rel=0.1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n_runs", [pytest.param(1, marks=pytest.mark.long), 3])
 def test_the_report_of_draws_works_in_a_browser(learned, tmp_path, n_runs):
     model = learned if n_runs > 1 else drawn(2, n_chains=1)

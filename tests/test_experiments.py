@@ -229,6 +229,7 @@ def test_a_record_has_the_errors_of_its_fit(tmp_path):
     assert record["n_iter"] == model.n_iter_
 
 
+@pytest.mark.long
 def test_records_do_not_depend_on_the_number_of_workers(tmp_path):
     X, protocol = counts(), small()
     one = run(protocol, X, tmp_path / "one", n_jobs=1)
@@ -257,6 +258,7 @@ def _work(protocol, X, folder, goal):
     run(protocol, X, folder, progress=kill)
 
 
+@pytest.mark.long
 def test_a_run_killed_twenty_times_ends_with_the_records_of_an_undisturbed_one(tmp_path):
     """SIGKILL whenever the file has grown by a random number of bytes, lines cut short or not."""
     X, protocol = counts(), small(n_splits=3, n_inits=3)
@@ -330,6 +332,7 @@ def test_missing_steps_and_sparse_data_take_part(tmp_path):
         assert a["kle_f"] == pytest.approx(b["kle_f"], rel=1e-3)
 
 
+@pytest.mark.long
 def test_ours_runs_on_the_embedded_data(tmp_path):
     X = load_sotu().data[:60, :80]
     protocol = our_protocol(2, n_splits=1, n_inits=1, n_origins=1, max_iter=40)

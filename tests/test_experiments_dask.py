@@ -49,6 +49,7 @@ def table(tmp_path):
 # In Python
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "kind", [*(pytest.param(k, marks=pytest.mark.long) for k in ("dense", "sparse")), "gaps"]
 )
@@ -78,6 +79,7 @@ def test_records_of_workers_with_several_threads(tmp_path):
     assert same(there) == same(here)
 
 
+@pytest.mark.long
 def test_a_run_goes_on_where_another_stopped(client, tmp_path):
     """Begun by local workers, stopped, and ended by a cluster."""
     expected = run(small(), counts(), tmp_path / "calm")
@@ -145,6 +147,7 @@ def test_a_scheduler_that_disappears_leaves_what_is_done(tmp_path, capfd):
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.long
 def test_selection_is_that_of_local_workers(client):
     seen = []
     settings = {"n_components": [1, 2, 3], "chains": ["rate", "gap"], "n_init": 2, "tol": 1e-3}
@@ -178,6 +181,7 @@ def compared(table, out, *more):
     )  # fmt: skip
 
 
+@pytest.mark.long
 def test_compare_on_a_cluster(client, table, tmp_path):
     here, there = tmp_path / "here", tmp_path / "there"
     done(*compared(table, here, "--jobs", 1))
@@ -245,6 +249,7 @@ def running(group):
                 yield process
 
 
+@pytest.mark.long
 def test_ctrl_c_ends_a_local_cluster(table, tmp_path):
     """Ctrl-C in a terminal goes to every process of the command."""
     out = tmp_path / "out"

@@ -134,22 +134,30 @@ def test_holm_holds_the_family():
 
 
 def test_the_page_shows_the_simulation_and_it_holds():
-    """At least 90 % cover, false words in at most 5 % of the runs within binomial error, power."""
-    from compare_simulation import rendered
+    """At least 90 % cover, false verdicts in at most 5 % of the runs within binomial error, power.
+
+    Where each data set has components of its own, the true difference is a mean over kinds of
+    data, which no single series knows: there intervals only have to hold all together.
+    """
+    from compare_simulation import KINDS, rendered
 
     page = DOCS / "compare.md"
     found = json.loads(page.with_suffix(".json").read_text(encoding="utf-8"))
     text = page.read_text(encoding="utf-8")
     assert rendered(text, found) == text
-    n = found["datasets"]
-    assert f"of {n} runs" in text
-    assert found["covered"] >= 0.9 * found["intervals"]
-    for row in found["comparisons"]:
+    assert list(found) == list(KINDS)
+    for of_kind in found.values():
+        n = of_kind["datasets"]
+        assert n >= 200
+        assert f"of {n} runs" in text
+        assert of_kind["covered"] >= 0.9 * of_kind["intervals"]
+        assert of_kind["false_runs"] <= stats.binom(n, 0.05).ppf(0.95)
+        assert of_kind["planted_named"] >= 0.8 * n
+    for row in found["same"]["comparisons"]:
         assert row["covered"] >= stats.binom(row["intervals"], 0.9).ppf(0.001), row
-    assert found["runs_with_a_false_word"] <= stats.binom(n, 0.05).ppf(0.95)
-    assert found["planted_named"] >= 0.8 * n
 
 
+@pytest.mark.long
 def test_a_small_simulation_from_end_to_end(tmp_path, monkeypatch):
     """Two data sets of twelve steps, without origins enough for a word: the figures say so."""
     import compare_simulation as simulation
@@ -159,22 +167,22 @@ def test_a_small_simulation_from_end_to_end(tmp_path, monkeypatch):
     few = {name: simulation.GRIDS[name] for name in ("last_value", "none", "rate")}
     monkeypatch.setattr(simulation, "GRIDS", few)
     for seed in range(2):
-        simulation.fits(seed, tmp_path)
+        simulation.fits(seed, "same", tmp_path)
     records = [json.loads(path.read_text())["records"] for path in sorted(tmp_path.iterdir())]
-    found = simulation.judged(records)
+    found = simulation.judged(records, "same")
     ahead = [row for row in found["comparisons"] if row["error"] == "forecast error"]
     assert found["datasets"] == 2
     assert all(row["intervals"] <= 2 for row in ahead)
-    assert found["runs_with_a_false_word"] == 0
+    assert found["false_runs"] == 0
 
 
 def test_the_planted_error_is_a_fifth_larger():
     """Over data sets that it was not made from, within 4.9 standard errors."""
     import compare_simulation as simulation
 
-    size, errors = simulation.disturbance(100), []
+    size, errors = simulation.disturbance("same", 100), []
     for seed in range(300):
-        X, expected = simulation.drawn(seed)
+        X, expected = simulation.drawn(seed, "same")
         signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=X.shape)
         worse = expected * np.exp(size * signs)
         errors.append([kl_error(X[-20:], rate[-20:]) for rate in (expected, worse)])

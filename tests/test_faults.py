@@ -131,6 +131,7 @@ def test_a_worker_is_killed_at_ten_random_moments(solver, kept, client, tmp_path
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("at", [pytest.param("first", marks=pytest.mark.long), "middle"])
 def test_all_workers_are_killed_at_once(at, client, tmp_path, monkeypatch):
     monkeypatch.setattr(actors, "_PAUSE", 0.0)

@@ -26,6 +26,7 @@ def test_every_dynamic_chain_is_looked_at():
     assert {chain.name for chain in DYNAMIC} == dynamic
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("chain", DYNAMIC, ids=cases.named)
 @pytest.mark.parametrize("lost", [0, 2])
 def test_point_forecast_is_the_mean_of_the_simulated_law(chain, lost):
@@ -43,6 +44,7 @@ def test_point_forecast_is_the_mean_of_the_simulated_law(chain, lost):
         np.testing.assert_array_equal(forecast.mean(of), forecast.point_of(of))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "chain",
     [*DYNAMIC[:2], *(pytest.param(chain, marks=pytest.mark.long) for chain in DYNAMIC[2:])],
@@ -294,6 +296,7 @@ def test_counts_beyond_whole_numbers_are_not_clipped():
     np.testing.assert_array_equal(features, np.rint(features))
 
 
+@pytest.mark.long
 def test_large_counts_are_split_as_small_ones_are():
     """Beside a count of 1e20, one with mean 3 stays a Poisson count."""
     rates = np.tile([1e20, 2e20, 3.0], (20_000, 1))

@@ -48,6 +48,7 @@ def fuzzed(folder: Path, *arguments: object, change: str | None = None):
     return done.returncode, json.loads((folder / "figures.json").read_text()), done.stdout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("mode", "cases"), [("fits", 4), pytest.param("files", 40, marks=pytest.mark.long)]
 )

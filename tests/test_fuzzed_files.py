@@ -63,9 +63,9 @@ def test_all_files_are_read_before_they_are_damaged(seeds):
 
 
 def test_damaged_files_are_read_or_refused(seeds):
-    found = tried(partial(files.make_case, seeds), range(300))
-    assert found.count("read") > 20
-    assert found.count("refused") > 100
+    found = tried(partial(files.make_case, seeds), range(100))
+    assert found.count("read") > 5
+    assert found.count("refused") > 30
 
 
 @pytest.mark.long
@@ -233,6 +233,7 @@ def test_shards_components_and_records_that_were_read_are_looked_at(seeds, monke
         files.run(files.FileCase("records", {"fits.jsonl": b""}))
 
 
+@pytest.mark.quick("checkpoint")
 @pytest.mark.parametrize("loader", files.SEALED)
 def test_checkpoints_are_changed_under_their_seal(loader, seeds):
     """So that what reads them gets to look at their arrays."""
@@ -253,6 +254,7 @@ def test_checkpoints_are_changed_under_their_seal(loader, seeds):
     assert len(seals - {str(arrays["seal"]) for arrays in whole.values()}) > 20
 
 
+@pytest.mark.long
 def test_a_worker_that_dies_or_hangs_is_known_by_its_case(monkeypatch, tmp_path):
     def clock():
         """Goes ahead of time when a case hangs."""

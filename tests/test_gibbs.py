@@ -36,6 +36,7 @@ def test_every_chain_with_a_law_is_tested():
             assert own.var() == pytest.approx(chain.alpha / chain.beta**2)
 
 
+@pytest.mark.quick("rate-entries")
 @pytest.mark.parametrize(
     "mask", [m if m == "entries" else pytest.param(m, marks=pytest.mark.long) for m in MASKS]
 )
@@ -106,6 +107,7 @@ _MUTATIONS = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "mutation",
     [
@@ -139,6 +141,7 @@ def geweke_of_sharing(name, off=0.0, n_chains=250, rounds=8):
     return np.mean(differences, axis=0) / (np.std(differences, axis=0) / np.sqrt(n_chains))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", [n if n in ("rate", "bgar") else pytest.param(n, marks=pytest.mark.long) for n in NAMES]
 )
@@ -148,6 +151,7 @@ def test_sharing_keeps_rates_and_the_prior(name):
     assert abs(z).max() < BOUND, z
 
 
+@pytest.mark.long
 def test_sharing_with_another_prior_is_found():
     assert abs(geweke_of_sharing("gap", off=3.0)).max() > 2.0 * BOUND
 

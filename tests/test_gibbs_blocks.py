@@ -74,11 +74,12 @@ def on_cluster(client, series, n_groups, **parameters):
 # Bits
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "storage",
     [
         pytest.param(np.asarray, id="dense"),
-        pytest.param(sparse.csr_array, id="csr", marks=pytest.mark.long),
+        pytest.param(sparse.csr_array, id="csr"),
     ],
 )
 def test_draws_do_not_depend_on_who_holds_the_blocks(storage, client):
@@ -238,6 +239,7 @@ def simulation(mask, learned):
 
 
 # Three tests of up to 15 functionals: |z| beyond 4.5 by chance once in 3000 runs of them all.
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("mask", "learned"),
     [
@@ -254,6 +256,7 @@ def test_sweeps_leave_the_joint_law_as_it_is(mask, learned, monkeypatch):
     assert abs(z).max() < joint.BOUND, z
 
 
+@pytest.mark.long
 def test_missing_entries_of_whole_blocks_are_drawn(monkeypatch):
     """The test above notices if a step that a block lacks were taken for one that all lack."""
     right = gibbs._counts

@@ -27,6 +27,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 def test_hostile_names_times_and_titles_are_text_in_a_browser(tmp_path):
     rng = np.random.default_rng(0)
     n = len(HOSTILE)

@@ -804,6 +804,7 @@ def test_a_table_may_hide_single_entries(mask):
     assert not np.allclose(found.activations_, shown.activations_)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("keep", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("solver", [*registry.SOLVERS, *registry.SAMPLERS])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

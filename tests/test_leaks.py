@@ -36,6 +36,7 @@ def left_behind(folder, n_rounds=1):
     return threads, files, grown / n_fits, "\n".join(lines)
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork.*:DeprecationWarning")
 def test_fits_leave_nothing_behind(tmp_path):
     """A model that is not given back takes 10 kB and more, of the smallest data that there are."""

@@ -8,7 +8,7 @@ import geweke as joint
 from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
 from temporalnmf.sampling import learning
 from temporalnmf.sampling.conditionals import LAWS, draw_activations, log_law
-from temporalnmf.sampling.learning import Learned, Prior, Smoothing, slice_steps
+from temporalnmf.sampling.learning import Learned, Prior, Smoothing, slice_step, slice_steps
 
 # All that can be learned at once, and where narrower priors put it: with the wide ones that users
 # get, most draws from the prior are so extreme that they would tell little.
@@ -123,6 +123,14 @@ def test_transitions_of_bgar_add_up():
     np.testing.assert_allclose(log_law(chain, H, Z), np.sum(pairs, axis=0) - twice, rtol=1e-10)
 
 
+@pytest.mark.quick(
+    "gap-alpha-beta",
+    "rate-alpha-beta",
+    "hier_rate-alpha_z-alpha_h-beta_h",
+    "shape-alpha-beta",
+    "hier_shape-beta",
+    "bgar-rho",
+)
 @pytest.mark.parametrize(
     "learned", [*LEARNED.values(), *SOME], ids=lambda case: f"{case[0].name}-{'-'.join(case[1])}"
 )
@@ -159,6 +167,7 @@ def _functionals(law, H, Y):
     return np.column_stack(found)
 
 
+@pytest.mark.long
 def test_bgar_keeps_its_joint_law_where_little_is_new():
     """BGAR as it is by default, ρ = 0.97: what is new or lost is often below rounding of h."""
     priors = {"alpha": (1.0, 0.3), "rho": (3.5, 0.3)}
@@ -180,6 +189,7 @@ def all_learned(name, mask, seed):
     return joint.Simulation(law, Smoothing(0.7, True), joint.MASKS[mask], seed)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mask", ["entries", pytest.param("all", marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", joint.NAMES)
 @pytest.mark.usefixtures("narrow_smoothing")
@@ -222,6 +232,7 @@ _MUTATIONS = {
 }
 
 
+@pytest.mark.quick("transitions", "slice")
 @pytest.mark.parametrize("mutation", _MUTATIONS)
 def test_a_wrong_step_is_found(mutation, monkeypatch):
     """Geweke's test for paths notices terms that are broken on purpose, by a wide margin."""
@@ -231,6 +242,7 @@ def test_a_wrong_step_is_found(mutation, monkeypatch):
     assert abs(z).max() > 2.0 * joint.BOUND, z
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("narrow_smoothing")
 def test_a_wrong_smoothing_is_found(monkeypatch):
     """So does the test for sweeps, if features that were never observed count."""
@@ -315,6 +327,21 @@ def test_slice_steps_keep_a_law(width):
         assert np.mean(x == start) < 0.01
 
 
+@pytest.mark.parametrize("width", [0.05, 1.0, 30.0])
+def test_a_single_slice_step_is_one_of_several_to_the_bit(width):
+    """From everywhere, with an end beyond which there is no density."""
+
+    def log_density(x):
+        return np.where(x < 3.0, -0.5 * x**2, -np.inf)
+
+    for seed in range(200):
+        one, other = np.random.default_rng(seed), np.random.default_rng(seed)
+        start = float(np.random.default_rng([seed, 1]).uniform(-20.0, 3.0))
+        found = slice_step(one, lambda x: float(log_density(x)), start, width)
+        assert found == slice_steps(other, log_density, np.array([start]), width)[0]
+        assert one.random() == other.random()
+
+
 def test_slice_steps_find_a_law_from_anywhere():
     """A thinned run from far away: independent draws of a skewed law, all unknowns apart."""
     rng, x, kept = np.random.default_rng(7), np.array([20.0, -30.0]), []
@@ -371,6 +398,7 @@ def test_the_smoothing_feels_the_counts():
     np.testing.assert_allclose(priors, -0.5 * (np.log(at / 0.1) / 2.0) ** 2)
 
 
+@pytest.mark.long
 def test_the_smoothing_is_drawn_from_its_law():
     """Given counts: against the same density on a grid. False alarm 1 in 1000."""
     counts = np.array([[0, 4], [3, 0], [0, 0], [9, 2]], dtype=float)

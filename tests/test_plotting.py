@@ -56,6 +56,7 @@ def test_prior_takes_a_logarithmic_axis_where_needed():
         assert plotting.plot_prior(chain, ax=Figure().subplots()).get_yscale() == scale
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("h1", [1e-20, 1.0, 1e20])
 def test_pictures_of_chains_that_run_away(h1):
     for chain in (Rate(3.0, 1.0), Rate(1.0, 3.0), Shape(3.0, 1.0), Shape(1.0, 3.0)):

@@ -124,7 +124,7 @@ def test_one_component_with_a_gamma_prior_is_exact():
 def test_draws_have_the_mode_as_their_mean_and_the_correlation_asked_for(chain):
     series, W, H = problem(3, dispersion=0.2)
     posterior = laplace(series, W, H, chain, Poisson())
-    n = 20_000
+    n = 8_000
     draws = posterior.draw(n, np.random.default_rng(4))
     variances = np.diagonal(posterior.covariance, axis1=1, axis2=2)
     # Five standard errors of a mean of Gamma variables, 21 of them: false alarm below 2e-5.

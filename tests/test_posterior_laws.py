@@ -76,6 +76,7 @@ def test_ranks_are_uniform(name):
     assert p.min() > LEAST, p
 
 
+@pytest.mark.long
 def test_ranks_show_a_posterior_that_is_too_narrow(monkeypatch):
     """Counts that count four times: the test above notices."""
     right = joint.sampler.draw_activations
@@ -175,6 +176,7 @@ def marginals(chain, u):
     return mass / mass.sum(axis=1, keepdims=True)
 
 
+@pytest.mark.quick("rate")
 @pytest.mark.parametrize("name", joint.NAMES)
 def test_activations_have_the_means_of_quadrature(name):
     """One component, four steps, one of them missing: E h_n, E log h_n, E h_n²."""
@@ -196,6 +198,7 @@ def test_activations_have_the_means_of_quadrature(name):
     assert np.all(abs(found - expected) < 5.0 * error), (found - expected) / error
 
 
+@pytest.mark.long
 def test_components_have_the_means_of_quadrature():
     """Two components, two steps, two features, an entry missing: the allocation matters.
 

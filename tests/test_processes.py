@@ -118,6 +118,7 @@ def test_simulated_moments_agree_with_the_formulas(law):
             assert_mean((paths[:, n - 1] - mean) ** 2, var, f"variance at {n}")
 
 
+@pytest.mark.each_value
 @every_law
 @pytest.mark.parametrize("h1", [2.0, None])
 def test_simulated_correlations_agree_with_the_formula(law, h1):
@@ -267,7 +268,7 @@ def test_bgar_density_equals_its_integral(alpha, beta, rho):
             assert abs(found - expected) < 1e-12 * (1.0 + alpha), (before, ratio)
 
 
-@pytest.mark.each_value
+@pytest.mark.quick("1.000000001-2.0-0.002")
 @pytest.mark.parametrize(("alpha", "rho"), [(0.02, 0.5), (0.3, 0.99), (5.0, 0.999), (2.0, 0.002)])
 @pytest.mark.parametrize("ratio", [1 + 1e-9, 1 - 1e-9, 1.5])
 def test_bgar_density_with_tiny_powers(alpha, rho, ratio):
@@ -477,6 +478,20 @@ def test_regimes(law, mean, var, paths):
     assert mean.value in str(regime)
 
 
+one_of_each_kind = pytest.mark.quick(
+    "rate(1.5,2.5)",
+    "rate(1.5,1.0)",
+    "hier_rate(4.0,6.0,2.0,1.0,False)",
+    "hier_rate(4.0,0.9,1.0,1.0,False)",
+    "shape(1.0,1.5)",
+    "shape(3.0,2.0)",
+    "hier_shape(0.0,1.0)",
+    "gap(0.3,2.0)",
+    "bgar(2.0,1.0,0.0)",
+)
+
+
+@one_of_each_kind
 @every_regime
 def test_regimes_are_what_the_moments_do(law, mean, var, paths):
     """The classification against the numbers themselves, far out."""
@@ -493,6 +508,7 @@ def test_regimes_are_what_the_moments_do(law, mean, var, paths):
             assert np.isnan(late)
 
 
+@one_of_each_kind
 @every_regime
 def test_regimes_are_what_the_paths_do(law, mean, var, paths):
     """400 paths: shares of those that are tiny, or huge, after many steps."""
@@ -547,7 +563,15 @@ def test_regime_titles_are_short_and_differ():
 # Simulation: numbers that leave the range of doubles, components, seeds
 
 
-@pytest.mark.each_value
+@pytest.mark.quick(
+    "1e-200-rate(3.0,1.0)",
+    "1e-200-hier_rate(5.0,0.01,0.001,1.0,False)",
+    "1e-200-shape(0.001,1.0)",
+    "1e-200-hier_shape(0.0,1000000000000.0)",
+    "1e-200-gap(0.001,1.0)",
+    "1e-200-bgar(1000000.0,1e-06,0.999999)",
+    "1e+200-rate(1000000.0,1.0)",
+)
 @pytest.mark.parametrize(
     "law",
     [Rate(3.0, 1.0), Rate(0.001, 5.0), Rate(1e6, 1.0), HierRate(0.01, 1.0, 5.0, 1e-3),

@@ -73,7 +73,7 @@ def trials(draw):
     return fits.trial_of(lambda options: draw(st.sampled_from(options)), longest=(1000,))
 
 
-@some(60)
+@some(15)
 @given(trials())
 def test_promises_hold_for_every_fit(in_time, trial):
     in_time()
@@ -89,6 +89,7 @@ def test_trials_that_once_failed(in_time, path):
     assert kind(fits.run(fits.Trial.read(path))) == found["ends"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "likelihood", ["poisson", pytest.param("exponential", marks=pytest.mark.long)]
 )
@@ -199,6 +200,7 @@ def laws(draw):
     return law.set_params(**given), values(1e-6, 1e6)
 
 
+@pytest.mark.long
 @some(200)
 @given(laws(), st.integers(1, 30), st.integers(0, 2**31))
 def test_laws_hold_at_the_edge_of_their_domain(in_time, case, steps, seed):
@@ -313,6 +315,7 @@ def test_totals_of_a_long_table_are_kept(rows, freq):
     assert np.nansum(X) == sum(value)
 
 
+@pytest.mark.long
 @some(8)
 @given(st.integers(0, 10**6), st.integers(12, 20), st.integers(1, 4))
 def test_a_search_has_an_answer(in_time, seed, n_steps, n_features):

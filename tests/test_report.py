@@ -94,6 +94,7 @@ def charts_of(text: str) -> dict:
 # What it says
 
 
+@pytest.mark.long
 def test_the_question_is_made_from_the_data(told, small):
     assert told["question"] == (
         "Which of the 1,609 features move together over 232 years (1790 to 2021), when did each "
@@ -606,6 +607,7 @@ def place_of(page, index: int) -> dict[str, float]:
     return page.locator(f"{CHART} .cursor").bounding_box()
 
 
+@pytest.mark.long
 def test_hover_shows_the_values_of_the_model(browser, sotu, sotu_report, tmp_path):
     with visited(browser, sotu_report, viewport={"width": 1280, "height": 900}) as page:
         assert "sotu.csv" in page.title()
@@ -627,6 +629,7 @@ def test_hover_shows_the_values_of_the_model(browser, sotu, sotu_report, tmp_pat
         assert not page.locator(f"{CHART} .now").is_visible()
 
 
+@pytest.mark.long
 def test_the_gap_and_the_forecast_are_marked(browser, sotu, sotu_report):
     with visited(browser, sotu_report) as page:
         assert page.locator(f"{CHART} .gap").count() == 1
@@ -661,6 +664,7 @@ def test_switches_hide_and_show_a_line(browser, sotu_report):
         assert not any(box.is_checked() for box in boxes.all())
 
 
+@pytest.mark.long
 def test_a_switch_by_its_label_names_its_component(browser, told, sotu_report):
     name = told["components"][1]["name"]
     with visited(browser, sotu_report) as page:
@@ -669,6 +673,7 @@ def test_a_switch_by_its_label_names_its_component(browser, told, sotu_report):
         assert not box.is_checked()
 
 
+@pytest.mark.long
 def test_keys_reach_everything(browser, sotu_report):
     with visited(browser, sotu_report) as page:
         page.keyboard.press("Tab")
@@ -701,6 +706,7 @@ BROKEN = """nodes => nodes.flatMap(node => {
 })"""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [320, 960, 1000, 1280])
 def test_names_in_the_legend_break_at_spaces_only(browser, tmp_path, width):
     names = ["pertussis", "salmonellosis", "campylobacteriosis", "chickenpox", "rubella", "mumps"]
@@ -713,6 +719,7 @@ def test_names_in_the_legend_break_at_spaces_only(browser, tmp_path, width):
         assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
 
 
+@pytest.mark.long
 def test_what_is_for_specialists_is_folded_and_drawn_when_opened(browser, sotu_report):
     with visited(browser, sotu_report, viewport={"width": 1280, "height": 900}) as page:
         assert not page.locator("#trace .plot svg").is_visible()
@@ -736,6 +743,7 @@ def test_the_table_says_what_the_chart_draws(browser, sotu, sotu_report):
         assert cells == ["1933 (filled in)", *map(spoken, sotu.activations_[143])]
 
 
+@pytest.mark.quick("320-light")
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.long)])
 @pytest.mark.parametrize("width", [320, 390, 768, 1280])
 def test_nothing_scrolls_sideways(browser, sotu_report, tmp_path, scheme, width):
@@ -755,6 +763,7 @@ def test_nothing_scrolls_sideways(browser, sotu_report, tmp_path, scheme, width)
         screenshot(page, tmp_path, f"report-{scheme}-{width}")
 
 
+@pytest.mark.long
 def test_on_paper_all_is_open_light_and_without_switches(browser, sotu_report, tmp_path):
     from playwright.sync_api import expect
 
@@ -798,6 +807,7 @@ def test_hostile_names_do_nothing_in_a_browser(browser, tmp_path):
         assert HOSTILE[0] in features
 
 
+@pytest.mark.long
 def test_many_components_and_dates_are_drawn(browser, tmp_path):
     frame = months(60, [f"f{i}" for i in range(14)])
     model = TemporalNMF(10, random_state=0).fit(frame)

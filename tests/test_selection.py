@@ -250,6 +250,7 @@ def test_the_winner_knows_the_names_of_a_frame():
     assert found.model.feature_names_in_.tolist() == list(X.columns)
 
 
+@pytest.mark.long
 def test_the_result_does_not_depend_on_the_number_of_processes():
     X = smooth_counts(30)
     one, two = (

@@ -525,6 +525,7 @@ def many_runs(monkeypatch):
     return found
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("memory", [1, 1 << 14, 1 << 28])
 @pytest.mark.parametrize("name", ["long.csv", "long.parquet", "long.tsv.gz"])
 def test_sorted_on_disk_is_the_same_as_in_memory(tmp_path, many_runs, memory, name):
@@ -555,6 +556,7 @@ def test_sorted_on_disk_is_the_same_as_in_memory(tmp_path, many_runs, memory, na
     assert not (tmp_path / "out" / "sorting").exists()
 
 
+@pytest.mark.quick("csv-0", "parquet-1")
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_a_folder_of_files_is_one_table(tmp_path, many_runs, suffix, seed):

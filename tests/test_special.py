@@ -154,6 +154,7 @@ def bessel_points(name):
     }[name]
 
 
+@pytest.mark.quick("order close to -1")
 @pytest.mark.parametrize(
     "name",
     [

@@ -133,6 +133,7 @@ def test_dask_arrays_are_fitted_as_arrays_in_memory(kind, anywhere):
     close(fit(X, mask, exposure), fit(whole, memory_mask(mask), exposure))
 
 
+@pytest.mark.quick("sparse")
 @pytest.mark.parametrize(
     "kind",
     [
@@ -156,6 +157,7 @@ def test_the_bits_do_not_depend_on_chunks_in_time(alone):
     same(fit(da.from_array(X, chunks=(5, CHUNK)), solver="accelerated"), one)
 
 
+@pytest.mark.quick("alone")
 def test_single_precision(anywhere):
     X = (1.1 * counts()).astype(np.float32)
     expected = fit(X)
@@ -164,6 +166,7 @@ def test_single_precision(anywhere):
     close(fit(thin(X, (N, CHUNK))), fit(sparse.csr_array(X)))
 
 
+@pytest.mark.quick("alone")
 def test_accelerated_ends_where_it_does_in_memory(anywhere):
     X = counts()
     options = {"solver": "accelerated", "max_iter": 2000, "tol": 1e-9, "chain": "rate"}
@@ -201,6 +204,7 @@ def test_a_mask_goes_with_the_steps_that_a_folder_says_are_missing(alone, tmp_pa
         close(fit(path, mask), fit(X, dense))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("solver", ["mm", "accelerated"])
 @pytest.mark.parametrize("gaps", [False, True])
 def test_data_that_are_read_for_every_pass(gaps, solver, anywhere, tmp_path, monkeypatch):
@@ -225,6 +229,7 @@ def test_data_that_are_read_for_every_pass(gaps, solver, anywhere, tmp_path, mon
 # Afterwards
 
 
+@pytest.mark.quick("alone-dask")
 @pytest.mark.parametrize("source", ["dask", "shards"])
 def test_what_can_be_done_with_the_model(source, anywhere, tmp_path):
     X = with_gaps()
@@ -270,6 +275,7 @@ def test_what_needs_the_data_says_what_to_do(alone):
             method(given)
 
 
+@pytest.mark.quick("alone")
 def test_several_starts(anywhere):
     X = counts()
     expected = fit(X, n_init=3)
@@ -278,6 +284,7 @@ def test_several_starts(anywhere):
     np.testing.assert_allclose(found.stability_, expected.stability_, rtol=1e-9)
 
 
+@pytest.mark.quick("alone")
 def test_starts_that_were_given_and_warm_ones(anywhere):
     X = counts()
     rng = np.random.default_rng(0)
@@ -359,6 +366,7 @@ def test_masks_with_wrong_values(wrong, anywhere):
             fit(X, given)
 
 
+@pytest.mark.quick("alone")
 def test_other_features_than_those_of_the_fit(anywhere):
     model = fit(da.from_array(counts(), chunks=(N, CHUNK)))
     with pytest.raises(ValueError, match=f"X has {F - 1} features, .* had {F}"):
@@ -399,6 +407,7 @@ def test_the_client_that_there_is_is_found(client, monkeypatch):
     assert splitting._client() is None
 
 
+@pytest.mark.long
 def test_workers_hold_the_blocks_where_there_are_some(client, monkeypatch):
     """And the data do not come here."""
     asked = []

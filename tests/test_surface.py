@@ -106,6 +106,7 @@ def quiet(tmp_path_factory):
     return folder, json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.long
 def test_nothing_but_a_fetch_speaks_to_the_network(quiet):
     _, found = quiet
     assert found["directly"] == []
@@ -167,6 +168,7 @@ class _Links(HTMLParser):
             self.found += re.findall(r"url\(([^)]*)\)|@import\s*(\S+)", text)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["report.html", "direct.html", "demo/report.html"])
 def test_reports_load_nothing_from_elsewhere(quiet, name):
     page = (quiet[0] / name).read_text(encoding="utf-8")
@@ -201,6 +203,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.long
 def test_a_local_cluster_is_for_this_machine_only(tmp_path):
     """Addresses on which it accepts connections, in a process without clusters of other tests."""
     program = tmp_path / "program.py"

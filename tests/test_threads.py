@@ -37,6 +37,7 @@ def _bits(model):
     return model.components_.tobytes() + model.activations_.tobytes() + model.history_.tobytes()
 
 
+@pytest.mark.quick("csr_array-mm")
 @pytest.mark.parametrize("solver", ["mm", "accelerated"])
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array, np.float32])
 def test_same_bits_for_any_number_of_threads_and_again(solver, store):
@@ -129,6 +130,7 @@ def test_two_fits_in_two_threads():
     assert together == alone
 
 
+@pytest.mark.quick("None-threading", "2-threading")
 @pytest.mark.parametrize("backend", ["loky", "threading"])
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_fits_inside_joblib(backend, n_jobs):

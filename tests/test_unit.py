@@ -22,6 +22,7 @@ def power(n_steps=25, n_features=6):
     return X
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("exponent", [-480, -60, 60, 480])
 @pytest.mark.parametrize("solver", registry.SOLVERS)
 @pytest.mark.parametrize("chain", CHAINS)

@@ -193,7 +193,7 @@ def test_update_of_h_is_the_minimiser(name, scale, n):
     assert at_zero.any() == (scale == "linear" and n in ZEROS.get(name, ()))
 
 
-@pytest.mark.each_value
+@pytest.mark.quick("log-0")
 @pytest.mark.parametrize("n", range(N_STEPS))
 @pytest.mark.parametrize("scale", SCALES)
 def test_update_of_h_is_the_minimiser_for_bgar(scale, n):
@@ -240,6 +240,7 @@ def doubled(law):
     return Law(law.name, law.scale, twice)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scale", ["log", pytest.param("linear", marks=pytest.mark.long)])
 def test_update_of_b_is_the_minimiser(scale):
     inputs = random_inputs("bgar", scale, seed=2, size=250)
@@ -255,6 +256,7 @@ def test_update_of_b_is_the_minimiser(scale):
     assert_close(got, best, 5.0 * ULP * best + RELATIVE * np.minimum(best, width - best))
 
 
+@pytest.mark.quick("hier_rate-linear")
 @pytest.mark.parametrize(
     ("name", "scale"),
     [
@@ -401,7 +403,7 @@ def assert_sweeps_settle(profile, chain, H, n, *, rounds):
     assert (values[-1] < values[0]).all()
 
 
-@pytest.mark.each_value
+@pytest.mark.long
 @pytest.mark.parametrize("n", range(N_STEPS))
 @pytest.mark.parametrize("scale", SCALES)
 def test_sweeps_of_bgar_settle_at_a_local_minimum_of_the_profile(scale, n):
@@ -474,6 +476,7 @@ def test_sweeps_are_rounds_of_updates(scale, held):
         np.testing.assert_allclose(returned, aux, rtol=1e-12, err_msg=str(chain))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scale", ["log", pytest.param("linear", marks=pytest.mark.long)])
 def test_sweeps_of_bgar_leave_the_neighbourhood_of_a_neighbour(scale):
     """There Newton's first step is tiny although the minimum is far."""

@@ -500,7 +500,10 @@ LIMITS = [(60, 400), (2, 400), (60, 2), (1, 1)]
 
 @pytest.mark.parametrize("limits", LIMITS)
 @pytest.mark.parametrize("width", [0.05, 0.7, 20.0])
-@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize(
+    "name",
+    [n if n == "normal" else pytest.param(n, marks=pytest.mark.long) for n in TARGETS],
+)
 def test_slice_steps_keep_the_law(name, width, limits):
     log_density, params, starts, cdf = target(name)
     # Where the slice is not connected, a wrong rule shows at the boundary between the parts.
@@ -510,6 +513,7 @@ def test_slice_steps_keep_the_law(name, width, limits):
         assert abs(np.corrcoef(starts, ends)[0, 1]) < 0.6
 
 
+@pytest.mark.long
 def test_slice_steps_reach_both_modes():
     starts = np.zeros(SIZE)
     ends = slice_steps(np.random.default_rng(0), two_normals, starts, (6.0,), 1.0, 100, 60, 400)
@@ -522,6 +526,7 @@ def counted(x, params):
     return -0.5 * (x / params[1]) ** 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
 def test_slice_step_evaluations(scale):
     count = np.zeros(1)
@@ -546,6 +551,7 @@ def test_slice_step_at_the_resolution_of_floats():
         assert np.all(np.isfinite(ends))
 
 
+@pytest.mark.long
 def test_code_with_a_slice_step_can_be_kept_on_disk():
     @njit
     def step(rng, x):

@@ -17,6 +17,7 @@ All are drawn by slice steps on the real line, log θ or the log odds of ρ (R. 
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -242,3 +243,24 @@ def slice_steps(
         left = np.where(open_ & (new < x), new, left)
         right = np.where(open_ & (new >= x), new, right)
     return moved
+
+
+def slice_step(
+    rng: np.random.Generator, log_density: Callable[[float], float], x: float, width: float = 1.0
+) -> float:
+    """`slice_steps` for a single unknown, with the same random numbers and the same result."""
+    level = log_density(x) - rng.standard_exponential()
+    left = x - width * rng.random()
+    right = left + width
+    to_left = math.floor(_GROWN * rng.random())
+    to_right = _GROWN - 1 - to_left
+    while to_left > 0 and log_density(left) > level:
+        left, to_left = left - width, to_left - 1
+    while to_right > 0 and log_density(right) > level:
+        right, to_right = right + width, to_right - 1
+    for _ in range(_TRIALS):
+        new = left + rng.random() * (right - left)
+        if log_density(new) > level:
+            return new
+        left, right = (new, right) if new < x else (left, new)
+    return x

@@ -23,7 +23,7 @@ import numpy as np
 from ..chains.base import Chain
 from ..likelihoods.base import Array
 from .conditionals import First, Paths
-from .learning import slice_steps
+from .learning import slice_step
 
 # Features from which on, and ways up to which, nothing is gained.
 _MOST_FEATURES, _SHORT = 200, 1e-3
@@ -53,26 +53,30 @@ def _move(
     h, z, law = H[pair], Z[pair], Paths(chain.reordered(pair), 2)
     volume = h.shape[1] - len(w_i) + 1.0
 
-    def moved(t: float) -> tuple[Array, Array]:
-        grown = math.exp(t)
-        w = w_j + (w_i - w_j) / grown  # where the two are alike nothing cancels
-        return w / w.sum(), np.stack([grown * h[0], h[1] - (grown - 1.0) * h[0]])
+    path = np.empty_like(h)
 
-    def density(x: Array) -> Array:
-        t = float(x[0])
+    def moved(t: float) -> Array:
+        """The weights of i; activations of both are left in `path`."""
+        grown = math.exp(t)
+        np.multiply(grown, h[0], out=path[0])
+        np.subtract(h[1], (grown - 1.0) * h[0], out=path[1])
+        w = w_j + (w_i - w_j) / grown  # where the two are alike nothing cancels
+        return w / w.sum()
+
+    def density(t: float) -> float:
         if abs(t) > _FAR:
-            return np.array([-np.inf])
-        w, path = moved(t)
+            return -math.inf
+        w = moved(t)
         if not (w.min() > 0.0 and path.min() > 0.0):
-            return np.array([-np.inf])
+            return -math.inf
         value = volume * t + float(law(path, z, first).sum())
-        return np.array([value + (smoothing - 1.0) * float(np.log(w).sum())])
+        return value + (smoothing - 1.0) * float(np.log(w).sum())
 
     # Beyond these ends a weight or an activation would be negative.
     low = math.log(max(1.0 - float(np.min(w_i / w_j)), 1e-300))
     high = math.log1p(float(np.min(h[1] / h[0])))
     if high - low < _SHORT:
         return
-    t = float(slice_steps(rng, density, np.zeros(1), min(high - low, 1.0))[0])
+    t = slice_step(rng, density, 0.0, min(high - low, 1.0))
     if t != 0.0:
-        W[active, i], H[pair] = moved(t)
+        W[active, i], H[pair] = moved(t), path
