@@ -36,6 +36,7 @@ class Recorder:
         assert np.isfinite(progress.activations).all()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_every_accepted_step_descends(case, monkeypatch, place):
     monkeypatch.setattr(accelerated, "_WARM_UP", 3)
@@ -212,6 +213,12 @@ def test_the_way_is_that_of_the_two_loops_of_l_bfgs(n_blocks):
         assert len(path.newest) == min(len(S), size)
 
 
+@pytest.mark.quick(
+    "NoChain()",
+    "Rate(alpha=1.5, beta=1.3)",
+    "Shape(alpha=0.9, beta=0.8)",
+    "BGAR(alpha=4.0, beta=0.4, rho=0.6)",
+)
 @pytest.mark.parametrize("chain", chains("log"), ids=str)
 def test_needs_a_third_of_the_passes_at_the_most(chain):
     case = Case(likelihoods()[0], chain, "log", "none", "dense")

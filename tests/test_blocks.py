@@ -229,6 +229,7 @@ def test_weights_that_all_blocks_have_but_do_not_share(place):
     np.testing.assert_allclose(found.H, expected.H, rtol=1e-10)
 
 
+@pytest.mark.quick("0.0-blocks", "0.3-blocks")
 @pytest.mark.parametrize("place", ["blocks", "dask"])
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
 def test_a_block_that_was_never_observed(place, smoothing, short):
@@ -250,6 +251,7 @@ def test_a_block_that_was_never_observed(place, smoothing, short):
         assert abs(ends[0] - ends[1]) <= 1e-9 * abs(ends[1])
 
 
+@pytest.mark.quick("False-blocks", "True-blocks")
 @pytest.mark.parametrize("place", ["blocks", "dask"])
 @pytest.mark.parametrize("thin", [False, True])
 def test_single_precision_data(place, thin):

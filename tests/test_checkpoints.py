@@ -147,7 +147,6 @@ KINDS = {
     "sparse-accelerated",
     "gaps-accelerated",
     "hidden entries-accelerated",
-    "exposure-accelerated",
     "three starts to the end-accelerated",
     "learned-accelerated",
 )

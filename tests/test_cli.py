@@ -306,6 +306,7 @@ def test_experiments_say_what_is_wrong(words, said, tmp_path, monkeypatch):
     assert not (tmp_path / "o").exists()
 
 
+@pytest.mark.long
 def test_reproduce_prints_published_numbers_only_beside_the_same_data(tmp_path):
     from scipy import sparse
 

@@ -73,6 +73,7 @@ def watched(monkeypatch, callback):
     monkeypatch.setattr("temporalnmf.cli.fit.fit_progress", lambda *_: nullcontext(callback))
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("alone")
 def test_a_folder_of_shards(place, fitted, tmp_path):
     out = tmp_path / "m.npz"

@@ -725,6 +725,7 @@ def demo(tmp_path_factory):
     return words, folder, done(*words).output
 
 
+@pytest.mark.long
 def test_demo_ends_with_the_path_of_a_report(demo):
     _, folder, output = demo
     assert output.splitlines()[-1] == f"written: {folder / 'report.html'}"

@@ -178,6 +178,7 @@ def test_workers_with_another_version_are_named(client):
     check_workers(client)
 
 
+@pytest.mark.long
 def test_workers_without_the_package_are_named(client):
     worker = list(client.nthreads())[1]
     client.run(hide_package, workers=[worker])

@@ -304,6 +304,7 @@ def _seconds():
     return {t.id: t.user_time + t.system_time for t in psutil.Process().threads()}
 
 
+@pytest.mark.long
 def test_grid_search_in_processes():
     def search(n_jobs):
         grid = {"n_components": [1, 2], "n_jobs": [1, 2]}

@@ -44,8 +44,11 @@ def functionals(H, Y):
 @pytest.mark.parametrize(
     "chain",
     [
-        # A chain's second, and one of which the draws take long.
-        pytest.param(chain, marks=pytest.mark.long if i in (2, 7) or chain.name == "bgar" else ())
+        # A chain's second, and those of which the draws take long.
+        pytest.param(
+            chain,
+            marks=pytest.mark.long if i in (2, 7) or chain.name in ("bgar", "hier_shape") else (),
+        )
         for i, chain in enumerate(CHAINS)
     ],
     ids=cases.named,

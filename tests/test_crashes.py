@@ -569,6 +569,7 @@ def test_a_record_is_added_whole_or_not_at_all(tmp_path):
     assert [record["split"] for record in runner.read_records(log)] == [0, 1, 2]
 
 
+@pytest.mark.long
 def test_a_comparison_goes_on_after_the_disk_was_full(table, tmp_path):
     out = tmp_path / "out"
     words = ("compare", table, "--out", out, "--components", 1, "--splits", 1, "--inits", 1)

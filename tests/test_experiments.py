@@ -321,6 +321,7 @@ def test_two_runs_do_not_share_a_folder(tmp_path):
     run(protocol, X, tmp_path, progress=intrude)
 
 
+@pytest.mark.long
 def test_missing_steps_and_sparse_data_take_part(tmp_path):
     X = counts()
     X[5] = np.nan

@@ -116,6 +116,7 @@ def test_a_worker_killed_in_the_middle_of_a_run(client, tmp_path):
     assert victim not in client.run(os.getpid).values()
 
 
+@pytest.mark.long
 def test_a_fit_that_fails_says_the_same_as_here(client, tmp_path):
     """A step hides the only counts: nothing is left to fit."""
     X = np.zeros((20, 3))
@@ -199,6 +200,7 @@ def test_compare_on_a_cluster(client, table, tmp_path):
     assert again.stdout == first.stdout
 
 
+@pytest.mark.long
 def test_select_rank_on_a_cluster(client, table, tmp_path):
     words = ("select-rank", table, "--largest", 2, "--splits", 2)
     done(*words, "--out", tmp_path / "here")

@@ -127,6 +127,7 @@ def test_features_add_up_to_totals_whatever_is_asked_first():
         np.testing.assert_array_equal(late.samples("totals"), first[:, [3, 1]])
 
 
+@pytest.mark.quick("5")
 @pytest.mark.parametrize("width", [1, 5])
 def test_blocks_of_features_add_up_to_the_same_totals(width, monkeypatch):
     whole = fitted().calibrate(8).forecast(2)

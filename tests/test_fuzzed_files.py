@@ -62,6 +62,7 @@ def test_all_files_are_read_before_they_are_damaged(seeds):
         np.testing.assert_allclose(load(path).components_.sum(axis=1), 1.0, atol=1e-10, rtol=0)
 
 
+@pytest.mark.long
 def test_damaged_files_are_read_or_refused(seeds):
     found = tried(partial(files.make_case, seeds), range(100))
     assert found.count("read") > 5

@@ -128,8 +128,6 @@ def test_transitions_of_bgar_add_up():
     "rate-alpha-beta",
     "hier_rate-alpha_z-alpha_h-beta_h",
     "shape-alpha-beta",
-    "hier_shape-beta",
-    "bgar-rho",
 )
 @pytest.mark.parametrize(
     "learned", [*LEARNED.values(), *SOME], ids=lambda case: f"{case[0].name}-{'-'.join(case[1])}"

@@ -77,7 +77,10 @@ def write(tmp_path):
     return write
 
 
-@pytest.fixture(params=[100, 1000, 1 << 24], ids=["small blocks", "some blocks", "one block"])
+@pytest.fixture(
+    params=[pytest.param(100, marks=pytest.mark.long), 1000, 1 << 24],
+    ids=["small blocks", "some blocks", "one block"],
+)
 def blocks(request, monkeypatch):
     monkeypatch.setattr(long_files, "BLOCK_BYTES", request.param)
     monkeypatch.setattr(long_files, "BLOCK_ROWS", max(request.param // 30, 1))

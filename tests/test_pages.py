@@ -65,6 +65,7 @@ def check_command(words):
         COMMANDS[words[0]].make_context(words[0], list(words[1:]))
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:X. absent periods")
 @pytest.mark.parametrize(
     "page",

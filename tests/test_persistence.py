@@ -63,6 +63,7 @@ def test_fit_save_load_forecast_is_fit_forecast_to_the_bit(chain, tmp_path):
     assert_same(load(model.save(tmp_path / "model.npz")), model)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("data", CONTAINERS.values(), ids=CONTAINERS.keys())
 @pytest.mark.parametrize("keep", [True, False], ids=["with data", "without"])
 def test_every_container_comes_back(data, keep, tmp_path):

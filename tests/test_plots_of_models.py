@@ -65,6 +65,7 @@ def legend_of(ax):
 # Activations
 
 
+@pytest.mark.quick("none", "rate", "bgar")
 @pytest.mark.parametrize("name", registry.CHAINS)
 def test_activations_lines_bands_and_gaps(models, name, ax):
     model = models[name]
@@ -318,6 +319,7 @@ def test_residuals_need_the_data(models, ax, monkeypatch):
 # Movement
 
 
+@pytest.mark.quick("rate", "bgar")
 @pytest.mark.parametrize("name", registry.CHAINS)
 def test_movement_is_that_of_neighbours_that_were_observed(models, name, ax):
     model = models[name]

@@ -176,7 +176,7 @@ def marginals(chain, u):
     return mass / mass.sum(axis=1, keepdims=True)
 
 
-@pytest.mark.quick("rate")
+@pytest.mark.long
 @pytest.mark.parametrize("name", joint.NAMES)
 def test_activations_have_the_means_of_quadrature(name):
     """One component, four steps, one of them missing: E h_n, E log h_n, E h_n²."""

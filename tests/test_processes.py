@@ -196,6 +196,7 @@ def side_integrals(law, before, n_points=6000):
     return sides
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("law", WITH_DENSITY, ids=named)
 @pytest.mark.parametrize("before", [0.3, 2.0])
 def test_densities_integrate_to_one_and_draws_follow_them(law, before):
@@ -508,7 +509,7 @@ def test_regimes_are_what_the_moments_do(law, mean, var, paths):
             assert np.isnan(late)
 
 
-@one_of_each_kind
+@pytest.mark.long
 @every_regime
 def test_regimes_are_what_the_paths_do(law, mean, var, paths):
     """400 paths: shares of those that are tiny, or huge, after many steps."""
@@ -563,15 +564,7 @@ def test_regime_titles_are_short_and_differ():
 # Simulation: numbers that leave the range of doubles, components, seeds
 
 
-@pytest.mark.quick(
-    "1e-200-rate(3.0,1.0)",
-    "1e-200-hier_rate(5.0,0.01,0.001,1.0,False)",
-    "1e-200-shape(0.001,1.0)",
-    "1e-200-hier_shape(0.0,1000000000000.0)",
-    "1e-200-gap(0.001,1.0)",
-    "1e-200-bgar(1000000.0,1e-06,0.999999)",
-    "1e+200-rate(1000000.0,1.0)",
-)
+@pytest.mark.long
 @pytest.mark.parametrize(
     "law",
     [Rate(3.0, 1.0), Rate(0.001, 5.0), Rate(1e6, 1.0), HierRate(0.01, 1.0, 5.0, 1e-3),

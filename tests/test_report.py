@@ -732,6 +732,7 @@ def test_what_is_for_specialists_is_folded_and_drawn_when_opened(browser, sotu_r
         page.wait_for_function(drawn)
 
 
+@pytest.mark.long
 def test_the_table_says_what_the_chart_draws(browser, sotu, sotu_report):
     from playwright.sync_api import expect
 
@@ -743,7 +744,7 @@ def test_the_table_says_what_the_chart_draws(browser, sotu, sotu_report):
         assert cells == ["1933 (filled in)", *map(spoken, sotu.activations_[143])]
 
 
-@pytest.mark.quick("320-light")
+@pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.long)])
 @pytest.mark.parametrize("width", [320, 390, 768, 1280])
 def test_nothing_scrolls_sideways(browser, sotu_report, tmp_path, scheme, width):

@@ -44,7 +44,7 @@ SETTINGS = [
 ]
 
 
-@pytest.mark.quick("2-mm-rate")
+@pytest.mark.long
 @pytest.mark.parametrize("settings", SETTINGS, ids=lambda s: f"{s['solver']}-{s['chain']}")
 @pytest.mark.parametrize(
     "look",

@@ -577,6 +577,7 @@ def test_a_folder_of_files_is_one_table(tmp_path, many_runs, suffix, seed):
     assert many_runs[0][0] >= 9
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("drop_partial", [False, True])
 @pytest.mark.parametrize("freq", ["W", "3D"])
 def test_periods_and_exposure(tmp_path, many_runs, freq, drop_partial):

@@ -45,7 +45,8 @@ def all_checks():
         # Like scikit-learn, which limits the iterations of its own estimators here.
         for estimator, check in estimator_checks_generator(TemporalNMF(chain=chain, max_iter=10)):
             if check_name(check) != ARRAY_API:
-                yield pytest.param(estimator, check, id=f"{chain}-{check_name(check)}")
+                marks = () if chain == "rate" else pytest.mark.long
+                yield pytest.param(estimator, check, id=f"{chain}-{check_name(check)}", marks=marks)
 
 
 # The checks fit five components to tiny data of three features.

@@ -178,6 +178,9 @@ def test_accelerated_ends_where_it_does_in_memory(anywhere):
 # Shards
 
 
+@pytest.mark.quick(
+    "alone-plain", "alone-steps", "alone-entries", "alone-sparse entries", "alone-exposure"
+)
 @pytest.mark.parametrize(
     "kind", ["plain", "gaps", "steps", "entries", "sparse entries", "exposure"]
 )

@@ -146,6 +146,7 @@ def test_parallel_config_sets_the_number_of_threads():
     assert Workers(None).n_threads == 1
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork.*:DeprecationWarning")
 def test_a_fit_after_fork():
     assert _bits(_fit(2)) == in_child(lambda: _bits(_fit(2)))

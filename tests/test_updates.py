@@ -178,7 +178,9 @@ def updates(inputs, scale):
     return chain.minimise(H, aux, total, slice(None), scale)
 
 
-@pytest.mark.each_value
+@pytest.mark.quick(
+    "gap-log-0", "rate-linear-1", "hier_rate-log-2", "shape-log-1", "hier_shape-log-0"
+)
 @pytest.mark.parametrize("n", range(N_STEPS))
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("name", [name for name in CHAINS if name != "bgar"])
@@ -835,7 +837,7 @@ def minimised(p, q, r, n_blocks=1):
     return features.array()
 
 
-@pytest.mark.pairwise
+@pytest.mark.each_value
 @pytest.mark.parametrize("n_blocks", [1, 5])
 @pytest.mark.parametrize("decades", [1.0, 12.0])
 @pytest.mark.parametrize("inverse", [False, True])

@@ -161,6 +161,7 @@ def test_gig_log_density_does_not_cancel(lam, omega):
                 assert abs(ours / float(reference) - 1) < 2e-14
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("index", INDICES)
 @pytest.mark.parametrize("product", PRODUCTS)
@@ -395,6 +396,7 @@ def allocations(v, weights, size=SIZE):
     return many_allocations(np.random.default_rng(0), float(v), np.array(weights, float), size)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("v", [1, 3, 8, 9, 40, 3000, 10**9])
 @pytest.mark.parametrize(
     "weights", [(2.0, 5.0, 1.0), (0.0, 1e-7, 0.0, 3e-7, 1e-7, 0.0), (1.0,) * 12]
