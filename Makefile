@@ -21,9 +21,9 @@ test: lint browser
 	$(PYTEST) -m "not long"; tests=$$?; \
 	wait $$types || { cat .venv/types.log; exit 1; }; exit $$tests
 
-# All tests, the long ones and every product of cases among them.
+# All tests, the long ones and every product of cases among them, and the examples of docstrings.
 test-long: $(INSTALLED) browser
-	$(PYTEST) -q
+	$(PYTEST) -q --doctest-modules tests src
 
 # Chromium for the tests of the report, where it may be installed.
 browser:
@@ -114,9 +114,9 @@ mutants: $(INSTALLED)
 	$(BIN)/python tools/sync_reliability.py
 
 # The pages, with the guides run anew where they changed, in docs/_build/html; a warning is an error.
-# What the pages show is run, too.
+# What pages and docstrings show is run, too.
 docs: $(INSTALLED)
-	$(PYTEST) -q tests/test_docs.py tests/test_pages.py
+	$(PYTEST) -q --doctest-modules tests/test_docs.py tests/test_pages.py src
 	$(BIN)/sphinx-build -b html -W --keep-going --quiet docs docs/_build/html
 	@echo "written: docs/_build/html/index.html"
 

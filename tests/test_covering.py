@@ -69,7 +69,7 @@ def test_of_an_hour():
 def test_what_is_left_out_is_told_in_the_last_lines(processes, tmp_path):
     (tmp_path / "test_some.py").write_text(SOME)
     text = (Path(__file__).parents[1] / "pyproject.toml").read_text()
-    (tmp_path / "pyproject.toml").write_text(text.replace('"tests", "src"', '"."'))
+    (tmp_path / "pyproject.toml").write_text(text.replace('["tests"]', '["."]'))
     command = [sys.executable, "-m", "pytest", "-n", str(processes), "-m", "not long"]
     plugin = ["-p", "conftest", "-p", "no:cacheprovider"]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
