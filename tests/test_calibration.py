@@ -415,6 +415,7 @@ def wandering(rng, origins, steps=6):
     return found
 
 
+@pytest.mark.long
 def test_sums_over_steps_hold_what_they_promise_after_calibration():
     """Errors of the level last: sums of futures that nobody has seen, 200 of them."""
     rng = np.random.default_rng(0)

@@ -405,6 +405,7 @@ def test_a_write_that_fails_leaves_the_last_file(tmp_path, monkeypatch):
     same(fresh(checkpoint=path).fit(data()), whole)
 
 
+@pytest.mark.long
 def test_a_process_that_was_killed_goes_on_in_another(tmp_path):
     path, script = tmp_path / "fit.ckpt", tmp_path / "fit.py"
     script.write_text(

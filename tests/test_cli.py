@@ -25,7 +25,9 @@ def test_importing_the_package_loads_neither_numba_nor_extras():
     assert not loaded & {"numba", "pandas", "typer", "rich", "matplotlib"}
 
 
-@pytest.mark.parametrize("words", [["--help"], ["fit", "--help"], ["demo", "--help"]])
+@pytest.mark.parametrize(
+    "words", [["--help"], pytest.param(["fit", "--help"], marks=pytest.mark.long)]
+)
 def test_help_loads_neither_numba_nor_pandas(words):
     code = (
         f"import sys\nfrom temporalnmf.__main__ import main\nsys.argv = ['temporalnmf', *{words}]\n"
@@ -151,6 +153,7 @@ def newcomer(tmp_path_factory):
     return path
 
 
+@pytest.mark.long
 def test_compare_a_newcomers_file(newcomer, tmp_path):
     out = tmp_path / "out"
     words = ("compare", newcomer, "--components", 2, "--splits", 2, "--inits", 1, "--out", out,

@@ -86,6 +86,7 @@ def test_what_is_settled_is_said(tmp_path):
     assert json.loads(done("info", path, "--json").stdout)["draws"] is None
 
 
+@pytest.mark.long
 def test_commands_go_on_with_draws(model, tmp_path):
     path, _ = model
     fitted = load(path)

@@ -590,6 +590,7 @@ def start(*words, **kwargs):
     return subprocess.Popen(program, **{"stdout": pipe, "stderr": pipe, **kwargs})
 
 
+@pytest.mark.long
 def test_ctrl_c_during_a_fit_leaves_nothing(plays, tmp_path):
     out = tmp_path / "m.npz"
     process = start("fit", plays[0], *LONG, "--starts", 10**4, "--out", out)

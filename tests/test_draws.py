@@ -55,7 +55,7 @@ def same(one, other):
         np.testing.assert_array_equal(values, other.posterior_.parameters[name], err_msg=name)
 
 
-@pytest.mark.quick("rate", "hier_rate")
+@pytest.mark.quick("hier_rate")
 @pytest.mark.parametrize("chain", CHAINS, ids=lambda chain: chain.name)
 def test_everything_that_a_model_does_works_from_draws(chain):
     model = fitted(GAPPY, chain, smoothing="learn")
@@ -522,6 +522,7 @@ def test_what_was_used_is_in_the_file_not_what_was_set_later(tmp_path):
     assert load(mode.save(tmp_path / "mode.npz")).smoothing_ == 0.1
 
 
+@pytest.mark.long
 def test_a_model_of_draws_comes_back_from_a_file(tmp_path):
     model = fitted(GAPPY, BGAR("learn", "learn", "learn"), smoothing="learn")
     again = load(model.save(tmp_path / "model.npz"))

@@ -209,6 +209,7 @@ def test_select_rank_on_a_cluster(client, table, tmp_path):
         assert (tmp_path / "there" / name).read_text() == (tmp_path / "here" / name).read_text()
 
 
+@pytest.mark.long
 def test_reproduce_on_a_cluster(client, tmp_path):
     sparse.save_npz(tmp_path / "icews.npz", sparse.csr_array(counts().T))
     words = (

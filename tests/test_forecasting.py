@@ -26,7 +26,7 @@ def test_every_dynamic_chain_is_looked_at():
     assert {chain.name for chain in DYNAMIC} == dynamic
 
 
-@pytest.mark.each_value
+@pytest.mark.quick("0-rate(60.0,auto)", "2-bgar(4.0,auto,0.9)")
 @pytest.mark.parametrize("chain", DYNAMIC, ids=cases.named)
 @pytest.mark.parametrize("lost", [0, 2])
 def test_point_forecast_is_the_mean_of_the_simulated_law(chain, lost):

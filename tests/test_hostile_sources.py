@@ -280,6 +280,7 @@ def test_lines_without_an_end_are_refused(fetch, head, tmp_path):
         fetch(data=path)
 
 
+@pytest.mark.long
 def test_sources_that_unpack_out_of_proportion_are_refused(tmp_path, monkeypatch):
     for module in (cells, icews):
         monkeypatch.setattr(module, "HARMLESS", 2 * MB, raising=False)

@@ -735,6 +735,7 @@ def test_periods_in_parquet_are_times(write):
     assert table.notes[0].endswith("dropped: 1 without 'date', total 3")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pandas", ["with pandas", "without pandas"])
 def test_periods_in_parquet_where_pandas_is_not_loaded(write, pandas):
     path = write(_periods(), "long.parquet")

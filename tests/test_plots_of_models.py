@@ -348,6 +348,7 @@ def test_movement_expected_is_that_of_the_chain(models):
     assert kstest(expected, loggamma(alpha, loc=-np.log(alpha)).cdf).pvalue > 1e-3
 
 
+@pytest.mark.long
 def test_movement_says_stiff_loose_or_right():
     """Components that move as Rate(30) does, seen through many counts, under three chains."""
     rng = np.random.default_rng(1)

@@ -55,7 +55,7 @@ def alone(monkeypatch):
     monkeypatch.setattr(splitting, "_client", lambda: None)
 
 
-@pytest.fixture(params=["alone", "client"])
+@pytest.fixture(params=["alone", pytest.param("client", marks=pytest.mark.long)])
 def anywhere(request, monkeypatch):
     """Without a cluster, and on one."""
     client = request.getfixturevalue("client") if request.param == "client" else None
@@ -157,7 +157,6 @@ def test_the_bits_do_not_depend_on_chunks_in_time(alone):
     same(fit(da.from_array(X, chunks=(5, CHUNK)), solver="accelerated"), one)
 
 
-@pytest.mark.quick("alone")
 def test_single_precision(anywhere):
     X = (1.1 * counts()).astype(np.float32)
     expected = fit(X)
@@ -166,7 +165,6 @@ def test_single_precision(anywhere):
     close(fit(thin(X, (N, CHUNK))), fit(sparse.csr_array(X)))
 
 
-@pytest.mark.quick("alone")
 def test_accelerated_ends_where_it_does_in_memory(anywhere):
     X = counts()
     options = {"solver": "accelerated", "max_iter": 2000, "tol": 1e-9, "chain": "rate"}
@@ -178,9 +176,6 @@ def test_accelerated_ends_where_it_does_in_memory(anywhere):
 # Shards
 
 
-@pytest.mark.quick(
-    "alone-plain", "alone-steps", "alone-entries", "alone-sparse entries", "alone-exposure"
-)
 @pytest.mark.parametrize(
     "kind", ["plain", "gaps", "steps", "entries", "sparse entries", "exposure"]
 )
@@ -232,7 +227,6 @@ def test_data_that_are_read_for_every_pass(gaps, solver, anywhere, tmp_path, mon
 # Afterwards
 
 
-@pytest.mark.quick("alone-dask")
 @pytest.mark.parametrize("source", ["dask", "shards"])
 def test_what_can_be_done_with_the_model(source, anywhere, tmp_path):
     X = with_gaps()
@@ -278,7 +272,6 @@ def test_what_needs_the_data_says_what_to_do(alone):
             method(given)
 
 
-@pytest.mark.quick("alone")
 def test_several_starts(anywhere):
     X = counts()
     expected = fit(X, n_init=3)
@@ -287,7 +280,6 @@ def test_several_starts(anywhere):
     np.testing.assert_allclose(found.stability_, expected.stability_, rtol=1e-9)
 
 
-@pytest.mark.quick("alone")
 def test_starts_that_were_given_and_warm_ones(anywhere):
     X = counts()
     rng = np.random.default_rng(0)
@@ -369,7 +361,6 @@ def test_masks_with_wrong_values(wrong, anywhere):
             fit(X, given)
 
 
-@pytest.mark.quick("alone")
 def test_other_features_than_those_of_the_fit(anywhere):
     model = fit(da.from_array(counts(), chunks=(N, CHUNK)))
     with pytest.raises(ValueError, match=f"X has {F - 1} features, .* had {F}"):

@@ -37,6 +37,7 @@ def test_one_component_is_described_by_its_weights():
     assert one.share == 1.0
 
 
+@pytest.mark.long
 def test_components_of_the_state_of_the_union_are_periods_of_history():
     """What the demonstration shows: early republic, gold and silver, cold war, today."""
     model = TemporalNMF(8, random_state=0, n_init=2).fit(load_sotu(as_frame=True).data)

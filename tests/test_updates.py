@@ -178,9 +178,7 @@ def updates(inputs, scale):
     return chain.minimise(H, aux, total, slice(None), scale)
 
 
-@pytest.mark.quick(
-    "gap-log-0", "rate-linear-1", "hier_rate-log-2", "shape-log-1", "hier_shape-log-0"
-)
+@pytest.mark.quick("gap-log-0", "rate-linear-1", "hier_rate-log-2", "hier_shape-log-0")
 @pytest.mark.parametrize("n", range(N_STEPS))
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("name", [name for name in CHAINS if name != "bgar"])
@@ -258,7 +256,7 @@ def test_update_of_b_is_the_minimiser(scale):
     assert_close(got, best, 5.0 * ULP * best + RELATIVE * np.minimum(best, width - best))
 
 
-@pytest.mark.quick("hier_rate-linear")
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "scale"),
     [

@@ -231,6 +231,7 @@ def bessel_pmf(nu, x):
     return first, np.exp(logs - logs.max())
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("nu", [-0.999, -0.5, 0.0, 3.2, 150.0, 1e6])
 @pytest.mark.parametrize("x", [1e-3, 0.7, 6.0, 33.0, 40.0, 1e3, 1e6, 1e9])
 def test_bessel_follows_its_law(nu, x):
@@ -286,6 +287,7 @@ def crt_pmf(n, r):
     return pmf
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("n", [1, 2, 7, 60, 400, 2500])
 @pytest.mark.parametrize("r", [1e-6, 0.05, 1.0, 12.0, 300.0, 1e4, 1e7])
 def test_crt_follows_its_law(n, r):
@@ -332,6 +334,7 @@ def binomial_pmf(n, p):
     return first, stats.binom(n, p).pmf(np.arange(first, last + 1))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("n", [1, 5, 8, 9, 30, 45, 200, 10_000, 10**9])
 @pytest.mark.parametrize("p", [1e-9, 0.03, 0.3, 0.5, 0.8, 1 - 1e-7])
 def test_binomial_follows_its_law(n, p):
@@ -500,6 +503,7 @@ TARGETS = ["normal", "narrow", "wide", "bimodal", "separate", "exponential", "lo
 LIMITS = [(60, 400), (2, 400), (60, 2), (1, 1)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("limits", LIMITS)
 @pytest.mark.parametrize("width", [0.05, 0.7, 20.0])
 @pytest.mark.parametrize(
