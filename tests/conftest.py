@@ -47,7 +47,7 @@ def pytest_collection_modifyitems(items):
             if i not in short:
                 item.add_marker(pytest.mark.long)
     groups = {item: _group(item.path) for item in items}
-    sizes = Counter(groups.values())
+    sizes = Counter(groups[item] for item in items if not item.get_closest_marker("long"))
     items.sort(key=lambda item: (groups[item] != "cluster", sizes[groups[item]], groups[item]))
 
 
