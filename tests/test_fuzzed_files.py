@@ -276,3 +276,12 @@ def test_a_worker_that_dies_or_hangs_is_known_by_its_case(monkeypatch, tmp_path)
     assert "MemoryError" in outcomes[11][1]
     rest = {seed: outcomes[seed] for seed in range(14) if seed not in (3, 5, 7, 11)}
     assert rest == {seed: ("odd" if seed % 2 else "even", None) for seed in rest}
+
+
+@pytest.mark.long
+def test_a_case_is_ended_by_the_processor_time_it_takes(monkeypatch):
+    monkeypatch.setattr(workers, "WAITING", 1e6)
+    found = sorted(workers.run_cases(int, trials.spin, range(2), jobs=1, limit_seconds=1.0))
+    assert found == [
+        (0, "ended", None), (1, "hung", "it took more than 1 s of processor time")
+    ]  # fmt: skip

@@ -28,6 +28,13 @@ def end_by(number: int) -> str:
     return "odd" if number % 2 else "even"
 
 
+def spin(number: int) -> str:
+    """Does not end, but for the first."""
+    while number:
+        pass
+    return "ended"
+
+
 def kept_file(number: int) -> files.FileCase:
     """A case that went wrong before."""
     return files.kept(sorted(files.CORPUS.iterdir())[number])

@@ -151,7 +151,7 @@ class Child:
                 self.code = os.waitstatus_to_exitcode(status)
         return self.code
 
-    def wait(self, seconds: float = 120.0) -> int:
+    def wait(self, seconds: float = 900.0) -> int:
         until = time.monotonic() + seconds
         while self.poll() is None:
             if time.monotonic() > until:
@@ -348,7 +348,7 @@ class Case:
         if disturb is not None:
             disturb(child)
         code = child.wait()
-        until = time.monotonic() + 15.0
+        until = time.monotonic() + 120.0  # workers of joblib that nobody ends stay for 300 s
         while (left := child.others()) and time.monotonic() < until:
             time.sleep(0.05)
         names = [f"{p.pid} {' '.join(p.cmdline())[:80]}" for p in left]

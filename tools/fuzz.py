@@ -25,7 +25,7 @@ from typing import Any
 
 from fuzzing.workers import Result, run_cases
 
-# Seconds after which a case counts as one that hangs. The longest series take some.
+# Seconds of processor time after which a case counts as one that hangs. Long series take some.
 LIMITS = {"fits": 120.0, "files": 20.0}
 
 

@@ -11,14 +11,18 @@ import resource
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from multiprocessing.connection import wait
 from typing import Any
 
+import psutil
+
 BATCH = 50  # seeds in a message
 MEMORY = 2 << 30  # bytes of addresses a case may take beyond those of a worker at its start
 FIRST_SECONDS = 120.0  # for the first case of a worker: it loads and compiles
+WAITING = 900.0  # seconds after which a case that takes no processor time is ended
 
 Result = tuple[int, str, str | None]
 
@@ -42,7 +46,7 @@ def run_cases(
     jobs : int
         Number of processes.
     limit_seconds : float
-        A case that takes longer is ended.
+        A case that takes more processor time is ended: on a busy machine any takes long.
 
     Yields
     ------
@@ -88,14 +92,14 @@ class _Worker:
     process: Any
     pipe: Any
     seed: Any  # under way
-    since: Any  # when it began; 0 if none is
+    since: Any  # its processor time when the case began, and the time; this is 0 if none is
     todo: set[int] = field(default_factory=set)
     done: int = 0
 
     @classmethod
     def started(cls, context: Any, make_case: Any, run: Any, batch: list[int]) -> _Worker:
         ours, theirs = context.Pipe()
-        seed, since = context.Value("q", 0, lock=False), context.Value("d", 0.0, lock=False)
+        seed, since = context.Value("q", 0, lock=False), context.Array("d", 2, lock=False)
         process = context.Process(
             target=_work, args=(theirs, seed, since, make_case, run), daemon=True
         )
@@ -123,16 +127,28 @@ class _Worker:
         """The case during which a worker died or hung, if one did."""
         if not self.process.is_alive():
             code = self.process.exitcode
-            if not self.done and not self.since.value:
+            if not self.done and not self.since[1]:
                 raise RuntimeError(f"A worker ended with code {code} before its first case.")
             return self.seed.value, "died", f"the process ended with code {code}"
         limit = limit_seconds if self.done else limit_seconds + FIRST_SECONDS
-        begun = self.since.value
-        if begun and time.monotonic() - begun > limit:
-            self.process.kill()
-            self.process.join()
-            return self.seed.value, "hung", f"it took more than {limit:g} s"
-        return None
+        begun, used = self.since[1], self.since[0]
+        reason = None
+        if begun and self._used() - used > limit:
+            reason = f"it took more than {limit:g} s of processor time"
+        elif begun and time.monotonic() - begun > WAITING:
+            reason = f"it did not end within {WAITING:g} s"
+        if reason is None:
+            return None
+        self.process.kill()
+        self.process.join()
+        return self.seed.value, "hung", reason
+
+    def _used(self) -> float:
+        """Processor time so far, in seconds."""
+        with suppress(psutil.NoSuchProcess):
+            used = psutil.Process(self.process.pid).cpu_times()
+            return float(used.user + used.system)
+        return 0.0
 
     def end(self) -> None:
         self.process.kill()
@@ -144,9 +160,10 @@ def _work(pipe: Any, seed: Any, since: Any, make_case: Any, run: Any) -> None:
     limit_memory()
     while True:
         for number in pipe.recv():
-            seed.value, since.value = number, time.monotonic()
+            seed.value = number
+            since[0], since[1] = time.process_time(), time.monotonic()
             pipe.send((number, *result_of(make_case, run, number)))
-            since.value = 0.0
+            since[1] = 0.0
 
 
 def result_of(
