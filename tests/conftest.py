@@ -28,17 +28,19 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     """Of tests over many cases, all but a covering array or those named quick are long.
 
     Files with few tests come first: their tests take longest, and two processes that begin with
     these end at the same time.
     """
-    tests = defaultdict(list)
+    tests, named = defaultdict(list), defaultdict(set)
     for item in items:
         quick = item.get_closest_marker("quick")
-        if quick and item.callspec.id not in quick.args:
-            item.add_marker(pytest.mark.long)
+        if quick:
+            named[item.nodeid.partition("[")[0], quick.args].add(item.callspec.id)
+            if item.callspec.id not in quick.args:
+                item.add_marker(pytest.mark.long)
         if (strength := _strength(item)) and not item.get_closest_marker("long"):
             tests[item.nodeid.partition("[")[0], strength].append(item)
     for (_, strength), cases in tests.items():
@@ -46,6 +48,10 @@ def pytest_collection_modifyitems(items):
         for i, item in enumerate(cases):
             if i not in short:
                 item.add_marker(pytest.mark.long)
+    if not any("::" in arg for arg in config.args):  # otherwise not all cases are here
+        for (test, ids), found in named.items():
+            if unknown := set(ids) - found:
+                raise pytest.UsageError(f"{test}: quick names {unknown}, which are no cases of it")
     groups = {item: _group(item.path) for item in items}
     sizes = Counter(groups[item] for item in items if not item.get_closest_marker("long"))
     items.sort(key=lambda item: (groups[item] != "cluster", sizes[groups[item]], groups[item]))

@@ -59,23 +59,39 @@ import pytest
 def test_product(a, b, c):
     pass
 
+@pytest.mark.quick("3", "5")
+@pytest.mark.parametrize("a", range(9))
+def test_of_a_list(a):
+    assert a in (3, 5)
+
 @pytest.mark.long
 def test_of_an_hour():
     pass
 """
 
 
-@pytest.mark.parametrize("processes", [0, pytest.param(2, marks=pytest.mark.long)])
-def test_what_is_left_out_is_told_in_the_last_lines(processes, tmp_path):
-    (tmp_path / "test_some.py").write_text(SOME)
+def run(tests, folder, processes):
+    """What `make test` says of some tests."""
+    (folder / "test_some.py").write_text(tests)
     text = (Path(__file__).parents[1] / "pyproject.toml").read_text()
-    (tmp_path / "pyproject.toml").write_text(text.replace('["tests"]', '["."]'))
+    (folder / "pyproject.toml").write_text(text.replace('["tests"]', '["."]'))
     command = [sys.executable, "-m", "pytest", "-n", str(processes), "-m", "not long"]
     plugin = ["-p", "conftest", "-p", "no:cacheprovider"]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
-    done = subprocess.run(
-        [*command, *plugin], cwd=tmp_path, env=environment, capture_output=True, text=True
+    return subprocess.run(
+        [*command, *plugin], cwd=folder, env=environment, capture_output=True, text=True
     )
+
+
+@pytest.mark.parametrize("processes", [0, pytest.param(2, marks=pytest.mark.long)])
+def test_what_is_left_out_is_told_in_the_last_lines(processes, tmp_path):
+    done = run(SOME, tmp_path, processes)
     told, count = done.stdout.splitlines()[-2:]
-    assert "10 passed" in count, done.stdout
-    assert told == "Left out: 18 long tests, which `make test-long` runs with all others."
+    assert "12 passed" in count, done.stdout
+    assert told == "Left out: 25 long tests, which `make test-long` runs with all others."
+
+
+def test_quick_cases_exist(tmp_path):
+    done = run(SOME.replace('"3", "5"', '"3", "9"'), tmp_path, 0)
+    assert done.returncode == 4
+    assert "test_of_a_list: quick names {'9'}, which are no cases of it" in done.stderr
