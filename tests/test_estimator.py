@@ -1,6 +1,9 @@
 """What TemporalNMF promises: equivalent inputs, filled gaps, forecasts, scores."""
 
+import warnings
+
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse, stats
 
@@ -356,3 +359,24 @@ def test_transform_of_counts_next_to_zero_is_next_to_zero(solver, chain):
     assert np.all(np.isfinite(found) & (found >= 0.0))
     if chain in ("none", "rate", "hier_rate"):  # which know of no level
         assert found.max() < 1e-20
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: TemporalNMF(2, max_iter=2, random_state=0).fit(_counts()),
+        lambda: TemporalNMF(2, max_iter=2, random_state=0).fit_transform(_counts()),
+        lambda: TemporalNMF(9, random_state=0).fit(_counts(n_steps=8, n_features=3)),
+        lambda: TemporalNMF(1, random_state=0).fit(pd.DataFrame(_counts(), index=[*range(19), 99])),
+        lambda: (
+            TemporalNMF(1, random_state=0).fit(_counts()).forecast(1, n_samples=20).interval(0.99)
+        ),
+    ],
+    ids=["fit", "fit_transform", "too many components", "missing times", "interval"],
+)
+def test_warnings_point_at_the_line_that_called(call):
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        call()
+    assert told
+    assert {warning.filename for warning in told} == {__file__}

@@ -70,9 +70,9 @@ def _fit_again(model: Any, whole: Series) -> None:
 def _joined(old: Timeline, new: Timeline) -> Timeline:
     """The timeline of old steps, then new ones; its rows are the steps of both, in order."""
     labels, last = new.labels, time_texts(old.times)[-1]
-    if _plain(new) and _plain(old):
+    if new.numbered and old.numbered:
         labels = len(old.labels) + labels
-    elif _plain(new):  # an array has no labels: its rows are the next ones
+    elif new.numbered:  # an array has no labels: its rows are the next ones
         if old.every == AS_GIVEN:
             raise ValueError(
                 f"X has no times, and what follows {last!r} is not known, since the fitted steps "
@@ -106,8 +106,3 @@ def _joined(old: Timeline, new: Timeline) -> Timeline:
 
 
 _KINDS = {"i": "number", "f": "number", "M": "date", "U": "text"}
-
-
-def _plain(timeline: Timeline) -> bool:
-    """Whether steps are merely numbered."""
-    return np.array_equal(timeline.labels, np.arange(len(timeline.labels)))

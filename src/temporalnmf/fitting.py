@@ -358,8 +358,6 @@ def check_size(model: Any, series: AnySeries) -> None:
         warn(
             f"n_components={model.n_components} is larger than both dimensions of X "
             f"{series.shape}: some components will be copies of others.",
-            UserWarning,
-            stacklevel=6,
         )
 
 
@@ -479,14 +477,11 @@ def _warn(model: Any, monitor: Monitor, chain: Chain, H: Array) -> None:
             f"The fit did not converge: {monitor.reason}. Increase max_iter, or accept a "
             f"larger tol (now {model.tol:g}).",
             ConvergenceWarning,
-            stacklevel=6,
         )
     if model.map_scale == "linear" and chain.bottomless() and np.any(H <= FLOOR):
-        where = np.flatnonzero(np.any(H <= FLOOR, axis=1)).tolist()
+        where = ", ".join(str(k + 1) for k in np.flatnonzero(np.any(H <= FLOOR, axis=1)))
         warn(
             f"Activations of component(s) {where} reached the floor {FLOOR:g}: on the linear "
             f"scale this objective can be lowered without end there, and the result depends "
             f"on the floor. map_scale='log' has no such places.",
-            UserWarning,
-            stacklevel=6,
         )

@@ -6,7 +6,6 @@ may be, from which draws of data follow by the likelihood.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -18,6 +17,7 @@ from .checks import Calibration, Check, Checked
 from .formatting import level_text
 from .futures import Futures
 from .likelihoods.base import Array
+from .telling import warn
 from .timeline import time_texts
 from .validation import check_choice
 
@@ -535,12 +535,10 @@ class Forecast:
         if tails.min() >= min(few_beyond(self.n_samples), (1.0 - max(self.coverage)) / 2.0) - 1e-9:
             return
         wanted = samples_for(1.0 - 2.0 * float(tails.min()))
-        warnings.warn(
+        warn(
             f"A quantile at {float(levels.ravel()[tails.argmin()]):g} ends among the last of "
             f"{self.n_samples:,} samples, and depends on the seed. Ask for more: "
             f"n_samples={wanted} has {_FEWEST_BEYOND} beyond it.",
-            UserWarning,
-            stacklevel=4,
         )
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import platform
-import warnings
 import zipfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -414,12 +413,11 @@ def _cap(model: TemporalNMF) -> dict[str, int]:
 def _warn_of_caps(model: TemporalNMF, path: Path) -> None:
     named = ", ".join(f"{name}={value}" for name, value in model._capped.items())
     used = ", ".join(f"{name}={getattr(model, name)}" for name in model._capped)
-    warnings.warn(
+    warn(
         f"{path.name}: it was fitted with {named}. Later fits of the loaded model use {used}, "
         f"since a file may not make them costlier than the defaults. What was fitted is unchanged. "
         f"If you trust the file, restore them: model.set_params({named}).",
         CappedWarning,
-        stacklevel=3,
     )
 
 
@@ -621,8 +619,6 @@ def _old_calibration(arrays: dict[str, Array]) -> Calibration:
         warn(
             "The model was calibrated by an earlier version, and intervals of its entries are now "
             "narrower than they were. model.calibrate() checks them again.",
-            UserWarning,
-            stacklevel=2,
         )
     tallies = (Tally(held / n, 0.0, width) for held, width in ((inside, 0.0), (widened, 1.0)))
     checks = (Check("totals", 1, int(n), int(n), *tallies),)

@@ -10,7 +10,6 @@ import os
 import shutil
 import sys
 import tempfile
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -31,6 +30,7 @@ from .likelihoods.base import Array, Likelihood
 from .observations.bench import Bench, Piece, Slice
 from .observations.split import LocalTeam, SplitSeries, Team, even_bounds
 from .shards import Shards, is_shards
+from .telling import warn
 from .timeline import Timeline, timeline_of
 from .validation import Series, check_exposure, check_mask, checked_part
 
@@ -130,12 +130,10 @@ class _DaskSource:
         self.bounds = columns if len(columns) > 2 else even_bounds(F, min(_BLOCKS, F))
         self.nbytes = int(2 * 8 * N * F)
         if len(X.chunks[0]) > 1 and X.nbytes > _COSTLY:
-            warnings.warn(
+            warn(
                 f"X has {len(X.chunks[0])} chunks in time, and a fit wants all steps of a feature "
                 f"in one place: {X.nbytes / 1e9:.1f} GB are moved between workers, once. Chunks "
                 f"like X.rechunk((-1, {X.chunksize[1]})) avoid it.",
-                UserWarning,
-                stacklevel=6,
             )
         if not _is_dask(mask):
             mask = check_mask(mask, (N, F))

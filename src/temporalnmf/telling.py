@@ -6,18 +6,32 @@ restores those of the other. What is not wanted here is so in this thread alone.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import FrameType
 
 _unwanted: ContextVar[tuple[type[Warning], ...]] = ContextVar("unwanted", default=())
 
 
-def warn(message: str, category: type[Warning], stacklevel: int) -> None:
-    """`warnings.warn`, unless the caller said `without`."""
-    if not issubclass(category, _unwanted.get()):
-        warnings.warn(message, category, stacklevel=stacklevel + 1)
+# Packages whose frames stand between a user and what warns.
+_OURS = ("temporalnmf", "sklearn", "contextlib", "numpy")
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn, unless the caller said `without`. The warning points at the line of the user."""
+    if issubclass(category, _unwanted.get()):
+        return
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and _package(frame) in _OURS:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _package(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -19,6 +18,7 @@ from .aligning import aligned
 from .likelihoods.base import Array, Likelihood
 from .reading import TimeTable, labelled_array, labels_of, read_table
 from .reading.sheet import refuse_total
+from .telling import warn
 from .timeline import AS_GIVEN, Timeline, timeline_of, timeline_of_labels
 
 
@@ -302,22 +302,18 @@ def _both(mask: Any, observed: Array | None, shape: tuple[int, int]) -> Any:
 def _tell(timeline: Timeline | None, column: str | None) -> None:
     """Warn of a column of numbers that is taken as times, and of times that are not on a grid."""
     if column is not None:
-        warnings.warn(
+        warn(
             f"X: column {column!r} is taken as the times, not as a feature. To say so, use "
             f"X.set_index({column!r}) or temporalnmf.reading.as_table(X, time={column!r}); if it "
             f"is a feature, rename it.",
-            UserWarning,
-            stacklevel=5,
         )
     if timeline is None:
         return
     uneven = timeline.every == AS_GIVEN and timeline.labels.dtype.kind != "U"
     if len(timeline.absent) or (uneven and len(timeline.labels) > 1):
-        warnings.warn(
+        warn(
             f"X: {timeline.notes[-1]}."
             + (" They are taken as missing steps." if len(timeline.absent) else ""),
-            UserWarning,
-            stacklevel=5,
         )
 
 

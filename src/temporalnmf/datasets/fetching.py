@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from scipy import sparse
 
 from ..archives import read_npy, read_npz, refuse_larger, refuse_wild_indices
 from ..files import written_whole
+from ..telling import warn
 
 if TYPE_CHECKING:
     from sklearn.utils import Bunch
@@ -103,7 +103,7 @@ def assemble(dataset: Dataset, counts: Counts, *, as_frame: bool, **more: Any) -
     stand_in = counts.as_given and counts.values.shape != dataset.shape
     difference = "" if stand_in else _difference(dataset, counts)
     if difference:
-        warnings.warn(f"{difference} {counts.remarks}".rstrip(), UserWarning, stacklevel=3)
+        warn(f"{difference} {counts.remarks}".rstrip())
     known = "shape" if dataset.total is None else "shape and total"
     checked = "" if stand_in else f"Checked by {known}, no checksum known."
     notes = [f"Read from {counts.source}.", counts.remarks, checked, difference]

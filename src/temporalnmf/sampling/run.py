@@ -400,5 +400,5 @@ def _history(model: Any, draws: PosteriorDraws, n_sweeps: int) -> Monitor:
     each = "one draw" if D == 1 else f"{D} draws"
     monitor.reason = f"{runs} of {each}. {draws.diagnosis.verdict}"
     if not monitor.converged:
-        warn(draws.diagnosis.verdict, ConvergenceWarning, stacklevel=6)
+        warn(draws.diagnosis.verdict, ConvergenceWarning)
     return monitor
