@@ -722,7 +722,7 @@ def test_without_pandas_a_forecast_is_shown_and_a_file_refused(fitted, tmp_path)
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
     folder = tmp_path_factory.mktemp("demo") / "new"
-    words = ("demo", "--out", folder, "--components", 1, "--starts", 1, "--calibrate", 5)
+    words = ("demo", "--out", folder, "--components", 2, "--starts", 2, "--calibrate", 5)
     return words, folder, done(*words).output
 
 

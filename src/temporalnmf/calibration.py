@@ -386,22 +386,6 @@ def _tally(values: list[_Compared]) -> Tally:
                    for what in ("inside", "score", "width")))  # fmt: skip
 
 
-def _worse(before: _ByHorizon, after: _ByHorizon, coverage: float) -> set[Checked]:
-    """Kinds of values of which fewer are inside (and fewer than promised), or score is worse."""
-    found: set[Checked] = set()
-    for of in CHECKED:
-        pooled = [[one for (kind, _), values in side.items() if kind == of for one in values]
-                  for side in (before, after)]  # fmt: skip
-        if not pooled[0]:
-            continue
-        old, new = map(_tally, pooled)
-        promised = 1.0 if of == "positive entries" else coverage
-        lost = min(new.inside, promised) < min(old.inside, promised) - 1e-12
-        if lost or new.score > old.score * (1.0 + 1e-9):
-            found.add(of)
-    return found
-
-
 def _compared(
     past: list[PastForecast],
     noise: Noise,

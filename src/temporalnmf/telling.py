@@ -16,8 +16,8 @@ from types import FrameType
 _unwanted: ContextVar[tuple[type[Warning], ...]] = ContextVar("unwanted", default=())
 
 
-# Packages whose frames stand between a user and what warns.
-_OURS = ("temporalnmf", "sklearn", "contextlib", "numpy")
+# Packages whose frames may lie between the code of a user and the warning.
+_BETWEEN = ("temporalnmf", "sklearn", "contextlib", "numpy")
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
@@ -25,7 +25,7 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     if issubclass(category, _unwanted.get()):
         return
     level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and _package(frame) in _OURS:
+    while frame.f_back is not None and _package(frame) in _BETWEEN:
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
 
