@@ -1,4 +1,4 @@
-"""One Dask cluster for all tests of a process, and what tests do with one."""
+"""Dask clusters for tests: one that all tests of a process share, or one that a test may harm."""
 
 import atexit
 import logging
@@ -38,10 +38,16 @@ def _started():
 
 @pytest.fixture(name="client")
 def a_client():
-    """With two workers, whatever a test before has done."""
+    """Of the cluster that all tests share: they leave its two workers alive."""
     found = _started()
-    eventually(lambda: len(found.nthreads()) == 2)
     with found.as_current(), dask.config.set(scheduler="dask.distributed"):
+        yield found
+
+
+@pytest.fixture(name="own_client")
+def a_client_of_its_own():
+    """Of a cluster that ends with the test, which may kill the two workers."""
+    with local(n_workers=2) as found:
         yield found
 
 

@@ -16,8 +16,11 @@ from covering import PLACES, covering
 
 # Dask gives up what takes long; on a busy machine everything does. Before Dask reads its settings,
 # and for processes that tests start.
-for setting in ("COMM__TIMEOUTS__CONNECT", "COMM__TIMEOUTS__TCP", "DEPLOY__LOST_WORKER_TIMEOUT"):
+for setting in ("COMM__TIMEOUTS__CONNECT", "COMM__TIMEOUTS__TCP"):
     os.environ[f"DASK_DISTRIBUTED__{setting}"] = "300s"
+# After this time Dask looks whether a lost worker was replaced, and gives up its place if it was
+# killed once more at that moment.
+os.environ["DASK_DISTRIBUTED__DEPLOY__LOST_WORKER_TIMEOUT"] = "1 day"
 
 # A shell lets what it runs in the background ignore Ctrl-C, and children inherit it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -103,6 +106,8 @@ _LEFT_OUT = pytest.StashKey[int]()
 
 
 def pytest_deselected(items):
+    if items[0].config.option.keyword:  # somebody asks for a few tests by name
+        return
     found = sum(item.get_closest_marker("long") is not None for item in items)
     if found:
         config = items[0].config

@@ -10,6 +10,7 @@ import pytest
 
 from clusters import (
     a_client,  # noqa: F401
+    a_client_of_its_own,  # noqa: F401
     eventually,
     fails_at_three,
     finds_nothing,
@@ -286,19 +287,19 @@ def _n_tasks(dask_scheduler):
         pytest.param(2, id="all that have the data", marks=pytest.mark.long),
     ],
 )
-def test_tasks_of_a_killed_worker_are_done_again(client, n_killed, tmp_path, capfd):
+def test_tasks_of_a_killed_worker_are_done_again(own_client, n_killed, tmp_path, capfd):
     gate = tmp_path / "gate"
     # The first alone does not wait: a second one may stand behind a task that does.
-    results = spread(client, scaled, {"factor": 3}, [(0,), *((i, gate) for i in range(1, 120))])
+    results = spread(own_client, scaled, {"factor": 3}, [(0,), *((i, gate) for i in range(1, 120))])
     done = [next(results)]
-    processes = list(client.run(os.getpid).values())
+    processes = list(own_client.run(os.getpid).values())
     for process in processes[:n_killed]:
         os.kill(process, signal.SIGKILL)
     gate.touch()
     done += results
     assert sorted(done) == [(i, 3 * i) for i in range(120)]
-    eventually(lambda: len(client.nthreads()) == 2)
-    assert not set(client.run(os.getpid).values()) & set(processes[:n_killed])
+    eventually(lambda: len(own_client.nthreads()) == 2)
+    assert not set(own_client.run(os.getpid).values()) & set(processes[:n_killed])
 
 
 @pytest.mark.long

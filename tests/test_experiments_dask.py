@@ -13,7 +13,7 @@ import psutil
 import pytest
 from scipy import sparse
 
-from clusters import a_client, eventually, separate  # noqa: F401
+from clusters import a_client, a_client_of_its_own, eventually, separate  # noqa: F401
 from commands import done, refused
 from temporalnmf.cluster import connected, local
 from temporalnmf.experiments import our_protocol, paper_protocol, run
@@ -100,20 +100,20 @@ def test_a_run_goes_on_where_another_stopped(client, tmp_path):
 
 
 @pytest.mark.long
-def test_a_worker_killed_in_the_middle_of_a_run(client, tmp_path):
+def test_a_worker_killed_in_the_middle_of_a_run(own_client, tmp_path):
     protocol = small(n_splits=4, n_inits=4)
     expected = run(protocol, counts(), tmp_path / "calm")
-    victim = next(iter(client.run(os.getpid).values()))
+    victim = next(iter(own_client.run(os.getpid).values()))
 
     def kill(done, wanted):
         if done == 10:
             os.kill(victim, signal.SIGKILL)
 
-    disturbed = run(protocol, counts(), tmp_path / "killed", client=client, progress=kill)
+    disturbed = run(protocol, counts(), tmp_path / "killed", client=own_client, progress=kill)
     assert same(disturbed) == same(expected)
     assert len(read_records(tmp_path / "killed" / "fits.jsonl")) == len(expected)
-    eventually(lambda: len(client.nthreads()) == 2)
-    assert victim not in client.run(os.getpid).values()
+    eventually(lambda: len(own_client.nthreads()) == 2)
+    assert victim not in own_client.run(os.getpid).values()
 
 
 @pytest.mark.long

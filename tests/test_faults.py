@@ -4,14 +4,13 @@ import os
 import threading
 import warnings
 
-import dask
 import dask.array as da
 import distributed  # noqa: F401  its settings, before one is changed
 import numpy as np
 import pytest
 
 from cases import on_workers
-from clusters import Deadly, Filed, a_client, eventually, kill_one  # noqa: F401
+from clusters import Deadly, Filed, a_client, a_client_of_its_own, eventually, kill_one  # noqa: F401
 from temporalnmf import TemporalNMF, splitting
 from temporalnmf.chains import Rate
 from temporalnmf.likelihoods.poisson import Poisson
@@ -30,14 +29,8 @@ N_ITER = 60
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch):
-    """Look early at whether a worker is gone.
-
-    Dask looks 15 s after each loss, and a worker that it does not see then, being killed once
-    more, is not started again.
-    """
+    """Look early at whether a worker is gone."""
     monkeypatch.setattr(actors, "_PATIENCE", 0.2)
-    with dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"}):
-        yield
 
 
 def data(seed=0, n_steps=60, n_features=40):  # so that H is not sent twice
@@ -88,7 +81,7 @@ def undisturbed(solver, series):
     ids=lambda given: getattr(given, "name", given),
 )
 @pytest.mark.long  # ten restarts of a worker each, of which every one takes seconds
-def test_a_worker_is_killed_at_ten_random_moments(solver, kept, client, tmp_path, monkeypatch):
+def test_a_worker_is_killed_at_ten_random_moments(solver, kept, own_client, tmp_path, monkeypatch):
     """Before a question is asked, or while it is answered or the state is written."""
     monkeypatch.setattr(actors, "_PAUSE", 0.0 if kept == "always" else np.inf)
     series = data()
@@ -96,13 +89,13 @@ def test_a_worker_is_killed_at_ten_random_moments(solver, kept, client, tmp_path
     rng = np.random.default_rng([len(kept), len(solver.name)])
     moments = set(rng.choice(n_questions - 5, size=10, replace=False).tolist())
     folder = tmp_path if kept == "always" else None
-    split = on_workers(client, series, BOUNDS, 2, folder=folder)
+    split = on_workers(own_client, series, BOUNDS, 2, folder=folder)
     problem = problem_of(split)
     team, killed, threads = split.team, [], []
     asked, ask = [], team.ask
 
     def kill():
-        killed.append(kill_one(client, rng))
+        killed.append(kill_one(own_client, rng))
 
     def disturbed(question):
         if len(asked) in moments:
@@ -133,16 +126,16 @@ def test_a_worker_is_killed_at_ten_random_moments(solver, kept, client, tmp_path
 
 @pytest.mark.long
 @pytest.mark.parametrize("at", [pytest.param("first", marks=pytest.mark.long), "middle"])
-def test_all_workers_are_killed_at_once(at, client, tmp_path, monkeypatch):
+def test_all_workers_are_killed_at_once(at, own_client, tmp_path, monkeypatch):
     monkeypatch.setattr(actors, "_PAUSE", 0.0)
     series, solver = data(), Accelerated()
     W, H, history, _ = undisturbed(solver, series)
-    split = on_workers(client, series, BOUNDS, 2, folder=tmp_path)
+    split = on_workers(own_client, series, BOUNDS, 2, folder=tmp_path)
     problem, killed = problem_of(split), []
 
     def callback(progress):
         if not killed and progress.iteration >= (0 if at == "first" else 40):
-            killed.extend([kill_one(client), kill_one(client)])
+            killed.extend([kill_one(own_client), kill_one(own_client)])
 
     result = solver.solve(problem, *start(series), Monitor(N_ITER, 0.0, callback=callback))
     assert len(set(killed)) == 2
@@ -153,7 +146,7 @@ def test_all_workers_are_killed_at_once(at, client, tmp_path, monkeypatch):
 
 
 @pytest.mark.long
-def test_a_fit_of_a_dask_array_whose_workers_are_killed(client, tmp_path, monkeypatch):
+def test_a_fit_of_a_dask_array_whose_workers_are_killed(own_client, tmp_path, monkeypatch):
     """Data are made again from their graph."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     X = da.from_array(data().X, chunks=(-1, 7))
@@ -163,13 +156,13 @@ def test_a_fit_of_a_dask_array_whose_workers_are_killed(client, tmp_path, monkey
     def callback(progress):
         looks.append(progress.iteration)
         if len(looks) in (2, 7, 11, 16):
-            killed.append(kill_one(client))
+            killed.append(kill_one(own_client))
 
     with warnings.catch_warnings(action="ignore"):  # not converged
         with monkeypatch.context() as alone:
             alone.setattr(splitting, "_client", lambda: None)
             expected = TemporalNMF(**options).fit(X)
-        monkeypatch.setattr(splitting, "_client", lambda: client)
+        monkeypatch.setattr(splitting, "_client", lambda: own_client)
         found = TemporalNMF(**options, callback=callback).fit(X)
     assert len(set(killed)) == 4
     np.testing.assert_array_equal(found.components_, expected.components_)
@@ -180,18 +173,18 @@ def test_a_fit_of_a_dask_array_whose_workers_are_killed(client, tmp_path, monkey
 
 
 @pytest.mark.long
-def test_data_that_kill_every_worker(client, monkeypatch):
+def test_data_that_kill_every_worker(own_client, monkeypatch):
     """What cannot be held by anybody is named, in the end."""
     monkeypatch.setattr(actors, "_MOST_LOSSES", 1)
     series = data()
     pieces = slices(series, BOUNDS)
     pieces[4] = Deadly(pieces[4].data)
-    team = DaskTeam(client, groups_of(pieces, BOUNDS, 2), BOUNDS)
+    team = DaskTeam(own_client, groups_of(pieces, BOUNDS, 2), BOUNDS)
     words = rf"2 workers in a row were lost with the same features, number {BOUNDS[3]} and"
     with pytest.raises(ClusterLostError, match=words):
         SplitSeries.of(team, series.exposure)
-    # Others can use the cluster.
-    assert on_workers(client, series, BOUNDS, 2).totals.tolist() == series.totals.tolist()
+    # The cluster can be used again.
+    assert on_workers(own_client, series, BOUNDS, 2).totals.tolist() == series.totals.tolist()
 
 
 def test_an_error_of_the_disk_is_no_lost_worker(client, tmp_path):

@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 import geweke as joint
-from clusters import a_client, eventually  # noqa: F401
+from clusters import a_client, a_client_of_its_own, eventually  # noqa: F401
 from temporalnmf import TemporalNMF
 from temporalnmf.chains import Rate
 from temporalnmf.likelihoods.poisson import Poisson
@@ -116,18 +116,18 @@ def test_draws_of_many_features_do_not_depend_on_threads(monkeypatch):
         pytest.param(False, id="from the beginning"),
     ],
 )
-def test_draws_go_on_if_a_worker_is_lost(saved, client, tmp_path, monkeypatch):
+def test_draws_go_on_if_a_worker_is_lost(saved, own_client, tmp_path, monkeypatch):
     """In the middle of a run."""
     monkeypatch.setattr(dask, "_PAUSE", 0.0)
     series = some_series(20.0)
     settings = {"thin": 1, "n_chains": 1}
-    held = on_cluster(client, series, 2, folder=tmp_path if saved else None)
+    held = on_cluster(own_client, series, 2, folder=tmp_path if saved else None)
 
     def kill(progress):
         if progress.iteration == 6:
             victim = held.team._members[0].address
-            os.kill(client.run(os.getpid, workers=[victim])[victim], signal.SIGKILL)
-            eventually(lambda: victim not in client.scheduler_info()["workers"])
+            os.kill(own_client.run(os.getpid, workers=[victim])[victim], signal.SIGKILL)
+            eventually(lambda: victim not in own_client.scheduler_info()["workers"])
 
     same(drawn(split_here(series, BLOCKS), **settings), drawn(held, callback=kill, **settings))
     assert held.team.losses == 1
