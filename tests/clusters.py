@@ -164,6 +164,14 @@ def kills(shared, i):
     os.kill(os.getpid(), 9)
 
 
+def folder_of(dask_worker):
+    return dask_worker.local_directory
+
+
+def limit_of(dask_worker):
+    return dask_worker.memory_manager.memory_limit
+
+
 def set_version(version):
     """Returns the one before."""
     before, temporalnmf.__version__ = temporalnmf.__version__, version

@@ -14,8 +14,10 @@ from clusters import (
     eventually,
     fails_at_three,
     finds_nothing,
+    folder_of,
     hide_package,
     kills,
+    limit_of,
     process_of,
     scaled,
     set_version,
@@ -80,18 +82,10 @@ def test_without_dask_the_extra_is_named(monkeypatch):
 # Local clusters
 
 
-def _folder(dask_worker):
-    return dask_worker.local_directory
-
-
 def _pages(dask_scheduler):
     """Where its HTTP server listens; an error if it serves a dashboard."""
     assert not any("status" in str(route) for route in dask_scheduler.http_application.applications)
     return [s.getsockname()[0] for s in dask_scheduler.http_server._sockets.values()]
-
-
-def _limit(dask_worker):
-    return dask_worker.memory_manager.memory_limit
 
 
 @pytest.mark.long
@@ -101,17 +95,17 @@ def test_a_local_cluster_leaves_nothing_behind(capfd):
     def fail():
         with local(1, memory_limit="500MB") as mine:
             found["client"] = mine
-            for what in (_folder, _limit, os.getpid):
+            for what in (folder_of, limit_of, os.getpid):
                 (found[what.__name__],) = mine.run(what).values()
-            assert Path(found["_folder"]).exists()
+            assert Path(found["folder_of"]).exists()
             assert list(mine.nthreads().values()) == [1]
             assert mine.run_on_scheduler(_pages) == ["127.0.0.1"]
             raise RuntimeError("in the middle")
 
     with pytest.raises(RuntimeError, match="in the middle"):
         fail()
-    assert found["_limit"] == 500_000_000
-    assert not Path(found["_folder"]).parents[1].exists()
+    assert found["limit_of"] == 500_000_000
+    assert not Path(found["folder_of"]).parents[1].exists()
     with pytest.raises(ProcessLookupError):
         os.kill(found["getpid"], 0)
     assert found["client"].status == "closed"
