@@ -24,8 +24,8 @@ from sklearn.exceptions import ConvergenceWarning
 from temporalnmf import TemporalNMF
 from temporalnmf.chains import BGAR, Rate
 from temporalnmf.datasets import load_sotu
-from temporalnmf.fitting import machinery, observations_of
-from temporalnmf.initialisation import start_activations
+from temporalnmf.inference.fitting import machinery, observations_of
+from temporalnmf.inference.starts import start_activations
 from temporalnmf.objective import Problem
 from temporalnmf.sampling import inference
 from temporalnmf.solvers.accelerated import Accelerated

@@ -212,7 +212,7 @@ class Side:
 
     def __init__(self, spec: Record, stack: ExitStack) -> None:
         from temporalnmf import registry
-        from temporalnmf.initialisation import start_activations
+        from temporalnmf.inference.starts import start_activations
         from temporalnmf.likelihoods.poisson import Poisson
         from temporalnmf.objective import Problem
 
@@ -244,7 +244,7 @@ class Side:
     def _in_memory(self, spec: Record, stack: ExitStack) -> tuple[Any, Any]:
         """The whole matrix as one block, as `TemporalNMF(n_jobs=2)` has it."""
         from temporalnmf.observations import observe
-        from temporalnmf.parallel import Workers
+        from temporalnmf.runtime.threads import Workers
         from temporalnmf.shards import Shards
 
         series = _tiny(spec) if spec["folder"] is None else None
@@ -258,10 +258,10 @@ class Side:
     def _on_workers(self, spec: Record, stack: ExitStack) -> tuple[Any, Any]:
         """Blocks that stay in the memory of workers of one thread each."""
         from temporalnmf.cluster import local
-        from temporalnmf.observations.dask import DaskTeam, groups_of
-        from temporalnmf.observations.split import SplitSeries, even_bounds, slices
+        from temporalnmf.cluster.dask import DaskTeam, groups_of
+        from temporalnmf.cluster.series import SplitSeries, even_bounds, slices
+        from temporalnmf.cluster.shard_piece import ShardPiece
         from temporalnmf.shards import Shards
-        from temporalnmf.shards.piece import ShardPiece
 
         client = stack.enter_context(local(spec["workers"]))
         if spec["folder"] is None:
@@ -322,7 +322,7 @@ class Side:
 
 
 def _series(X: Any) -> Any:
-    from temporalnmf.validation import Series
+    from temporalnmf.data.series import Series
 
     return Series(X, np.ones((X.shape[0], 1)), np.ones(X.shape[0]))
 

@@ -23,9 +23,9 @@ from scipy.stats import binom
 from temporalnmf.chains import Rate
 from temporalnmf.experiments import chosen, comparisons, our_protocol
 from temporalnmf.experiments.runner import fit_task
-from temporalnmf.files import written_whole
 from temporalnmf.metrics import kl_error
-from temporalnmf.stopping import that_end_with_us
+from temporalnmf.runtime.files import written_whole
+from temporalnmf.runtime.signals import that_end_with_us
 
 N, F, K, LEVEL = 50, 40, 2, 150.0
 GRIDS: dict[str, list[dict[str, float]]] = {

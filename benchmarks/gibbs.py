@@ -22,11 +22,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from temporalnmf import TemporalNMF
 from temporalnmf.chains import BGAR, Chain, GaP, HierRate, HierShape, Rate, Shape
-from temporalnmf.parallel import Workers
+from temporalnmf.data.series import Series
+from temporalnmf.runtime.threads import Workers
 from temporalnmf.sampling.conditionals import First
 from temporalnmf.sampling.gibbs import Gibbs
 from temporalnmf.sampling.learning import Learned, Smoothing
-from temporalnmf.validation import Series
 
 REPETITIONS = 7
 RATE = Rate(100.0, 100.0)

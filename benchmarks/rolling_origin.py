@@ -25,10 +25,10 @@ from joblib import Parallel, delayed
 from scipy.stats import binomtest
 
 from temporalnmf import TemporalNMF
-from temporalnmf.calibration import calibration_of, past_forecast
 from temporalnmf.chains import BGAR, HierRate, Rate, Shape
+from temporalnmf.data.series import Series
 from temporalnmf.datasets import fetch_icews, fetch_nips, load_sotu
-from temporalnmf.validation import Series
+from temporalnmf.forecasting.calibrating import calibration_of, past_forecast
 
 PAGE = Path(__file__).parents[1] / "docs" / "calibration.md"
 COVERAGE = 0.9

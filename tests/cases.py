@@ -11,12 +11,12 @@ from scipy import sparse
 from clusters import inside
 from temporalnmf import registry
 from temporalnmf.chains import BGAR, GAR, GaP, HierRate, HierShape, NoChain, Rate, Shape
+from temporalnmf.cluster.series import SplitSeries, even_bounds, slices, split_here
+from temporalnmf.data.series import Series
 from temporalnmf.likelihoods.base import Likelihood
 from temporalnmf.objective import Problem
 from temporalnmf.observations import Observations, observe
-from temporalnmf.observations.split import SplitSeries, even_bounds, slices, split_here
 from temporalnmf.solvers import mm
-from temporalnmf.validation import Series
 
 SCALES = ("log", "linear")
 MASKS = ("none", "steps", "entries", "weights")
@@ -161,7 +161,7 @@ def on_workers(
     client: Any, series: Series, bounds: Any, n_groups: int, **options: Any
 ) -> SplitSeries:
     """Data as blocks on the workers of a cluster, in so many groups."""
-    from temporalnmf.observations.dask import DaskTeam, groups_of
+    from temporalnmf.cluster.dask import DaskTeam, groups_of
 
     groups = groups_of(slices(series, bounds), bounds, n_groups)
     team = DaskTeam(client, groups, bounds, **options)

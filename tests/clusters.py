@@ -17,10 +17,10 @@ import pytest
 
 import temporalnmf
 from children import HUNG
-from temporalnmf import cluster
+from temporalnmf.cluster import clients as cluster
+from temporalnmf.cluster import dask as actors
 from temporalnmf.cluster import local
-from temporalnmf.observations import dask as actors
-from temporalnmf.observations.bench import Slice
+from temporalnmf.cluster.bench import Slice
 
 # A busy machine takes longer than a user is to wait for a cluster that is not there.
 cluster.PATIENCE = cluster._NEAR = actors._NO_ANSWER = actors._NO_WORKER = float(HUNG)

@@ -7,13 +7,13 @@ import pytest
 
 from temporalnmf import registry
 from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
-from temporalnmf.parallel import Workers
+from temporalnmf.data.series import Series
+from temporalnmf.runtime.threads import Workers
 from temporalnmf.sampling import gibbs as sampler
 from temporalnmf.sampling import learning
 from temporalnmf.sampling.conditionals import First
 from temporalnmf.sampling.gibbs import Gibbs
 from temporalnmf.sampling.learning import Learned, Smoothing
-from temporalnmf.validation import Series
 
 FIRST_LAW = First(2.0, 3.0)
 F, K, N, SMOOTHING = 4, 2, 4, 0.7

@@ -6,8 +6,9 @@ import pytest
 from scipy import sparse
 
 from series import FRAME, X, fitted
-from temporalnmf import TemporalNMF, appending, registry
+from temporalnmf import TemporalNMF, registry
 from temporalnmf.chains import Rate
+from temporalnmf.forecasting import appending
 from temporalnmf.summary import step_errors
 
 

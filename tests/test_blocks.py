@@ -19,13 +19,13 @@ from cases import (
     w_step,
 )
 from clusters import inside
-from temporalnmf.observations import dask as actors
+from temporalnmf.cluster import dask as actors
+from temporalnmf.cluster.series import even_bounds, split_here
+from temporalnmf.data.series import Series
 from temporalnmf.observations import observe, starts
 from temporalnmf.observations.crew import combined, whole
-from temporalnmf.observations.split import even_bounds, split_here
 from temporalnmf.observations.starts import random_rows, skip_rows
 from temporalnmf.solvers import Accelerated, MajorizeMinimize, Monitor, accelerated
-from temporalnmf.validation import Series
 
 SOLVERS = [MajorizeMinimize(), Accelerated()]
 SHAPE = {"n_steps": 12, "n_features": 17}

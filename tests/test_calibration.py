@@ -8,8 +8,10 @@ import pytest
 from scipy import stats
 
 from series import LEVELS, PARTS, X, fitted
-from temporalnmf import TemporalNMF, calibration, load
-from temporalnmf.calibration import (
+from temporalnmf import TemporalNMF, load
+from temporalnmf.chains import Rate
+from temporalnmf.forecasting import calibrating as calibration
+from temporalnmf.forecasting.calibrating import (
     Outcome,
     PastForecast,
     _against,
@@ -18,9 +20,8 @@ from temporalnmf.calibration import (
     _least,
     calibration_of,
 )
-from temporalnmf.chains import Rate
-from temporalnmf.checks import Calibration, Check, Noise, Tally
-from temporalnmf.futures import Futures, Mixture
+from temporalnmf.forecasting.checks import Calibration, Check, Noise, Tally
+from temporalnmf.forecasting.futures import Futures, Mixture
 from temporalnmf.likelihoods import Poisson
 
 

@@ -13,9 +13,10 @@ from scipy import sparse
 from cases import chains, likelihoods, named, random_data, random_weights
 from commands import done, invoke, refused
 from stops import StopAt, StopError
-from temporalnmf import TemporalNMF, fitting, load, registry
+from temporalnmf import TemporalNMF, load, registry
 from temporalnmf.chains import Rate
-from temporalnmf.sampling import checkpoint
+from temporalnmf.checkpoints import file as checkpoint
+from temporalnmf.inference import fitting
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:The fit did not converge", "ignore:Activations of component"

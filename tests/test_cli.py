@@ -118,7 +118,7 @@ def test_missing_matplotlib_says_how_to_install_it():
 
 
 def test_files_are_written_whole_or_not_at_all(tmp_path):
-    from temporalnmf.files import write_csv, written_whole
+    from temporalnmf.runtime.files import write_csv, written_whole
 
     path = tmp_path / "a.csv"
     write_csv(path, [{"x": 1}])

@@ -57,7 +57,7 @@ def fitted(place):
 @pytest.fixture
 def alone(monkeypatch):
     """As if no test before had started a cluster."""
-    monkeypatch.setattr("temporalnmf.splitting._client", lambda: None)
+    monkeypatch.setattr("temporalnmf.cluster.sources._client", lambda: None)
 
 
 def same(path, model):
@@ -150,7 +150,7 @@ def test_what_is_said_of_memory_is_what_is_done(place, client, monkeypatch):
 
     watched(monkeypatch, lambda progress: teams.append(progress.components.crew.team))
     for share, resident in ((0.5, True), (0.0, False)):
-        monkeypatch.setattr("temporalnmf.splitting._SHARE", share)
+        monkeypatch.setattr("temporalnmf.cluster.sources._SHARE", share)
         fit_table(shards, settings, Voice(), client)
         assert teams[-1]._resident is resident
         words = "kept in their memory" if resident else "read from disk for every pass"

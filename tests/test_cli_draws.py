@@ -14,7 +14,7 @@ from commands import changed, done, invoke, refused
 from drawn import NAMES, SETTLED, drawn, months
 from temporalnmf import TemporalNMF, load
 from temporalnmf.chains import Rate
-from temporalnmf.sampling.checkpoint import Checkpoint
+from temporalnmf.checkpoints.file import Checkpoint
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -263,7 +263,7 @@ def test_after_a_kill_the_same_command_goes_on(table, model, tmp_path):
     words = ("fit", table, *DRAWS, "--jobs", 1, "--out", out, "--checkpoint", checkpoint)
     patch = (
         "import os\n"
-        "from temporalnmf.sampling.checkpoint import Checkpoint\n"
+        "from temporalnmf.checkpoints.file import Checkpoint\n"
         "write = Checkpoint.write\n"
         "Checkpoint.write = lambda *given: (write(*given), os.kill(os.getpid(), 9))"
     )

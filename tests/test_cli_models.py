@@ -16,8 +16,8 @@ from commands import done, invoke, refused
 from temporalnmf import load
 from temporalnmf.cli import data
 from temporalnmf.cli.console import Voice, Watch
-from temporalnmf.fitting import infer
-from temporalnmf.formatting import csv_number
+from temporalnmf.inference.fitting import infer
+from temporalnmf.messages.formatting import csv_number
 from temporalnmf.solvers import Progress
 from temporalnmf.timeline import time_texts
 
@@ -575,7 +575,7 @@ def test_a_fault_of_the_program_has_exit_code_1(fitted, monkeypatch):
     def broken(path):
         raise RuntimeError("a fault")
 
-    monkeypatch.setattr("temporalnmf.persistence.load", broken)
+    monkeypatch.setattr("temporalnmf.persistence.models.load", broken)
     result = invoke("forecast", fitted[0])
     assert result.exit_code == 1
     assert isinstance(result.exception, RuntimeError)

@@ -23,8 +23,9 @@ from clusters import (
     set_version,
     show_package,
 )
-from temporalnmf import cluster
-from temporalnmf.cluster import check_workers, connected, local, serving, spread
+from temporalnmf.cluster import clients as cluster
+from temporalnmf.cluster import connected, local
+from temporalnmf.cluster.clients import check_workers, serving, spread
 
 
 def entered(context):

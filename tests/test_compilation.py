@@ -4,7 +4,7 @@ import sys
 
 from numba import njit
 
-from temporalnmf.compilation import announced
+from temporalnmf.runtime.compilation import announced
 
 
 def _compile_something():

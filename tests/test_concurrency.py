@@ -21,10 +21,11 @@ from threadpoolctl import LibController, threadpool_info, threadpool_limits
 import temporalnmf
 from children import in_child
 from clusters import eventually
-from temporalnmf import TemporalNMF, predicting
+from temporalnmf import TemporalNMF
 from temporalnmf.chains import Rate
-from temporalnmf.compilation import announced
-from temporalnmf.parallel import Workers
+from temporalnmf.forecasting import predicting
+from temporalnmf.runtime.compilation import announced
+from temporalnmf.runtime.threads import Workers
 from temporalnmf.selection import RollingOrigin, select
 
 pytestmark = [

@@ -23,14 +23,15 @@ from numba.extending import overload
 
 from clusters import eventually
 from commands import invoke
-from temporalnmf import __main__, load, stopping
+from temporalnmf import __main__, load
 from temporalnmf.cli.console import clean_errors
-from temporalnmf.compilation import guarded
 from temporalnmf.experiments import runner
-from temporalnmf.files import room_told, watched_writes, written_whole
-from temporalnmf.sampling.interrupts import between_sweeps
+from temporalnmf.runtime import signals as stopping
+from temporalnmf.runtime.compilation import guarded
+from temporalnmf.runtime.files import room_told, watched_writes, written_whole
+from temporalnmf.runtime.interrupts import between_sweeps
+from temporalnmf.runtime.signals import Terminated, end_with, exit_code, stop_behind
 from temporalnmf.solvers.accelerated import Accelerated
-from temporalnmf.stopping import Terminated, end_with, exit_code, stop_behind
 
 TOOLS = Path(__file__).parents[1] / "tools"
 
@@ -123,7 +124,7 @@ def test_a_writer_that_was_killed_is_cleaned_up_after(tmp_path):
     path.write_text("old")
     code = (
         "import os, signal, sys; from pathlib import Path\n"
-        "from temporalnmf.files import written_whole\n"
+        "from temporalnmf.runtime.files import written_whole\n"
         "with written_whole(Path(sys.argv[1])) as partial:\n"
         "    partial.write_text('half')\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
@@ -618,7 +619,7 @@ def test_workers_end_with_a_process_that_was_killed():
 def test_a_worker_whose_parent_is_gone_when_it_starts_ends(name, code):
     """One of joblib, that is; others may have other parents."""
     program = (
-        "import multiprocessing as m; from temporalnmf.stopping import end_with\n"
+        "import multiprocessing as m; from temporalnmf.runtime.signals import end_with\n"
         f"m.current_process().name = {name!r}; end_with(2**22)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == code

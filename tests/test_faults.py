@@ -11,17 +11,18 @@ import pytest
 
 from cases import on_workers
 from clusters import Deadly, Filed, a_client, a_client_of_its_own, eventually, kill_one  # noqa: F401
-from temporalnmf import TemporalNMF, splitting
+from temporalnmf import TemporalNMF
 from temporalnmf.chains import Rate
+from temporalnmf.cluster import dask as actors
+from temporalnmf.cluster import sources as splitting
+from temporalnmf.cluster.dask import ClusterLostError, DaskTeam, groups_of
+from temporalnmf.cluster.series import SplitSeries, even_bounds, slices, split_here
+from temporalnmf.data.series import Series
 from temporalnmf.likelihoods.poisson import Poisson
 from temporalnmf.objective import Problem
-from temporalnmf.observations import dask as actors
-from temporalnmf.observations.dask import ClusterLostError, DaskTeam, groups_of
-from temporalnmf.observations.split import SplitSeries, even_bounds, slices, split_here
 from temporalnmf.shards import write_shards
 from temporalnmf.solvers import Accelerated, MajorizeMinimize, Monitor
 from temporalnmf.timeline import timeline_of
-from temporalnmf.validation import Series
 
 BOUNDS = even_bounds(40, 6)
 N_ITER = 60

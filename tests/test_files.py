@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from temporalnmf import archives
-from temporalnmf.files import written_whole
-from temporalnmf.splitting import _DATA, _folder
+from temporalnmf.cluster.sources import _DATA, _folder
+from temporalnmf.runtime import archives
+from temporalnmf.runtime.files import written_whole
 
 
 def test_a_private_file_is_private_while_it_is_replaced(tmp_path):

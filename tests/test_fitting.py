@@ -44,8 +44,8 @@ def test_stability_is_the_mean_cosine_of_the_best_matching():
     """Against a search over all matchings."""
     from itertools import permutations
 
+    from temporalnmf.inference.matching import stability
     from temporalnmf.likelihoods import Poisson
-    from temporalnmf.matching import stability
     from temporalnmf.observations import observe
 
     rng = np.random.default_rng(5)

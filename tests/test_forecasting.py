@@ -9,12 +9,13 @@ from scipy import stats
 
 import cases
 from series import FRAME, LEVELS, PARTS, X, fitted
-from temporalnmf import TemporalNMF, futures, registry
+from temporalnmf import TemporalNMF, registry
 from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
-from temporalnmf.checks import Noise
-from temporalnmf.futures import Futures, Mixture
+from temporalnmf.forecasting import futures
+from temporalnmf.forecasting.checks import Noise
+from temporalnmf.forecasting.futures import Futures, Mixture
+from temporalnmf.forecasting.predicting import posterior_of
 from temporalnmf.likelihoods import Poisson
-from temporalnmf.predicting import posterior_of
 from temporalnmf.summary import component_summary
 
 # Every chain that has dynamics, with laws that have a variance.

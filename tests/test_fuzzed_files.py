@@ -19,9 +19,10 @@ from scipy import sparse
 import temporalnmf
 import trials
 from hostile import zipped
-from temporalnmf import archives, load
+from temporalnmf import load
 from temporalnmf.components import ShardedComponents
 from temporalnmf.reading import read_table
+from temporalnmf.runtime import archives
 from temporalnmf.shards import Shards
 
 SOURCE = Path(temporalnmf.__file__).parent

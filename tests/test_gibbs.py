@@ -20,10 +20,10 @@ from geweke import (
     started,
 )
 from temporalnmf.chains import GaP, Rate
-from temporalnmf.parallel import Workers
+from temporalnmf.data.series import Series
+from temporalnmf.runtime.threads import Workers
 from temporalnmf.sampling import gibbs as sampler
 from temporalnmf.sampling.conditionals import First
-from temporalnmf.validation import Series
 
 
 def test_every_chain_with_a_law_is_tested():

@@ -15,18 +15,19 @@ import geweke as joint
 from clusters import a_client, a_client_of_its_own, eventually  # noqa: F401
 from temporalnmf import TemporalNMF
 from temporalnmf.chains import Rate
+from temporalnmf.cluster import dask
+from temporalnmf.cluster.gibbs import SplitGibbs
+from temporalnmf.cluster.series import SplitSeries, even_bounds, slices, split_here
+from temporalnmf.data.series import Series
 from temporalnmf.likelihoods.poisson import Poisson
-from temporalnmf.observations import dask, observe
-from temporalnmf.observations.split import SplitSeries, even_bounds, slices, split_here
-from temporalnmf.parallel import Workers
+from temporalnmf.observations import observe
+from temporalnmf.runtime.threads import Workers
 from temporalnmf.sampling import gibbs, learning
 from temporalnmf.sampling import run as runs
-from temporalnmf.sampling.blocks import SplitGibbs
 from temporalnmf.sampling.conditionals import First
 from temporalnmf.sampling.gibbs import Gibbs
 from temporalnmf.sampling.learning import Learned, Smoothing
 from temporalnmf.sampling.run import draw_factors
-from temporalnmf.validation import Series
 
 N_STEPS, N_FEATURES = 12, 23
 BLOCKS = even_bounds(N_FEATURES, 5)

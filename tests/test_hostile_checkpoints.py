@@ -5,8 +5,8 @@ import pytest
 
 from stops import StopAt, StopError
 from temporalnmf import TemporalNMF, registry
-from temporalnmf.archives import read_npz, sealed, unsealed
 from temporalnmf.chains import Rate
+from temporalnmf.runtime.archives import read_npz, sealed, unsealed
 from temporalnmf.shards import write_shards
 from temporalnmf.timeline import timeline_of
 

@@ -23,10 +23,10 @@ import temporalnmf
 from commands import done
 from hostile import replaced, with_parameters, zipped
 from temporalnmf import TemporalNMF, load
+from temporalnmf.checkpoints.file import Checkpoint
 from temporalnmf.components import ShardedComponents
-from temporalnmf.persistence import CappedWarning
+from temporalnmf.persistence.models import CappedWarning
 from temporalnmf.reading import read_table
-from temporalnmf.sampling.checkpoint import Checkpoint
 from temporalnmf.shards import Shards
 
 SOURCE = Path(temporalnmf.__file__).parent

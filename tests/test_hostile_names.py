@@ -13,9 +13,9 @@ import temporalnmf
 from browser import launched, visited
 from commands import done
 from temporalnmf import TemporalNMF
-from temporalnmf.files import own_text, plain_cell, write_csv
 from temporalnmf.reading import read_table
 from temporalnmf.report import write_report
+from temporalnmf.runtime.files import own_text, plain_cell, write_csv
 
 SOURCE = Path(temporalnmf.__file__).parent
 

@@ -20,9 +20,10 @@ from scipy.io import mmwrite
 import temporalnmf
 from hostile import LONG, npy, replaced, zipped
 from memory import MB, little_memory
-from temporalnmf import archives, load
+from temporalnmf import load
+from temporalnmf.checkpoints.file import Checkpoint
 from temporalnmf.reading import cells, read_table
-from temporalnmf.sampling.checkpoint import Checkpoint
+from temporalnmf.runtime import archives
 from temporalnmf.shards import Shards
 
 SOURCE = Path(temporalnmf.__file__).parent

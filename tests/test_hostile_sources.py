@@ -19,11 +19,12 @@ import pytest
 
 from commands import refused
 from memory import MB, little_memory
-from temporalnmf import TemporalNMF, archives, load
+from temporalnmf import TemporalNMF, load
 from temporalnmf.datasets import fetch_icews, fetch_lastfm, fetching, icews, lastfm
 from temporalnmf.experiments import paper_protocol, run
 from temporalnmf.experiments.runner import read_records
 from temporalnmf.reading import cells, long_files, parquet, read_table
+from temporalnmf.runtime import archives
 
 LONG = {"time": "time", "feature": "feature", "value": "value"}
 

@@ -13,7 +13,7 @@ import pytest
 
 from children import in_child
 from temporalnmf import TemporalNMF
-from temporalnmf.parallel import _Team
+from temporalnmf.runtime.threads import _Team
 
 # Numbers of fits, of which tools/leaks.py draws all kinds that `seen` is asked for below.
 KINDS = (1, 11, 12, 14, 22, 25, 36)

@@ -12,9 +12,9 @@ from scipy import sparse
 import cases
 from temporalnmf import TemporalNMF, __version__, load, registry
 from temporalnmf.chains import GaP, Rate
-from temporalnmf.fitting import check_parameters
+from temporalnmf.inference.fitting import check_parameters
 from temporalnmf.likelihoods import Poisson
-from temporalnmf.persistence import CappedWarning, parameters_of_fit
+from temporalnmf.persistence.models import CappedWarning, parameters_of_fit
 
 rng = np.random.default_rng(0)
 X = rng.poisson(rng.gamma(2.0, 4.0, size=(25, 6))).astype(float)
@@ -316,7 +316,7 @@ def test_a_chain_that_is_not_registered_cannot_be_named(tmp_path):
 
 def test_every_registered_setting_can_be_described():
     """Hyper-parameters of every chain of the registry survive JSON."""
-    from temporalnmf.persistence import _described, _made
+    from temporalnmf.persistence.models import _described, _made
 
     for chain in cases.chains("log"):
         stored = json.loads(json.dumps(_described(chain, registry.CHAINS, "chain")))

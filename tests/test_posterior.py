@@ -7,9 +7,9 @@ from scipy import sparse, stats
 import cases
 from temporalnmf import TemporalNMF
 from temporalnmf.chains import GaP, Rate
+from temporalnmf.data.series import Series
+from temporalnmf.inference.laplace import laplace
 from temporalnmf.likelihoods import Exponential, Poisson
-from temporalnmf.posterior import laplace
-from temporalnmf.validation import Series
 
 K, F, N = 3, 9, 7
 LIKELIHOODS = [Poisson(), Exponential()]

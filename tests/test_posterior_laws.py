@@ -7,11 +7,11 @@ from scipy import special, stats
 import geweke as joint
 import test_learning as learning
 from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
-from temporalnmf.parallel import Workers
+from temporalnmf.data.series import Series
+from temporalnmf.runtime.threads import Workers
 from temporalnmf.sampling.conditionals import First, draw_activations
 from temporalnmf.sampling.gibbs import Gibbs
 from temporalnmf.sampling.learning import Learned, Smoothing
-from temporalnmf.validation import Series
 
 # Ranks among 31 draws, in 8 bins. A p-value is below this once in 10 000 times by chance; there are
 # about 90 of them, so one is once in 100 runs of them all.

@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 
 from cases import named, processes
-from temporalnmf.chains import (
+from temporalnmf.chains import (  # fmt: skip
     BGAR,
     GAR,
     GaP,
@@ -27,7 +27,7 @@ from temporalnmf.chains import (
     Rate,
     Shape,
     map_region,
-)  # fmt: skip
+)
 from temporalnmf.chains.outlook import paths_for_quantiles
 
 LAWS = processes()

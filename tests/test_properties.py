@@ -17,13 +17,7 @@ from temporalnmf import TemporalNMF, registry
 from temporalnmf.metrics import is_error, kl_error
 from temporalnmf.reading import as_table
 from temporalnmf.report import write_report
-from temporalnmf.selection import (
-    HiddenBlocks,
-    HiddenEntries,
-    HiddenSteps,
-    RollingOrigin,
-    select,
-)
+from temporalnmf.selection import HiddenBlocks, HiddenEntries, HiddenSteps, RollingOrigin, select
 from temporalnmf.summary import component_summary, step_errors
 from temporalnmf.timeline import timeline_of
 

@@ -10,10 +10,12 @@ from distributed import Client
 
 from clusters import a_client, eventually, separate  # noqa: F401
 from stops import StopAt, StopError
-from temporalnmf import TemporalNMF, fitting, splitting
-from temporalnmf.observations import dask as on_dask
-from temporalnmf.observations.dask import ClusterLostError
-from temporalnmf.sampling import checkpoint
+from temporalnmf import TemporalNMF
+from temporalnmf.checkpoints import file as checkpoint
+from temporalnmf.cluster import dask as on_dask
+from temporalnmf.cluster import sources as splitting
+from temporalnmf.cluster.dask import ClusterLostError
+from temporalnmf.inference import fitting
 
 pytestmark = pytest.mark.filterwarnings("ignore:The fit did not converge")
 

@@ -12,7 +12,7 @@ import pytest
 
 from temporalnmf import TemporalNMF, components, load
 from temporalnmf.components import ShardedComponents, block_file, write_header
-from temporalnmf.files import written_whole
+from temporalnmf.runtime.files import written_whole
 from temporalnmf.summary import component_summary, step_errors
 
 rng = np.random.default_rng(0)
@@ -438,7 +438,7 @@ def test_a_save_that_is_killed_between_folder_and_file_leaves_the_old_model(tmp_
 
 def test_a_fit_whose_components_are_too_large_for_one_place(tmp_path, monkeypatch):
     """They stay in files, and everything after the fit is as it would be in memory."""
-    from temporalnmf import fitting
+    from temporalnmf.inference import fitting
     from temporalnmf.shards import write_shards
     from temporalnmf.timeline import timeline_of
 

@@ -13,8 +13,9 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from clusters import a_client  # noqa: F401
-from temporalnmf import TemporalNMF, load, splitting
-from temporalnmf.observations import bench
+from temporalnmf import TemporalNMF, load
+from temporalnmf.cluster import bench
+from temporalnmf.cluster import sources as splitting
 from temporalnmf.shards import Shards, write_shards
 from temporalnmf.timeline import timeline_of
 
@@ -405,7 +406,7 @@ def test_the_client_that_there_is_is_found(client, monkeypatch):
 def test_workers_hold_the_blocks_where_there_are_some(client, monkeypatch):
     """And the data do not come here."""
     asked = []
-    from temporalnmf.observations.dask import DaskTeam
+    from temporalnmf.cluster.dask import DaskTeam
 
     ask = DaskTeam.ask
     monkeypatch.setattr(DaskTeam, "ask", lambda self, q: asked.append(q.name) or ask(self, q))

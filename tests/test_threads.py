@@ -13,7 +13,7 @@ from temporalnmf import TemporalNMF
 from temporalnmf.kernels.handoff import begin, end
 from temporalnmf.likelihoods import Exponential, Poisson
 from temporalnmf.observations import observe
-from temporalnmf.parallel import Workers, _Team
+from temporalnmf.runtime.threads import Workers, _Team
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

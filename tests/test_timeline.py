@@ -11,15 +11,9 @@ import polars as pl
 import pytest
 import xarray
 
-from temporalnmf.moments import in_style
-from temporalnmf.timeline import (
-    AS_GIVEN,
-    MOST_ABSENT,
-    Timeline,
-    time_texts,
-    timeline_of,
-    timeline_of_rows,
-)
+from temporalnmf.timeline import Timeline, time_texts, timeline_of
+from temporalnmf.timeline.dates import in_style
+from temporalnmf.timeline.grid import AS_GIVEN, MOST_ABSENT, timeline_of_rows
 
 # pandas' name of a spacing, ours, and its words for people.
 SPACINGS = {

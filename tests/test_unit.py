@@ -7,9 +7,9 @@ from scipy import sparse
 from cases import placed
 from temporalnmf import TemporalNMF, load, registry
 from temporalnmf.chains import Shape
+from temporalnmf.data.series import Series
+from temporalnmf.inference.unit import unit_of
 from temporalnmf.likelihoods import Exponential, Poisson
-from temporalnmf.unit import unit_of
-from temporalnmf.validation import Series
 
 CHAINS = tuple(registry.CHAINS)
 
@@ -74,7 +74,7 @@ def test_blocks_count_in_the_unit(place):
     if place == "memory":
         found = placed(series.in_unit(0.25), Exponential(), place).level
     else:
-        from temporalnmf.observations.split import even_bounds, split_here
+        from temporalnmf.cluster.series import even_bounds, split_here
 
         found = split_here(series, even_bounds(6, 3)).in_unit(0.25).observe(Exponential()).level
     plain = placed(series, Exponential(), "memory").level

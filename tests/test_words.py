@@ -13,7 +13,7 @@ import pytest
 import temporalnmf
 from commands import done
 from temporalnmf import TemporalNMF
-from temporalnmf.formatting import csv_number, level_text, number_text, percent
+from temporalnmf.messages.formatting import csv_number, level_text, number_text, percent
 from temporalnmf.plotting import plot_activations, plot_components, plot_forecast
 from temporalnmf.report import report_content
 from temporalnmf.sampling.arviz import to_datatree

@@ -87,8 +87,8 @@ def saves(folder: Path) -> None:
 
 def act(command: str, words: list[str]) -> None:
     """In a process of its own: a command, as the shell would start it."""
-    from temporalnmf import stopping
     from temporalnmf.__main__ import main
+    from temporalnmf.runtime import signals as stopping
 
     if command != "save":
         sys.argv = ["temporalnmf", *words]

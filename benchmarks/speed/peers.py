@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from speed.acceleration import ROUNDING, Watch, solve
 from speed.data import COMPONENTS, Dataset, load
 from speed.timing import Model, Options, ScikitLearn, alternate
-from temporalnmf.parallel import Workers
+from temporalnmf.runtime.threads import Workers
 
 ITERATIONS = 1000
 LONGEST = 3000

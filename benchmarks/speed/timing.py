@@ -19,10 +19,10 @@ from sklearn.decomposition import NMF
 from speed.data import Dataset
 from temporalnmf import TemporalNMF, registry
 from temporalnmf.chains import BGAR, Chain
-from temporalnmf.initialisation import start_factors
+from temporalnmf.inference.starts import start_factors
 from temporalnmf.objective import Problem
 from temporalnmf.observations import observe
-from temporalnmf.parallel import Workers
+from temporalnmf.runtime.threads import Workers
 from temporalnmf.solvers.mm import iterate
 
 CHAINS = tuple(registry.CHAINS)

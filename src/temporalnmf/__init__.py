@@ -5,14 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .estimator import TemporalNMF as TemporalNMF
-    from .forecasting import Forecast as Forecast
-    from .persistence import load as load
+    from .estimator import TemporalNMF
+    from .forecasting.forecast import Forecast
+    from .persistence.models import load
 
 __version__ = "0.1.0"
 
 # Loaded on first use: the compiler behind the estimator takes longer to import than all else.
-_LAZY = {"TemporalNMF": "estimator", "Forecast": "forecasting", "load": "persistence"}
+_LAZY = {
+    "TemporalNMF": "estimator",
+    "Forecast": "forecasting.forecast",
+    "load": "persistence.models",
+}
 _SUBMODULES = (
     "chains", "datasets", "experiments", "likelihoods", "metrics", "plotting", "reading",
     "registry", "report", "selection", "summary", "timeline",

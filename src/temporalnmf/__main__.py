@@ -4,7 +4,7 @@ import signal
 import sys
 from typing import NoReturn
 
-from .stopping import exit_code, not_raised, nothing, so_far, stop, stop_that_came, tell_by
+from .runtime.signals import exit_code, not_raised, nothing, so_far, stop, stop_that_came, tell_by
 
 
 def main() -> None:

@@ -27,11 +27,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from . import __version__
-from .archives import LARGEST, json_of, npy_header, path_inside
-from .files import refuse_overwriting, written_whole
+from .runtime.archives import LARGEST, json_of, npy_header, path_inside
+from .runtime.files import refuse_overwriting, written_whole
 
 if TYPE_CHECKING:
-    from .likelihoods.base import Array  # not at run time: it loads the compiler
+    from ._typing import Array  # not at run time: it loads the compiler
 
 FORMAT = "temporalnmf components"
 SCHEMA = 1  # raised by one whenever an older program could not read the folder

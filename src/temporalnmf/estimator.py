@@ -13,20 +13,22 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from . import registry
-from .appending import append
-from .calibration import Calibration, calibrate
+from ._typing import Array
 from .chains.base import Chain, Point, Scale
-from .fitting import Fitted, check_parameters, fit_factors, infer
-from .forecasting import Forecast
-from .imputing import filled
-from .likelihoods.base import Array, Likelihood
-from .posterior import Posterior
-from .predicting import expected_rows, forecast, smooth
+from .cluster.sources import is_split, split_series
+from .data.imputing import filled
+from .data.series import Series
+from .data.validation import check_held_out, check_series
+from .forecasting.appending import append
+from .forecasting.calibrating import Calibration, calibrate
+from .forecasting.forecast import Forecast
+from .forecasting.predicting import expected_rows, forecast, smooth
+from .inference.fitting import Fitted, check_parameters, fit_factors, infer
+from .inference.laplace import Posterior
+from .likelihoods.base import Likelihood
 from .reading import read_table
 from .sampling.draws import PosteriorDraws, used_smoothing
 from .solvers.monitor import Callback
-from .splitting import is_split, split_series
-from .validation import Series, check_series
 
 
 class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -339,7 +341,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         series = self._series_of(X, mask, exposure)
         known, scored = series, series
         if held_out is not None:
-            known, scored = series.split(held_out)
+            known, scored = series.split(check_held_out(held_out, series))
         if not series.observed.any():
             raise ValueError("X has no observed entry: give at least one to score.")
         if not scored.observed.any():
@@ -520,7 +522,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         -------
         pathlib.Path
         """
-        from .persistence import save
+        from .persistence.models import save
 
         check_is_fitted(self)
         return save(self, path, overwrite=overwrite, data=data)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ._typing import Array
 from .chains.base import Chain, Scale
-from .likelihoods.base import Array
 from .observations.base import Observations
 from .observations.features import Features
 

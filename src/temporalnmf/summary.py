@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ._typing import Array
 from .components import NOTHING, blocks_of, largest
 from .kernels.floor import FLOOR
-from .likelihoods.base import Array
 from .metrics import error_of
-from .timeline import time_texts
+from .timeline.grid import time_texts
 
 
 @dataclass(frozen=True)

@@ -39,14 +39,14 @@ from scipy.io import mmwrite
 
 import temporalnmf
 from temporalnmf import TemporalNMF, load
-from temporalnmf.archives import read_npz, sealed, unsealed
 from temporalnmf.chains import Rate
+from temporalnmf.checkpoints.file import Checkpoint
 from temporalnmf.components import ShardedComponents, block_file, write_header
 from temporalnmf.experiments.protocol import Task
 from temporalnmf.experiments.runner import read_records
 from temporalnmf.reading import read_table
 from temporalnmf.reading.long import Columns
-from temporalnmf.sampling.checkpoint import Checkpoint
+from temporalnmf.runtime.archives import read_npz, sealed, unsealed
 from temporalnmf.shards import Shards, shard_long, write_shards
 from temporalnmf.summary import component_summary
 from temporalnmf.timeline import timeline_of

@@ -25,7 +25,7 @@ import temporalnmf
 from temporalnmf import TemporalNMF, registry
 from temporalnmf.observations import dense
 from temporalnmf.observations import sparse as sparse_data
-from temporalnmf.persistence import CappedWarning
+from temporalnmf.persistence.models import CappedWarning
 from temporalnmf.sampling import gibbs
 
 # What hidden entries may hold.

@@ -10,8 +10,9 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numba import njit
 
+from .._typing import Array
 from ..kernels.roots import _quadratic_root
-from ..likelihoods.base import Array, Majorizer
+from ..likelihoods.base import Majorizer
 from .parameters import Parameter, Purpose, Scale, scalar_or_array
 from .process import CEILING, Point, Process
 

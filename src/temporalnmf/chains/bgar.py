@@ -9,22 +9,13 @@ import numpy as np
 from numba import njit
 from scipy.special import betaln, gammaln
 
+from .._typing import Array
 from ..kernels.floor import FLOOR
 from ..kernels.roots import LAST_STEP, _barrier_root, _retained_guess, _retained_odds
 from ..kernels.rows import seven
 from ..kernels.transition import bgar_log_density
-from ..likelihoods.base import Array
-from ..validation import check_choice
-from .base import (
-    Chain,
-    Kernels,
-    Parameter,
-    Row,
-    Scale,
-    dominate,
-    lost_power,
-    rows_of,
-)
+from ..messages.arguments import check_choice
+from .base import Chain, Kernels, Parameter, Row, Scale, dominate, lost_power, rows_of
 from .process import Moments
 from .stationary import Stationary
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from .._typing import Array
 from ..kernels.floor import FLOOR
 from ..kernels.roots import _quadratic_root
 from ..kernels.rows import three
 from ..kernels.special import gamma_constant, gamma_excess
-from ..likelihoods.base import Array
 from .base import Chain, Kernels, Parameter, Row, Scale, lost_power, rows_of
 from .process import Moments
 from .stationary import Stationary

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..likelihoods.base import Array
+from .._typing import Array
 from .parameters import Parameter, Scale
 from .process import Moments
 from .stationary import Stationary

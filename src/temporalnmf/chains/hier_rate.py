@@ -11,11 +11,11 @@ from numba import njit
 from scipy import stats
 from scipy.special import betaincinv, digamma, polygamma
 
+from .._typing import Array
 from ..kernels.floor import FLOOR
 from ..kernels.roots import _quadratic_root
 from ..kernels.rows import seven
 from ..kernels.special import gamma_constant, gamma_excess
-from ..likelihoods.base import Array
 from .base import Kernels, Parameter, Point, Row, Scale, lost_power, rows_of, scalar_or_array
 from .multiplicative import Multiplicative, from_log, log_gamma_draws
 from .outlook import Outlook

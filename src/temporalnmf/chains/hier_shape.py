@@ -9,11 +9,11 @@ import numpy as np
 from numba import njit
 from scipy import stats
 
+from .._typing import Array
 from ..kernels.floor import FLOOR
 from ..kernels.roots import _quadratic_root
 from ..kernels.rows import three
 from ..kernels.special import _bessel, _bessel_ratio, _log_bessel_scaled, log_bessel_scaled
-from ..likelihoods.base import Array
 from .base import Chain, Kernels, Parameter, Row, Scale, dominate, lost_power, rows_of
 from .process import CEILING, Moments
 from .regime import Paths

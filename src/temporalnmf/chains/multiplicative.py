@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..likelihoods.base import Array
+from .._typing import Array
 from .base import Chain
 from .process import CEILING, Moments
 from .regime import Paths

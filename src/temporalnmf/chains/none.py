@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from ..likelihoods.base import Array
+from .._typing import Array
 from .base import Chain, Scale
 from .gap import GaP
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..likelihoods.base import Array
+from .._typing import Array
 from .regime import Regime
 
 

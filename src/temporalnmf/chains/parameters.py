@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ..likelihoods.base import Array
-from ..validation import check_choice, check_positive
+from .._typing import Array
+from ..messages.arguments import check_choice, check_positive
 
 Scale = Literal["log", "linear"]
 Purpose = Literal["map", "simulate", "draw"]

@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 
-from ..likelihoods.base import Array
-from ..validation import check_choice, check_count, check_rng, check_steps
+from .._typing import Array
+from ..messages.arguments import check_choice, check_count, check_rng, check_steps
 from .outlook import Outlook
 from .parameters import Parametric, Scale
 from .regime import Paths, Regime, long_run_of_moments

@@ -10,11 +10,11 @@ from numba import njit
 from scipy import stats
 from scipy.special import digamma
 
+from .._typing import Array
 from ..kernels.floor import FLOOR
 from ..kernels.roots import _quadratic_root
 from ..kernels.rows import three
 from ..kernels.special import gamma_constant, gamma_excess
-from ..likelihoods.base import Array
 from .base import Kernels, Parameter, Row, Scale, lost_power, rows_of
 from .multiplicative import Multiplicative, log_gamma_draws
 

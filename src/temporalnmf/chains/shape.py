@@ -9,11 +9,11 @@ import numpy as np
 from numba import njit
 from scipy import optimize, stats
 
+from .._typing import Array
 from ..kernels.floor import FLOOR
 from ..kernels.roots import _quadratic_root, _shape_equation, _shape_root
 from ..kernels.rows import three
 from ..kernels.special import gamma_constant, gamma_excess
-from ..likelihoods.base import Array
 from .base import Chain, Kernels, Parameter, Row, Scale, dominate, lost_power, rows_of
 from .process import CEILING, Moments
 from .regime import Paths

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from ..likelihoods.base import Array
+from .._typing import Array
 from .parameters import Parameter, scalar_or_array
 from .process import Process
 from .regime import Paths

@@ -95,7 +95,7 @@ def _only_new(table: TimeTable, model: TemporalNMF, voice: Voice) -> TimeTable:
     """The steps after the last one of the model, where both have times to compare."""
     import numpy as np
 
-    from ..timeline import Timeline, time_texts
+    from ..timeline.grid import Timeline, time_texts
 
     labels, known_labels = table.timeline.labels, model.timeline_.labels
     if table.numbered:
@@ -128,7 +128,7 @@ def _tell_changes(table: TimeTable, model: TemporalNMF, voice: Voice) -> None:
     """A word on steps that are in both and not the same, such as a month that was half full."""
     import numpy as np
 
-    from ..timeline import time_texts
+    from ..timeline.grid import time_texts
 
     series = model._series
     if series is None:
@@ -152,7 +152,7 @@ def _tell_changes(table: TimeTable, model: TemporalNMF, voice: Voice) -> None:
 
 def _tell(model: TemporalNMF, before: int, updated: bool, voice: Voice) -> list[str]:
     """Say what was added; returns the new times."""
-    from ..timeline import time_texts
+    from ..timeline.grid import time_texts
 
     new = time_texts(model.times_)[before:]
     missing = int((~model.observed_[before:]).sum())

@@ -45,7 +45,7 @@ def simulate(
         paths = law.sample(n_paths, n_steps, seed, h1)
         _describe(law, n_steps, h1, seed)
         if csv is not None:
-            from ..files import write_csv
+            from ..runtime.files import write_csv
 
             rows = (
                 {"path": i + 1, "step": n + 1, "h": float(h)}
@@ -75,7 +75,7 @@ def _describe(law: Any, n_steps: int, h1: float | None, seed: int) -> None:
     from rich.table import Table
 
     from ..chains.outlook import paths_for_quantiles
-    from ..formatting import number_text
+    from ..messages.formatting import number_text
 
     n_paths, levels = paths_for_quantiles(n_steps), (0.05, 0.5, 0.95)
     fan = np.quantile(law.sample(n_paths, n_steps, seed, h1), levels, axis=0)

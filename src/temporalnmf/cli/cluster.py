@@ -55,8 +55,8 @@ def chosen_cluster(
     workers: int | None,
     memory_limit: str | None,
 ) -> AbstractContextManager[Client | None]:
-    """`temporalnmf.cluster.serving`, for commands that have --jobs as well."""
-    from ..cluster import serving
+    """`temporalnmf.cluster.clients.serving`, for commands that have --jobs as well."""
+    from ..cluster.clients import serving
 
     cluster = serving(scheduler, dask, workers, memory_limit)
     if jobs is not None and (scheduler or dask):

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..files import watched_writes
-from ..stopping import exit_code, stop_behind, stop_that_came, tell_by
+from ..runtime.files import watched_writes
+from ..runtime.signals import exit_code, stop_behind, stop_that_came, tell_by
 
 if TYPE_CHECKING:
     from ..solvers.monitor import Progress
@@ -328,7 +328,7 @@ def _clock_face(seconds: float) -> str:
 
 def save_figure(figure: Any, path: Path) -> None:
     """Write a picture, whole or not at all, and say where."""
-    from ..files import written_whole
+    from ..runtime.files import written_whole
 
     if not path.suffix:
         raise ValueError(f"{path} has no suffix: name the picture as .png, .pdf or .svg.")

@@ -233,7 +233,7 @@ def _with_hint(text: str) -> str:
 def _embedded(how: Reading) -> TimeTable:
     from ..datasets import load_sotu
     from ..reading import TimeTable
-    from ..timeline import timeline_of
+    from ..timeline.grid import timeline_of
 
     for option, value in how.given().items():
         said = option if value is True else f"{option} {value}"

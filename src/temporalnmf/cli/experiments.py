@@ -87,7 +87,7 @@ def compare(
     with clean_errors(resumes=True) as voice:
         from ..experiments import PROTOCOLS
         from ..experiments.tables import about_the_default, legend, verdict
-        from ..validation import check_choice
+        from ..messages.arguments import check_choice
 
         check_choice("--way", way, tuple(PROTOCOLS))
         cluster = chosen_cluster(jobs, scheduler, dask, workers, memory_limit)
@@ -138,7 +138,7 @@ def reproduce(
         from ..experiments import PROTOCOLS, paper_protocol
         from ..experiments.published import N_COMPONENTS, SHAPES, TABLES
         from ..experiments.tables import legend
-        from ..validation import check_choice
+        from ..messages.arguments import check_choice
 
         check_choice("dataset", dataset, tuple(TABLES))
         check_choice("--way", way, tuple(PROTOCOLS))
@@ -199,9 +199,9 @@ def select_rank(
 ) -> None:
     """Choose the number of components by plain NMF on randomly hidden entries, as in the paper."""
     with clean_errors() as voice:
-        from ..files import write_csv
+        from ..messages.arguments import check_choice
+        from ..runtime.files import write_csv
         from ..selection import HiddenEntries, select
-        from ..validation import check_choice
 
         check_choice("--way", way, ("paper", "ours"))
         cluster = chosen_cluster(jobs, scheduler, dask, workers, memory_limit)
@@ -239,7 +239,7 @@ def select_rank(
 
 def _extended(protocol: Any, inference: str, components: str | None, smoothing: str | None) -> Any:
     """The experiment with posterior draws, and with more to choose from."""
-    from ..validation import check_choice
+    from ..messages.arguments import check_choice
 
     ways = [way.strip() for way in inference.split(",")]
     for way in ways:
@@ -345,7 +345,7 @@ def _print_published(table: Sequence[dict[str, Any]], dataset: str, out: Path) -
 
     from ..experiments.published import TABLES
     from ..experiments.tables import METRICS, beside_published
-    from ..files import write_csv
+    from ..runtime.files import write_csv
 
     rows = beside_published(table, TABLES[dataset])
     if not rows:

@@ -16,7 +16,7 @@ Model = Annotated[
 
 def is_model(path: Path) -> bool:
     """Whether a file is, or was meant as, a model."""
-    from ..archives import Archive
+    from ..runtime.archives import Archive
 
     if not path.is_file() or not zipfile.is_zipfile(path):
         return False
@@ -32,7 +32,7 @@ def load_model(path: Path, *, refits: bool = False) -> Any:
 
     Capped parameters matter to commands that fit again, and only these warn of them.
     """
-    from ..persistence import CappedWarning, load
+    from ..persistence.models import CappedWarning, load
 
     if path.is_file() and not is_model(path):
         raise ValueError(
@@ -47,7 +47,7 @@ def load_model(path: Path, *, refits: bool = False) -> Any:
 
 def header_of(path: Path) -> dict[str, Any]:
     """What the file says of itself: format, schema, versions, where it came from."""
-    from ..archives import Archive
+    from ..runtime.archives import Archive
 
     with Archive(path) as file:
         return dict(file.json("header.json"))

@@ -184,7 +184,7 @@ def fit(
                 settings |= {"n_init": starts, "max_iter": max_iter, "tol": tol}
             settings |= _learned(learn, chain, solver)
             _check_settings(settings)
-        from ..sampling.checkpoint import until_saved
+        from ..checkpoints.file import until_saved
 
         with until_saved():
             with cluster as client, _read(file, how, out, client, voice) as table:
@@ -252,7 +252,7 @@ def _read(
 
     path = data.source_path(file)
     if client is not None:
-        from ..cluster import check_workers
+        from ..cluster.clients import check_workers
 
         check_workers(client)
     if is_shards(path):
@@ -291,8 +291,8 @@ def _sharded(file: str, how: data.Reading, folder: Path, voice: Voice) -> Shards
 def _check_names(chain: str, likelihood: str, solver: str, calibrate: int) -> None:
     """Before a large file is read. This loads the compiler, too: what follows starts at once."""
     from ..estimator import TemporalNMF
-    from ..predicting import NO_LAW
-    from ..validation import check_choice
+    from ..forecasting.predicting import NO_LAW
+    from ..messages.arguments import check_choice
 
     check_choice("--chain", chain, tuple(registry.CHAINS))
     check_choice("--likelihood", likelihood, tuple(registry.LIKELIHOODS))
@@ -314,7 +314,7 @@ def _check_names(chain: str, likelihood: str, solver: str, calibrate: int) -> No
 
 def check_calibrate(n_origins: int) -> None:
     """Refuse what would be too few after all is fitted."""
-    from ..calibration import _FEWEST_ORIGINS
+    from ..forecasting.calibrating import _FEWEST_ORIGINS
 
     if 0 < n_origins < _FEWEST_ORIGINS:
         raise ValueError(
@@ -372,7 +372,7 @@ def _checkpoint(path: Path | None, out: Path, source: Path, in_folder: bool) -> 
 
 def _may_be_checkpoint(path: Path) -> bool:
     """Whether a file looks like one; of which fit, the library finds out."""
-    from ..archives import Archive
+    from ..runtime.archives import Archive
 
     if not path.is_file() or not zipfile.is_zipfile(path):
         return False
@@ -418,7 +418,7 @@ def _learned(learn: str | None, chain: str, solver: str) -> dict[str, Any]:
 def _check_settings(settings: dict[str, Any]) -> None:
     """What the library would refuse after the file was read."""
     from ..estimator import TemporalNMF
-    from ..fitting import check_parameters
+    from ..inference.fitting import check_parameters
 
     check_parameters(TemporalNMF(**settings))
 
@@ -427,8 +427,8 @@ def fit_table(
     table: TimeTable | Shards, settings: dict[str, Any], voice: Voice, client: Client | None = None
 ) -> TemporalNMF:
     """Fit, show how it goes, and say how it ended."""
+    from ..cluster.sources import is_split
     from ..estimator import TemporalNMF
-    from ..splitting import is_split
 
     model = TemporalNMF(**settings)
     voice.checkpoint = settings.get("checkpoint")
@@ -450,7 +450,7 @@ def fit_table(
 
 def _about_cluster(client: Client, model: TemporalNMF, shards: Any) -> str:
     """Who works on how much, in a line; refuses what is too much."""
-    from ..splitting import _check_memory
+    from ..cluster.sources import _check_memory
 
     workers = client.scheduler_info(n_workers=-1)["workers"].values()
     threads = sum(worker["nthreads"] for worker in workers)
@@ -570,7 +570,7 @@ def show_diagnosis(model: TemporalNMF, voice: Voice) -> None:
 
 def show_components(model: TemporalNMF, voice: Voice) -> None:
     """A table: share, peak, features, stability."""
-    from ..formatting import percent
+    from ..messages.formatting import percent
     from ..summary import FOUND_AGAIN, VARIES, component_summary, stability_words
 
     rows = []
@@ -614,9 +614,9 @@ def provenance(ctx: typer.Context, file: str, table: Any = None) -> dict[str, st
 
 def summary(model: TemporalNMF) -> dict[str, Any]:
     """A model for machines."""
-    from ..persistence import parameters_of_fit
+    from ..persistence.models import parameters_of_fit
     from ..summary import component_summary
-    from ..timeline import time_texts
+    from ..timeline.grid import time_texts
 
     texts = time_texts(model.times_)
     found = model.calibration_

@@ -12,7 +12,7 @@ from .files import Model, load_model
 
 if TYPE_CHECKING:
     from ..estimator import TemporalNMF
-    from ..forecasting import Forecast
+    from ..forecasting.forecast import Forecast
 
 Of = Literal["features", "components", "totals"]
 Coverage = Annotated[str, typer.Option(help="Probabilities of intervals, with commas between.")]
@@ -56,8 +56,8 @@ def forecast(
 ) -> None:
     """Continue a model, with intervals."""
     with clean_errors(json) as voice:
-        from ..files import about_apostrophes
-        from ..timeline import time_texts
+        from ..runtime.files import about_apostrophes
+        from ..timeline.grid import time_texts
 
         if out is not None:
             check_out("--out", out, force, reads=[model] if groups is None else [model, groups])
@@ -166,9 +166,9 @@ def show_forecast(
         return
     import numpy as np
 
-    from ..formatting import level_text
+    from ..messages.formatting import level_text
     from ..summary import component_summary
-    from ..timeline import time_texts
+    from ..timeline.grid import time_texts
 
     if of == "components":
         names = [f"{one.number}  {one.name}" for one in component_summary(model)]
@@ -220,8 +220,8 @@ def _with_band(value: float, low: float, high: float) -> str:
 
 
 def _show_totals(ahead: Forecast, voice: Voice) -> None:
-    from ..formatting import level_text
-    from ..timeline import time_texts
+    from ..messages.formatting import level_text
+    from ..timeline.grid import time_texts
 
     columns = [ahead.point_of("totals")]
     headings = ["total", "mean"]
@@ -241,7 +241,7 @@ def _show_totals(ahead: Forecast, voice: Voice) -> None:
 
 
 def _number(value: float) -> str:
-    from ..formatting import number_text
+    from ..messages.formatting import number_text
 
     return number_text(value)
 
@@ -256,7 +256,7 @@ def frame_of(ahead: Forecast, of: Of) -> Any:
     """The frame of a forecast with times as people write them."""
     import numpy as np
 
-    from ..timeline import time_texts
+    from ..timeline.grid import time_texts
 
     frame = ahead.to_frame(of)
     width = len(frame) // len(ahead.times)
@@ -265,8 +265,8 @@ def frame_of(ahead: Forecast, of: Of) -> Any:
 
 
 def write_frame(frame: Any, path: Path) -> None:
-    from ..files import plain_cell, written_whole
-    from ..formatting import csv_number
+    from ..messages.formatting import csv_number
+    from ..runtime.files import plain_cell, written_whole
 
     texts = frame.select_dtypes(exclude="number").columns
     frame = frame.assign(**{name: frame[name].map(plain_cell) for name in texts})

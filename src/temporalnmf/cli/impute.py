@@ -14,8 +14,8 @@ from .files import Model, load_model
 from .forecast import Coverage, Samples, Seed, frame_of, probabilities, tell_notes, write_frame
 
 if TYPE_CHECKING:
-    from ..forecasting import Forecast
-    from ..validation import Series
+    from ..data.series import Series
+    from ..forecasting.forecast import Forecast
 
 
 def impute(
@@ -50,9 +50,9 @@ def impute(
     What was observed is written as it was.
     """
     with clean_errors(json) as voice:
-        from ..files import about_apostrophes
-        from ..predicting import data_of
-        from ..timeline import time_texts
+        from ..forecasting.predicting import data_of
+        from ..runtime.files import about_apostrophes
+        from ..timeline.grid import time_texts
 
         how = data.Reading(time, feature, value, exposure, freq, transpose, drop_partial)
         if file is None and how != data.Reading():
@@ -117,9 +117,9 @@ def _missing_per_step(series: Series) -> Any:
 
 def _write_filled(series: Series, smoothed: Forecast, path: Path) -> None:
     """A row per time; what was observed to the last digit, whole numbers without a point."""
-    from ..files import plain_cell, written_whole
-    from ..formatting import csv_number
-    from ..timeline import time_texts
+    from ..messages.formatting import csv_number
+    from ..runtime.files import plain_cell, written_whole
+    from ..timeline.grid import time_texts
 
     with (
         written_whole(path) as partial,

@@ -86,7 +86,7 @@ def _learned(model: TemporalNMF) -> list[tuple[str, str]]:
     """What was learned by draws; the numbers above are means."""
     if model.posterior_ is None:
         return []
-    from ..formatting import number_text
+    from ..messages.formatting import number_text
 
     names = model.posterior_.learned
     lines = [("", f"means of draws: {', '.join(names)}")] if names else []
@@ -103,7 +103,7 @@ def _fit_said(model: TemporalNMF) -> str:
 
 
 def _about_table(file: str, table: TimeTable, voice: Voice) -> None:
-    from ..timeline import time_texts
+    from ..timeline.grid import time_texts
 
     texts = time_texts(table.times)
     names = table.features.tolist()

@@ -137,7 +137,7 @@ def _long(
 
 def _summary(made: Shards) -> dict[str, Any]:
     """A folder for machines."""
-    from ..timeline import time_texts
+    from ..timeline.grid import time_texts
 
     texts = time_texts(made.timeline.times)
     return {

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..archives import read_npy, read_npz, refuse_larger, refuse_wild_indices
-from ..files import written_whole
-from ..telling import warn
+from ..messages.warning import warn
+from ..runtime.archives import read_npy, read_npz, refuse_larger, refuse_wild_indices
+from ..runtime.files import written_whole
 
 if TYPE_CHECKING:
     from sklearn.utils import Bunch

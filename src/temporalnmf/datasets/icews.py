@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..archives import PACKED, Archive, ObjectsError, refuse_larger
 from ..reading.cells import HARMLESS, MOST_GROWTH
+from ..runtime.archives import PACKED, Archive, ObjectsError, refuse_larger
 from .fetching import (
     LONGEST_NAME,
     Array,

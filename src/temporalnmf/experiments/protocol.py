@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import registry
+from .._typing import Array
 from ..chains.base import Point, Scale
-from ..likelihoods.base import Array
+from ..messages.arguments import check_choice, check_count
 from ..selection.grids import GIBBS_GRIDS, LAST_VALUE, OUR_GRIDS, Grid, in_units
 from ..selection.splitters import HiddenSteps, RollingOrigin, Split, observed_steps
-from ..validation import check_choice, check_count
 
 # The seed of the published tables.
 PAPER_SEED = 20200928

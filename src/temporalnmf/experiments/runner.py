@@ -18,18 +18,18 @@ from joblib import Parallel, delayed
 from scipy import sparse
 
 from .. import __version__
-from ..archives import json_of, refuse_links_out
-from ..cluster import spread
+from .._typing import Array
+from ..cluster.clients import spread
 from ..estimator import TemporalNMF
-from ..files import room_told, written_whole
-from ..likelihoods.base import Array
+from ..messages.warning import without
 from ..metrics import kl_error
+from ..runtime.archives import json_of, refuse_links_out
+from ..runtime.files import room_told, written_whole
+from ..runtime.signals import raise_if_stopped, that_end_with_us
 from ..selection.data import gridded
 from ..selection.grids import LAST_VALUE
 from ..selection.prediction import expected_steps, last_values, mean_activation, rows_of
 from ..selection.splitters import Split
-from ..stopping import raise_if_stopped, that_end_with_us
-from ..telling import without
 from .protocol import Draws, Protocol, Task
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from .. import registry
-from ..likelihoods.base import Array
+from .._typing import Array
 from ..selection.statistics import Difference, holm, over_origins, over_splits
 from .protocol import warm_up
 from .runner import Record

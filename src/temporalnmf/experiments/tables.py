@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import registry
-from ..files import write_csv, written_whole
+from ..runtime.files import write_csv, written_whole
 from ..selection.statistics import FEWEST
 from .published import Published
 from .runner import Record

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._typing import Array
 from ..kernels.floor import FLOOR
-from .base import Array, Likelihood, Majorizer
+from .base import Likelihood, Majorizer
 
 
 class Exponential(Likelihood):

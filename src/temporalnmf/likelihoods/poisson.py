@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import gammaln, xlogy
 
+from .._typing import Array
 from ..kernels.floor import FLOOR
-from .base import Array, Likelihood, Majorizer
+from .base import Likelihood, Majorizer
 
 
 class Poisson(Likelihood):

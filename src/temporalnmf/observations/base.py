@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from ..likelihoods.base import Array, Likelihood, Majorizer
-from ..parallel import MOST_SHARDS, Workers
+from .._typing import Array
+from ..likelihoods.base import Likelihood, Majorizer
+from ..runtime.threads import MOST_SHARDS, Workers
 
 if TYPE_CHECKING:
     from .features import Features

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..archives import refuse_negative, refuse_unlike
-from ..files import written_whole
+from .._typing import Array
 from ..kernels.quasi_newton import multipliers, squares, weight_slopes, weights
 from ..kernels.simplex import (
     column_sums,
@@ -25,7 +24,9 @@ from ..kernels.simplex import (
     raise_to_floor,
     weights_at,
 )
-from ..likelihoods.base import Array, Majorizer
+from ..likelihoods.base import Majorizer
+from ..runtime.archives import refuse_negative, refuse_unlike
+from ..runtime.files import written_whole
 from .base import Observations, Sums
 from .starts import random_rows
 from .track import Diagonal, Limits, Track, memory_of

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..likelihoods.base import Array
+from .._typing import Array
 from .block import Block
 
 # Numbers, arrays, or a tuple of them.

@@ -6,9 +6,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from .._typing import Array
 from ..kernels.dense import dense_pass
 from ..kernels.simplex import column_sums
-from ..likelihoods.base import Array, Likelihood
+from ..likelihoods.base import Likelihood
 from .base import Observations, Sums, cut
 
 # Entries that make a shard worth handing to a thread.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..likelihoods.base import Array
+from .._typing import Array
 from .base import Observations, Sums
 
 if TYPE_CHECKING:

@@ -8,9 +8,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from .._typing import Array
 from ..kernels.simplex import column_sums
 from ..kernels.sparse import sparse_pass, sparse_value
-from ..likelihoods.base import Array, Likelihood
+from ..likelihoods.base import Likelihood
 from .base import Observations, Sums, cut
 
 # Non-zeros that make a shard worth handing to a thread.

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..likelihoods.base import Array
+from .._typing import Array
 
 # Features that share a random stream.
 _CHUNK = 2**16

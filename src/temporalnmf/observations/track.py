@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..archives import refuse_unlike
+from .._typing import Array
 from ..kernels.quasi_newton import (
     differences,
     divide_tridiagonal,
@@ -19,7 +19,7 @@ from ..kernels.quasi_newton import (
     plus_rows,
     row_products,
 )
-from ..likelihoods.base import Array
+from ..runtime.archives import refuse_unlike
 
 
 class Diagonal(NamedTuple):

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from .._typing import Array
 from ..chains import BGAR, HierRate, HierShape, Process, Rate, Shape, map_region
 from ..chains.outlook import paths_for_quantiles
-from ..likelihoods.base import Array
 from .canvas import BLUE, ORANGE, Figure, new_axes
 
 _STYLE = {"color": BLUE, "linewidth": 0.8, "alpha": 0.7}

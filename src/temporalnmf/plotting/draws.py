@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..likelihoods.base import Array
+from .._typing import Array
 from ..sampling.diagnostics import RHAT
 from ..sampling.draws import PosteriorDraws
 from ..sampling.traces import Trace, draws_of, ranks, traces

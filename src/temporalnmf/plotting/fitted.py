@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..forecasting import Forecast
-from ..formatting import level_text, number_text, percent
-from ..likelihoods.base import Array
+from .._typing import Array
+from ..forecasting.forecast import Forecast
+from ..messages.arguments import check_count
+from ..messages.formatting import level_text, number_text, percent
 from ..sampling.traces import one_step_on
 from ..summary import component_summary, step_errors
-from ..timeline import time_texts
-from ..validation import check_count
+from ..timeline.grid import time_texts
 from .canvas import BLUE, GREY, ORANGE, PALETTE, new_axes, run_lines
 
 _DASHES = ("-", "--", "-.", ":")

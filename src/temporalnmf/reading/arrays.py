@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from ..archives import Archive, ObjectsError, read_npy, refuse_wild_indices
+from ..runtime.archives import Archive, ObjectsError, read_npy, refuse_wild_indices
 from .cells import bytes_of, damage_told, is_time_name, library, place_of
 from .parquet import check_parquet, parquet_file
 from .sheet import Sheet, Wrong, refuse_text
 
 if TYPE_CHECKING:
-    from ..likelihoods.base import Array  # not at run time: it loads the compiler
+    from .._typing import Array  # not at run time: it loads the compiler
 
 ARRAY_NAMES = ("X", "data", "counts", "power")
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..timeline import Timeline, time_texts, timeline_of
+from ..timeline.grid import Timeline, time_texts, timeline_of
 from .arrays import frame_sheet, is_plain, starts_with_labels
 from .cells import is_time_name, library, place_of
 from .grid import TimeTable, table_of
@@ -15,7 +15,7 @@ from .long_files import BLOCK_ROWS, arrow_of
 from .sheet import Sheet
 
 if TYPE_CHECKING:
-    from ..likelihoods.base import Array  # not at run time: it loads the compiler
+    from .._typing import Array  # not at run time: it loads the compiler
 
 
 def as_table(

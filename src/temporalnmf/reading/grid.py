@@ -9,21 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from ..archives import refuse_larger
-from ..moments import as_weeks
-from ..timeline import Timeline, time_texts, timeline_of
+from ..runtime.archives import refuse_larger
+from ..timeline.dates import as_weeks
+from ..timeline.grid import Timeline, time_texts, timeline_of
 from .cells import damage_told, number_in, place_of
-from .sheet import (
-    Sheet,
-    check_shape,
-    check_values,
-    features_of,
-    numbered_names,
-    refuse_total,
-)
+from .sheet import Sheet, check_shape, check_values, features_of, numbered_names, refuse_total
 
 if TYPE_CHECKING:
-    from ..likelihoods.base import Array  # not at run time: it loads the compiler
+    from .._typing import Array  # not at run time: it loads the compiler
 
 
 _NUMBERED = "no times were found: steps are numbered from 0"

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from ..moments import NO_TIME, as_weeks, moments_of, style_of
-from ..timeline import Timeline, time_texts, timeline_of
+from ..timeline.dates import NO_TIME, as_weeks, moments_of, style_of
+from ..timeline.grid import Timeline, time_texts, timeline_of
 from .cells import (
     MISSING,
     Points,
@@ -27,7 +27,7 @@ from .grid import TimeTable, check_steps, exposure_on_grid, plain
 from .sheet import refuse_total
 
 if TYPE_CHECKING:
-    from ..likelihoods.base import Array  # not at run time: it loads the compiler
+    from .._typing import Array  # not at run time: it loads the compiler
 
 DENSEST_SPARSE = 0.25  # above this share of non-zeros X is dense
 MANY = 100_000  # labels that are worth Arrow's own reading of dates

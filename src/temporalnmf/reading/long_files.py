@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..files import own_text
+from ..runtime.files import own_text
 from .cells import RefusedError, damage_told, library, opened, place_of
 from .long import Columns, Source
 from .parquet import (

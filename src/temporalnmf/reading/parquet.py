@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..archives import refuse_larger
+from ..runtime.archives import refuse_larger
 from .cells import MOST_GROWTH, RefusedError, library
 
 if TYPE_CHECKING:
-    from ..likelihoods.base import Array  # not at run time: it loads the compiler
+    from .._typing import Array  # not at run time: it loads the compiler
 
 # Bytes of text in a wide table, which is labels at best, that nobody has to ask about; and of a
 # single cell, as in CSV.

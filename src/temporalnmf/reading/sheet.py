@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from ..timeline import is_total
+from ..timeline.grid import is_total
 from .cells import refuse_long_labels
 
 if TYPE_CHECKING:
-    from ..likelihoods.base import Array  # not at run time: it loads the compiler
+    from .._typing import Array  # not at run time: it loads the compiler
 
 
 @dataclass

@@ -16,8 +16,8 @@ from typing import IO
 
 import numpy as np
 
-from ..files import own_text
-from ..moments import are_months, is_date
+from ..runtime.files import own_text
+from ..timeline.dates import are_months, is_date
 from .cells import (
     MISSING,
     PLAINLY_MISSING,

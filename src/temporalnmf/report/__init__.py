@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from ..files import refuse_overwriting, written_whole
+from ..runtime.files import refuse_overwriting, written_whole
 from .content import report_content
 
 __all__ = ["report_content", "write_report"]

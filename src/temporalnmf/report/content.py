@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..formatting import number_text
-from ..likelihoods.base import Array
-from ..persistence import parameters_of_fit
+from .._typing import Array
+from ..messages.formatting import number_text
+from ..persistence.models import parameters_of_fit
 from ..sampling.traces import one_step_on
 from ..summary import FOUND_AGAIN, stability_words
 from .curves import charts

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..likelihoods.base import Array
+from .._typing import Array
 from .runs import run_charts
 from .subject import Subject
 from .texts import number, numbers

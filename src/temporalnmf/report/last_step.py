@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..formatting import number_text
-from ..likelihoods.base import Array
+from .._typing import Array
+from ..messages.formatting import number_text
 from .subject import Subject
 
 # Steps before the last one that it is compared with; fewer than some tell nothing.

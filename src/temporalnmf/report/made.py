@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
-from ..likelihoods.base import Array
-from ..persistence import parameters_of_fit
+from .._typing import Array
+from ..persistence.models import parameters_of_fit
 from .texts import clean
 
 _LONGEST_VALUE = 400

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..formatting import number_text
+from ..messages.formatting import number_text
 from ..sampling.diagnostics import ESS_PER_RUN, FEWEST, RHAT, Diagnosis, Quantity
 from ..sampling.draws import PosteriorDraws
 from ..sampling.traces import Trace, ranks, traces

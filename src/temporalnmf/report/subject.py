@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..likelihoods.base import Array
+from .._typing import Array
 from ..summary import component_summary, step_errors
-from ..timeline import time_texts
+from ..timeline.grid import time_texts
 from .texts import clean
 from .units import unit_of
 

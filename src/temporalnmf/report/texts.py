@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import formatting
-from ..formatting import number_text
+from ..messages import formatting
+from ..messages.formatting import number_text
 
 _LONGEST_NAME = 80
 

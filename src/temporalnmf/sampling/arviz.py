@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
-from ..likelihoods.base import Array
+from .._typing import Array
 from .traces import draws_of
 
 # Bytes that the data may take as a dense table.

@@ -16,7 +16,7 @@ from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
-from ..likelihoods.base import Array
+from .._typing import Array
 
 if TYPE_CHECKING:
     from .draws import PosteriorDraws

@@ -8,9 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
+from .._typing import Array
 from ..chains.base import Chain
-from ..gaps import fill_gaps
-from ..likelihoods.base import Array
+from ..inference.gaps import fill_gaps
 from .diagnostics import Diagnosis, diagnose
 
 # Paths that a median is taken from.

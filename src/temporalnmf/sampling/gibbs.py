@@ -20,13 +20,13 @@ import numpy as np
 from scipy import sparse
 from scipy.special import gammaln
 
-from ..archives import UnlikeError, json_of, refuse_negative, refuse_unlike
+from .._typing import Array
+from ..data.series import Series
 from ..kernels.allocation import allocate_rows, draw_weights
 from ..kernels.floor import FLOOR
-from ..likelihoods.base import Array
 from ..observations.base import Observations, cut
-from ..parallel import MOST_SHARDS, Workers
-from ..validation import Series
+from ..runtime.archives import UnlikeError, json_of, refuse_negative, refuse_unlike
+from ..runtime.threads import MOST_SHARDS, Workers
 from .conditionals import First, Paths, draw_activations, start_auxiliary
 from .learning import Learned, Smoothing
 from .sharing import share

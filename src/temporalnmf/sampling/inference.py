@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from ..fitting import check_observed, machinery
-from ..initialisation import start_activations
+from .._typing import Array
+from ..data.series import Series
+from ..inference.fitting import check_observed, machinery
+from ..inference.starts import start_activations
 from ..kernels.floor import FLOOR
-from ..likelihoods.base import Array
-from ..parallel import Workers
-from ..validation import Series
+from ..runtime.interrupts import between_sweeps
+from ..runtime.threads import Workers
 from .conditionals import First
 from .draws import PosteriorDraws
 from .gibbs import Gibbs
-from .interrupts import between_sweeps
 from .learning import Learned, Smoothing
 from .run import drawn_steps
 

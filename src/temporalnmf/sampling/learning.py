@@ -25,8 +25,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit, gammaln, logit
 
+from .._typing import Array
 from ..chains.base import Chain
-from ..likelihoods.base import Array
 from .conditionals import log_law
 
 _WIDE, _GROWTH = 2.0, 0.5

@@ -10,10 +10,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from .. import registry
-from ..archives import UnlikeError, refuse_negative, refuse_unlike
+from .._typing import Array
 from ..chains.base import Chain
 from ..chains.rate import Rate
-from ..fitting import (
+from ..checkpoints.file import Checkpoint, when_saved
+from ..cluster.gibbs import LEAST, SplitGibbs, check_all_counts
+from ..cluster.series import Slot, SplitSeries
+from ..data.series import Series
+from ..inference.fitting import (
     Fitted,
     chain_of,
     check_counted,
@@ -23,23 +27,19 @@ from ..fitting import (
     named_by_place,
     observations_of,
 )
-from ..initialisation import start_factors
-from ..likelihoods.base import Array
-from ..matching import match, stability
+from ..inference.matching import match, stability
+from ..inference.starts import start_factors
+from ..messages.warning import warn
 from ..objective import Problem
 from ..observations import Observations
 from ..observations.features import Features
-from ..observations.split import Slot, SplitSeries
-from ..parallel import Workers
+from ..runtime.archives import UnlikeError, refuse_negative, refuse_unlike
+from ..runtime.interrupts import Interrupt, between_sweeps
+from ..runtime.threads import Workers
 from ..solvers.monitor import Monitor, Progress
-from ..telling import warn
-from ..validation import Series
-from .blocks import LEAST, SplitGibbs, check_all_counts
-from .checkpoint import Checkpoint, when_saved
 from .conditionals import LAWS, First
 from .draws import PosteriorDraws
 from .gibbs import FARTHEST, Gibbs, Sweeps
-from .interrupts import Interrupt, between_sweeps
 from .learning import SMOOTHING, Learned, Smoothing
 
 # Bytes that kept components may take, at the most, if the user leaves `thin` to us; and draws per

@@ -20,8 +20,8 @@ import math
 
 import numpy as np
 
+from .._typing import Array
 from ..chains.base import Chain
-from ..likelihoods.base import Array
 from .conditionals import First, Paths
 from .learning import slice_step
 

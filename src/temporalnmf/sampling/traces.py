@@ -9,10 +9,9 @@ import numpy as np
 from scipy.stats import kstwobign, rankdata
 from sklearn.utils.validation import check_is_fitted
 
+from .._typing import Array
 from ..kernels.floor import FLOOR
-from ..likelihoods.base import Array
-from .diagnostics import FEWEST as FEWEST
-from .diagnostics import ess_bulk, rhat
+from .diagnostics import FEWEST, ess_bulk, rhat
 from .draws import PosteriorDraws
 
 # Places at which ranks are looked at, and how often all runs together stay inside their band.

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .._typing import Array
+from ..cluster.sources import is_split
+from ..data.series import Series
+from ..data.validation import check_series
 from ..estimator import TemporalNMF
-from ..likelihoods.base import Array
-from ..splitting import is_split
-from ..validation import Series, check_series
 
 # Bytes of a dense copy of sparse data with gaps, at the most.
 _MOST_BYTES = 2 * 10**9

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..likelihoods.base import Array
+from .._typing import Array
 
 
 def rows_of(X: Any, mask: Array) -> Array:

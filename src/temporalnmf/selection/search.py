@@ -14,15 +14,15 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 
 from .. import registry
+from .._typing import Array
 from ..chains.base import Chain
-from ..cluster import spread
+from ..cluster.clients import spread
 from ..estimator import TemporalNMF
-from ..likelihoods.base import Array
+from ..messages.arguments import check_choice, check_count
+from ..messages.warning import without
 from ..metrics import error_of
+from ..runtime.signals import that_end_with_us
 from ..sampling.learning import SMOOTHING
-from ..stopping import that_end_with_us
-from ..telling import without
-from ..validation import check_choice, check_count
 from .data import gridded
 from .grids import LAST_VALUE, OUR_GRIDS, in_units
 from .prediction import expected_steps, last_values, mean_activation

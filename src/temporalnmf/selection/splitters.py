@@ -15,8 +15,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from ..likelihoods.base import Array
-from ..validation import check_count
+from .._typing import Array
+from ..messages.arguments import check_count
 
 # Draws of hidden steps before a crowded request is given up.
 _ATTEMPTS = 100

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from ..likelihoods.base import Array
+from .._typing import Array
 
 # With fewer splits, or fewer origins that count, there is no interval.
 FEWEST = 5

@@ -32,12 +32,12 @@ import numpy as np
 from scipy import sparse
 
 from .. import __version__
-from ..archives import ObjectsError, json_of, npy_header, path_inside
-from ..files import refuse_overwriting
-from ..timeline import Timeline
+from ..runtime.archives import ObjectsError, json_of, npy_header, path_inside
+from ..runtime.files import refuse_overwriting
+from ..timeline.grid import Timeline
 
 if TYPE_CHECKING:
-    from ..likelihoods.base import Array  # not at run time: it loads the compiler
+    from .._typing import Array  # not at run time: it loads the compiler
 
 FORMAT = "temporalnmf shards"
 SCHEMA = 1  # raised by one whenever an older program could not read the folder

@@ -22,7 +22,6 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from ..moments import NO_TIME
 from ..reading.grid import check_steps
 from ..reading.long import (
     _ABOUT_ZEROS,
@@ -42,8 +41,9 @@ from ..reading.long import (
     check_total,
 )
 from ..reading.long_files import LONG_READERS
-from ..stopping import raise_if_stopped
-from ..timeline import Timeline
+from ..runtime.signals import raise_if_stopped
+from ..timeline.dates import NO_TIME
+from ..timeline.grid import Timeline
 from .folder import (
     Shards,
     ShardWriter,
@@ -56,7 +56,7 @@ from .folder import (
 )
 
 if TYPE_CHECKING:
-    from ..likelihoods.base import Array  # not at run time: it loads the compiler
+    from .._typing import Array  # not at run time: it loads the compiler
 
 Progress = Callable[..., None]  # what is done, what is wanted (None if unknown), and words
 

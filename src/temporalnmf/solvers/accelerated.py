@@ -19,12 +19,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..archives import UnlikeError, refuse_unlike
+from .._typing import Array
 from ..kernels.floor import FLOOR, lifted
-from ..likelihoods.base import Array
 from ..objective import Problem
 from ..observations.features import Features, Look
 from ..observations.track import Limits, Track, Tridiagonal, memory_of
+from ..runtime.archives import UnlikeError, refuse_unlike
 from .keeping import Keeper, State, go_on, state_of
 from .mm import FitResult, h_step, held_features, iterate
 from .monitor import Monitor

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..archives import UnlikeError, refuse_negative, refuse_unlike
-from ..likelihoods.base import Array
+from .._typing import Array
 from ..objective import Problem
 from ..observations.base import Observations
+from ..runtime.archives import UnlikeError, refuse_negative, refuse_unlike
 from .monitor import Monitor
 
 State = dict[str, Array]

@@ -7,9 +7,9 @@ from functools import partial
 
 import numpy as np
 
+from .._typing import Array
 from ..chains.base import Chain
 from ..kernels.floor import lifted
-from ..likelihoods.base import Array
 from ..objective import Problem
 from ..observations.features import Features
 from .keeping import Keeper, go_on, state_of

@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ..likelihoods.base import Array
+from .._typing import Array
 from ..observations.crew import Here
 from ..observations.features import Features
-from ..stopping import raise_if_stopped
+from ..runtime.signals import raise_if_stopped
 
 
 class Progress(NamedTuple):

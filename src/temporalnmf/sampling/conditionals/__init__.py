@@ -23,9 +23,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..._typing import Array
 from ...chains.base import Chain
 from ...chains.stationary import Stationary
-from ...likelihoods.base import Array
 from . import bgar, gap, hier_rate, hier_shape, rate, shape
 
 # By the name of the chain.

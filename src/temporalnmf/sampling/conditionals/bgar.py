@@ -29,9 +29,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from ..._typing import Array
 from ...kernels.rows import seven
 from ...kernels.variates import slice_step
-from ...likelihoods.base import Array
 from .shared import blocks, counted, log_gamma_density
 
 # Relative distance of neighbouring doubles: what is nearer to each other is equal.

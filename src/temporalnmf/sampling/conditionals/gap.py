@@ -6,9 +6,9 @@ from typing import Any
 
 from numba import njit
 
+from ..._typing import Array
 from ...kernels.floor import FLOOR
 from ...kernels.rows import three
-from ...likelihoods.base import Array
 from .shared import gamma_draw, log_gamma_density
 
 

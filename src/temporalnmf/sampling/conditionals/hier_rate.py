@@ -21,8 +21,8 @@ from typing import Any
 
 from numba import njit
 
+from ..._typing import Array
 from ...kernels.rows import seven
-from ...likelihoods.base import Array
 from .shared import blocks, counted, gamma_draw, scale
 
 

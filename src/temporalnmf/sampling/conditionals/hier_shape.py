@@ -24,11 +24,11 @@ from typing import Any
 
 from numba import njit
 
+from ..._typing import Array
 from ...kernels.floor import FLOOR
 from ...kernels.rows import three
 from ...kernels.special import _log_bessel_scaled
 from ...kernels.variates import bessel, slice_step
-from ...likelihoods.base import Array
 from .shared import blocks, counted, gamma_draw, lowest, scale, surrogate
 
 

@@ -15,10 +15,10 @@ from typing import Any
 
 from numba import njit
 
+from ..._typing import Array
 from ...kernels.floor import FLOOR
 from ...kernels.rows import three
 from ...kernels.variates import gig
-from ...likelihoods.base import Array
 from .shared import blocks, counted, log_gamma_density, scale
 
 

@@ -29,11 +29,11 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from ..._typing import Array
 from ...kernels.floor import FLOOR
 from ...kernels.rows import three
 from ...kernels.variates import crt, slice_step
 from ...kernels.variates.shared import stirling_error
-from ...likelihoods.base import Array
 from .shared import blocks, counted, gamma_draw, log_gamma_density, lowest, scale, surrogate
 
 

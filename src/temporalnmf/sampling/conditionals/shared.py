@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from ..._typing import Array
 from ...kernels.floor import FLOOR
-from ...likelihoods.base import Array
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -1,0 +1,1 @@
+"""States of fits on disk, to resume them from."""

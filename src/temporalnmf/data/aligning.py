@@ -1,0 +1,109 @@
+"""What comes with the data of a user is put into their order by its labels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..reading.containers import labels_of
+from ..timeline.grid import AS_GIVEN, Timeline, time_texts, timeline_of_labels
+
+if TYPE_CHECKING:
+    from .._typing import Array  # not at run time: it loads the compiler
+
+
+def aligned(
+    given: Any,
+    name: str,
+    timeline: Timeline | None,
+    features: list[str] | None = None,
+    of: str = "X",
+) -> Any:
+    """Exposures or a mask in the order of the rows and features of X.
+
+    A pandas frame or series, a polars frame or an xarray array has labels; they have to be those of
+    X, in any order. An index that numbers rows from 0 is no label. Where X or `given` has none, the
+    order is taken as it is.
+
+    Parameters
+    ----------
+    given : object
+        Anything without labels is returned as it is.
+    name : str
+        What errors call it.
+    timeline : Timeline or None
+        The times of X, and the steps of its rows.
+    features : list of str or None
+        The names of the columns of X, None if they have none.
+    of : str
+        What errors call X.
+    """
+    if timeline is None or (found := labels_of(given, name)) is None:
+        return given
+    cells = np.asarray(found.cells)
+    if found.rows is not None:
+        own = timeline_of_labels(found.rows, found.corner, name, timeline.style)
+        cells = cells[_row_order(own, timeline, name, of)]
+    if cells.ndim == 2 and cells.shape[1] == 1 and name == "exposure":
+        return cells[:, 0]
+    if cells.ndim == 2 and found.columns is not None and features is not None:
+        names = np.array(found.columns), np.array(features), found.columns, features
+        cells = np.take(cells, _order(*names, name, "feature", of), axis=1)
+    return cells
+
+
+def aligned_ahead(exposure: Any, timeline: Timeline, steps: int) -> Any:
+    """Exposures of the steps after the last one of a timeline, in their order."""
+    number = np.arange(steps)
+    unknown = timeline.numbered or timeline.every == AS_GIVEN
+    labels = number if unknown else timeline.moments_after(steps)
+    ahead = Timeline(labels, number, timeline.every, style=timeline.style)
+    return aligned(exposure, "exposure", ahead, of="the forecast")
+
+
+def _row_order(own: Timeline, timeline: Timeline, name: str, of: str) -> Any:
+    """For each row of X, the row of what has the times `own`."""
+    mine, wanted = own.labels[own.rows], timeline.labels[timeline.rows]
+    if timeline.numbered and not np.array_equal(np.sort(mine), np.sort(wanted)):
+        return slice(None)  # X has no labels
+    texts, wanted_texts = (time_texts(line.times[line.rows]) for line in (own, timeline))
+    kind, wanted_kind = (_KINDS[labels.dtype.kind] for labels in (mine, wanted))
+    if kind != wanted_kind:
+        raise ValueError(
+            f"{name} has {kind} as its times, such as {texts[0]!r}, and {of} has {wanted_kind}, "
+            f"such as {wanted_texts[0]!r}. {_remedy('time', of)}"
+        )
+    return _order(mine, wanted, texts, wanted_texts, name, "time", of)
+
+
+_KINDS = {"i": "numbers", "f": "numbers", "M": "dates", "U": "text"}
+
+
+def _remedy(what: str, of: str) -> str:
+    return (
+        f"Give it the {what}s of {of}, or values without labels (np.asarray) in the order of {of}."
+    )
+
+
+def _order(
+    mine: Array,
+    wanted: Array,
+    texts: list[str],
+    wanted_texts: list[str],
+    name: str,
+    what: str,
+    of: str,
+) -> Array:
+    """Where each label that is wanted stands; all have to be there, and no others."""
+    sorter = np.argsort(mine, kind="stable")
+    places = sorter[np.minimum(np.searchsorted(mine, wanted, sorter=sorter), len(mine) - 1)]
+    absent = mine[places] != wanted
+    surplus = np.setdiff1d(np.arange(len(mine)), places)
+    if not absent.any() and not len(surplus):
+        return places
+    if absent.any():
+        found = f"lacks the {what} {wanted_texts[int(np.argmax(absent))]!r} of {of}"
+    else:
+        found = f"has the {what} {texts[int(surplus[0])]!r}, which {of} does not have"
+    raise ValueError(f"{name} {found}. {_remedy(what, of)}")

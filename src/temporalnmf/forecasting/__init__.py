@@ -1,0 +1,1 @@
+"""Forecasts and smoothing with intervals, calibration, and appending steps."""

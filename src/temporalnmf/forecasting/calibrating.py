@@ -1,0 +1,494 @@
+"""Do intervals hold what they promise? Forecasts of the past, compared with what came."""
+
+from __future__ import annotations
+
+import copy
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import gammaln, xlog1py, xlogy
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from .. import registry
+from .._typing import Array
+from ..data.series import Series
+from ..inference.fitting import fit_factors, infer
+from ..kernels.floor import FLOOR
+from ..messages.arguments import check_count
+from ..messages.warning import without
+from ..timeline.grid import timeline_of
+from .checks import CHECKED, Calibration, Check, Checked, Noise, Tally
+from .forecast import check_coverage
+from .futures import Futures
+from .predicting import NO_LAW, data_of, forecast
+
+# Steps before the first origin, and origins, below which nothing can be learned.
+_FEWEST_STEPS, _FEWEST_ORIGINS = 8, 5
+# Simulated futures of each origin; fewer for entries, of which there are many.
+_N_SAMPLES, _N_ENTRY_SAMPLES = 500, 250
+# Entries that are compared, at the most about; of each step at least some.
+_MOST_ENTRIES, _FEWEST_ENTRIES = 10_000, 50
+
+
+def calibrate(
+    model: Any, n_origins: int, steps: int, coverage: float, progress: Callable[..., Any] | None
+) -> Calibration:
+    """See `TemporalNMF.calibrate`."""
+    n_origins, steps = check_count("n_origins", n_origins), check_count("steps", steps)
+    (coverage,) = check_coverage(coverage)
+    if model.chain_.name == "none":
+        raise ValueError(NO_LAW)
+    if not model._likelihood().additive:
+        raise ValueError(
+            f"calibrate is for counts, and the likelihood is {model._likelihood().name!r}."
+        )
+    series = data_of(model, "calibrate")
+    origins = _origins(series, n_origins)
+    past = clone(model).set_params(n_init=1, n_chains=1, verbose=0, callback=None, checkpoint=None)
+    if not isinstance(past.init, str):
+        past.set_params(init="random")  # starting values have the length of the whole series
+    most_entries = max(_MOST_ENTRIES // (len(origins) * steps), _FEWEST_ENTRIES)
+    found = []
+    for i, origin in enumerate(map(int, origins)):
+        _fit_until(past, series, origin)
+        past.set_params(warm_start=True)  # each origin knows the ones before, none a later one
+        found.append(past_forecast(past, series, origin, steps, most_entries))
+        if progress is not None:
+            progress(i + 1, len(origins))
+    return calibration_of(found, coverage)
+
+
+def _origins(series: Series, n_origins: int) -> Array:
+    """The last observed steps that have enough before them, and not only zeros."""
+    if n_origins < _FEWEST_ORIGINS:
+        raise ValueError(
+            f"n_origins={n_origins}: fewer than {_FEWEST_ORIGINS} forecasts teach nothing. Ask for "
+            f"more."
+        )
+    seen = np.flatnonzero(series.observed)
+    counted = (int(n) for n in seen if np.any(np.multiply(*series.row(int(n))) > 0.0))
+    first = next(counted)
+    origins = seen[_FEWEST_STEPS:]
+    origins = origins[origins > first][-n_origins:]
+    if len(origins) < _FEWEST_ORIGINS:
+        raise ValueError(
+            f"The series has {len(seen)} observed steps: calibrate needs at least "
+            f"{_FEWEST_STEPS + _FEWEST_ORIGINS}, and a value above zero before the last "
+            f"{_FEWEST_ORIGINS}."
+        )
+    return origins
+
+
+def _fit_until(past: Any, series: Series, origin: int) -> None:
+    """Fit to the steps before the origin."""
+    known = series.take(np.arange(origin)).on_grid(timeline_of(np.arange(origin)))
+    past.n_features_in_ = series.X.shape[1]
+    # How far single runs of draws have settled shows in what they forecast.
+    unwanted = (ConvergenceWarning,) if past.solver in registry.SAMPLERS else ()
+    with without(*unwanted):
+        past._take(fit_factors(past, known), known)
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What came at a step of a forecast, over the entries that were observed.
+
+    Attributes
+    ----------
+    step : int
+        Its place in the forecast.
+    total : float
+    mass : array, (K,) or (S, K)
+        Sums of the components over the entries.
+    activations : array, (K,)
+        Those that the data of this step alone give, at the components of the origin.
+    spread : array, (K, K)
+        Root of the covariance that these would have in data of the forecast mean.
+    x : array, (n,)
+        Some of the entries.
+    components : array, (K, n) or (S′, K, n)
+        The components of these.
+    """
+
+    step: int
+    total: float
+    mass: Array
+    activations: Array
+    spread: Array
+    x: Array
+    components: Array
+
+
+@dataclass(frozen=True, eq=False)
+class PastForecast:
+    """A forecast from an origin, and what came."""
+
+    futures: Futures
+    ahead: Array
+    outcomes: tuple[Outcome, ...]
+
+    @cached_property
+    def normals(self) -> Array:
+        """For the noise: the same random numbers for every noise."""
+        S, T, K = self.futures.activations.shape
+        rng = np.random.default_rng([*self.futures.streams[0], 1])
+        return rng.standard_normal((T, S, 1 + K))
+
+
+def past_forecast(
+    past: Any, series: Series, origin: int, steps: int, most_entries: int = 500
+) -> PastForecast:
+    """A forecast by a model of the steps before the origin, as far as there is a series."""
+    steps = min(steps, series.n_steps - origin)
+    came = np.arange(origin, origin + steps)
+    made = forecast(past, steps, 0.9, series.exposure[came], "mean", _N_SAMPLES, 0)
+    assert made.futures is not None
+    there = [n for n in came.tolist() if np.any(series.row(n)[1] > 0.0)]
+    H = _activations_alone(past, series.take(np.array(there)))
+    outcomes = [
+        _outcome(past, made.futures, n - origin, *series.row(n), h, most_entries)
+        for n, h in zip(there, H.T, strict=True)
+    ]
+    return PastForecast(made.futures, made.ahead, tuple(outcomes))
+
+
+def _activations_alone(past: Any, series: Series) -> Array:
+    """Activations (K, N) of steps, each from its own data alone."""
+    plain = copy.copy(past)
+    plain.chain_ = registry.create(registry.CHAINS, "none", "chain")
+    plain.posterior_, plain.solver = None, "accelerated"
+    with without(ConvergenceWarning):
+        return infer(plain, series)
+
+
+def _outcome(
+    past: Any, futures: Futures, step: int, x: Array, weight: Array, h: Array, most: int
+) -> Outcome:
+    there = np.flatnonzero(weight > 0.0)
+    x = np.asarray(x[there], dtype=float)
+    W = past.components_[:, there]
+    some = np.arange(len(x))[:: -(-len(x) // most)]
+    mass, of_some = W.sum(axis=1), W[:, some]
+    if (which := futures.mixture.which) is not None:
+        drawn = futures.mixture.components
+        mass = drawn[:, :, there].sum(axis=2, dtype=float)[which]
+        of_some = drawn[which[:_N_ENTRY_SAMPLES]][:, :, there[some]]
+    mean = futures.activations[:, step].mean(axis=0)
+    return Outcome(
+        step=step,
+        total=float(x.sum()),
+        mass=mass,
+        activations=h,
+        spread=_spread(W, mean, float(futures.exposure[step])),
+        x=x[some],
+        components=of_some,
+    )
+
+
+def _spread(W: Array, h: Array, exposure: float) -> Array:
+    """Root of the inverse of the information e Σ w w′/λ that counts have on activations."""
+    rates = np.maximum(h @ W, FLOOR)
+    values, vectors = np.linalg.eigh(exposure * (W / rates) @ W.T)
+    return np.asarray(vectors / np.sqrt(np.maximum(values, FLOOR)))
+
+
+def calibration_of(past: list[PastForecast], coverage: float) -> Calibration:
+    """What forecasts of the past teach, at least one of which is of a first step."""
+    last = max(int(one.ahead[outcome.step]) for one in past for outcome in one.outcomes)
+    none = Noise(np.zeros(last), np.zeros(last))
+    before = _compared(past, none, coverage)
+    noise = _learned(past, none, coverage)
+    after = _compared(past, noise, coverage)
+    dispersion = _best_dispersion(past, noise, before, after, coverage)
+    while dispersion > 0.0:
+        # What entries add to totals is no error of the level.
+        tried = _learned(past, replace(none, dispersion=dispersion), coverage)
+        found = _compared(past, tried, coverage)
+        if _no_worse(before, after, found, coverage):
+            noise, after = tried, found
+            break
+        dispersion = dispersion / 2.0 if dispersion > _LEAST_DISPERSION else 0.0
+    checks = [
+        Check(of, ahead, len(values), sum(one.n for one in values), _tally(values),
+              _tally(after[of, ahead]))
+        for (of, ahead), values in sorted(
+            before.items(), key=lambda item: (CHECKED.index(item[0][0]), item[0][1])
+        )
+    ]  # fmt: skip
+    return Calibration(coverage, tuple(checks), noise)
+
+
+# Less than this makes no difference.
+_LEAST_DISPERSION = 0.05
+
+
+def _best_dispersion(
+    past: list[PastForecast],
+    noise: Noise,
+    before: _ByHorizon,
+    without: _ByHorizon,
+    coverage: float,
+) -> float:
+    """The one with the best interval score of entries, from the most likely one downwards."""
+    dispersion, best, least = _dispersion(*_entries_given_others(past)), 0.0, np.inf
+    entries: tuple[Checked, ...] = ("entries", "positive entries")
+    while dispersion > _LEAST_DISPERSION:
+        found = _compared(past, replace(noise, dispersion=dispersion), coverage, entries)
+        if _no_worse(before, without, found, coverage):
+            score = _tally(_pooled(found, "entries")).score
+            if score > least:
+                break
+            best, least = dispersion, score
+        dispersion /= 2.0
+    return best
+
+
+def _no_worse(before: _ByHorizon, without: _ByHorizon, tried: _ByHorizon, coverage: float) -> bool:
+    """Whether entries do as well with a dispersion as before calibration, or without it.
+
+    A negative binomial with a large dispersion and a small mean is zero nearly always: its
+    intervals are narrower than a Poisson's. So it is judged by what intervals hold, of all entries
+    (as far as they promise it) and of those above zero, and by their score.
+    """
+    sides = (before, without, tried)
+    old, plain, new = (_tally(_pooled(side, "entries")) for side in sides)
+    if new.score > max(old.score, plain.score) * (1.0 + 1e-9):
+        return False
+    if min(new.inside, coverage) < min(old.inside, coverage) - 1e-12:
+        return False
+    positive = [_pooled(side, "positive entries") for side in (before, tried)]
+    if not positive[0]:
+        return True
+    old, new = map(_tally, positive)
+    return new.inside >= old.inside - 1e-12
+
+
+def _pooled(side: _ByHorizon, of: Checked) -> list[_Compared]:
+    return [one for (kind, _), values in side.items() if kind == of for one in values]
+
+
+def _learned(past: list[PastForecast], noise: Noise, coverage: float) -> Noise:
+    """The least noise at which enough totals, components and sums lie in their intervals."""
+    steps = len(noise.level)
+    level = _least(past, lambda v: replace(noise, level=v), steps, "totals", coverage)
+    noise = replace(noise, level=level)
+    if past[0].futures.activations.shape[2] > 1:  # a single one is the level
+        own = _least(past, lambda v: replace(noise, own=v), steps, "components", coverage)
+        noise = replace(noise, own=own)
+        if own.any() and level.any():  # both widen totals
+            level = _least(past, lambda v: replace(noise, level=v), steps, "totals", coverage)
+            noise = replace(noise, level=level)
+    return replace(noise, persistence=_persistence(past, noise, coverage))
+
+
+# Variances that are tried, from small to large. Beyond two most of the law is next to zero.
+_VARIANCES = np.concatenate([[0.0], np.geomspace(1e-4, 2.0, 48)])
+_PERSISTENCES = (0.0, 0.5, 0.8, 0.9, 0.95, 1.0)
+
+
+def _least(
+    past: list[PastForecast],
+    noise_with: Callable[[Array], Noise],
+    steps: int,
+    of: Checked,
+    coverage: float,
+) -> Array:
+    """The least variances by steps ahead at which enough values lie inside: never less for more.
+
+    Enough is what makes the next value lie in its interval with the probability asked for, if it
+    behaves like these: ⌈(n+1)·coverage⌉ of n, as in conformal prediction; n at the most, so that
+    with few forecasts n/(n+1) is all that can be promised. Outliers beyond that share do not
+    matter. Where so many cost a worse interval score, ⌈n·coverage⌉ have to be enough. A factor with
+    mean one cannot be arbitrarily wide: if no variance is enough, the one with the best score is
+    taken.
+
+    A horizon that was seen too seldom has the variance of the one before, or of the first that
+    was seen often enough; if none was, all are taken together.
+    """
+
+    def compared(variances: Array) -> dict[int, list[_Compared]]:
+        found = _compared(past, noise_with(variances), coverage, only=(of,))
+        return {ahead: values for (_, ahead), values in found.items()}
+
+    plain = compared(np.zeros(steps))
+    often = sorted(ahead for ahead, values in plain.items() if len(values) >= _FEWEST_ORIGINS)
+    pools = [[ahead] for ahead in often] or [sorted(plain)]
+    # The place in `pools` of each step ahead.
+    pool_of = np.maximum(np.searchsorted(often, np.arange(1, steps + 1), side="right") - 1, 0)
+
+    def tallies(places: Array) -> tuple[Array, Array]:
+        at = compared(_VARIANCES[places[pool_of]])
+        found = [_tally([one for ahead in pool for one in at[ahead]]) for pool in pools]
+        return np.array([one.inside for one in found]), np.array([one.score for one in found])
+
+    def search(enough: Array) -> Array:
+        low, high = np.full(len(pools), -1), np.full(len(pools), len(_VARIANCES) - 1)
+        never = tallies(high)[0] < enough
+        while np.any(high - low > 1):
+            middle = np.maximum((low + high) // 2, 0)
+            reached = tallies(middle)[0] >= enough
+            high, low = np.where(reached, middle, high), np.where(reached, low, middle)
+        if never.any():
+            places = np.arange(0, len(_VARIANCES), 4)
+            scores = [tallies(np.full(len(pools), place))[1] for place in places]
+            high = np.where(never, places[np.argmin(scores, axis=0)], high)
+        return high
+
+    n = np.array([sum(len(plain[ahead]) for ahead in pool) for pool in pools])
+    wanted, least = (np.minimum(np.ceil(m * coverage - 1e-9), n) / n - 1e-9 for m in (n + 1, n))
+    inside, score = tallies(np.zeros(len(pools), dtype=int))
+    if np.all(inside >= wanted):
+        return np.zeros(steps)
+    places = search(wanted)
+    worse = tallies(places)[1] > score
+    if worse.any():
+        places = np.where(worse, search(least), places)
+    return np.maximum.accumulate(_VARIANCES[places])[pool_of]
+
+
+def _persistence(past: list[PastForecast], noise: Noise, coverage: float) -> float:
+    """The least correlation at which enough sums over the steps lie in their intervals.
+
+    1 where nothing is known of sums: errors that stay are the worst for them.
+    """
+    for persistence in _PERSISTENCES:
+        tried = replace(noise, persistence=persistence)
+        values = next(iter(_compared(past, tried, coverage, only=("sums",)).values()), [])
+        n = len(values)
+        if n < _FEWEST_ORIGINS:
+            break
+        if sum(one.inside for one in values) >= min(np.ceil((n + 1) * coverage - 1e-9), n):
+            return persistence
+    return 1.0
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """n values of one step with their intervals: how many are inside, sums of scores and widths."""
+
+    n: int
+    inside: int
+    score: float
+    width: float
+
+
+_ByHorizon = dict[tuple[Checked, int], list[_Compared]]
+
+
+def _tally(values: list[_Compared]) -> Tally:
+    n = sum(one.n for one in values)
+    return Tally(*(sum(getattr(one, what) for one in values) / n
+                   for what in ("inside", "score", "width")))  # fmt: skip
+
+
+def _compared(
+    past: list[PastForecast],
+    noise: Noise,
+    coverage: float,
+    only: Iterable[Checked] = CHECKED,
+) -> _ByHorizon:
+    """What came, with the intervals that forecasts have with this noise."""
+    wanted = set(only)
+    found: _ByHorizon = defaultdict(list)
+    longest = max(len(one.ahead) for one in past)
+
+    def compare(of: Checked, ahead: int, samples: Array, x: Array) -> None:
+        if of in wanted and x.size:
+            found[of, ahead].append(_against(samples, x, coverage))
+
+    for i, one in enumerate(past):
+        H = noise.widen_by(one.futures.activations, one.ahead, one.normals)
+        totals, total = np.zeros(len(H)), 0.0
+        for outcome in one.outcomes:
+            rng = np.random.default_rng([i, outcome.step, 2])
+            h, ahead = H[:, outcome.step], int(one.ahead[outcome.step])
+            exposure = one.futures.exposure[outcome.step]
+            if wanted & {"totals", "sums"}:
+                drawn = _counts(one, exposure * (h * outcome.mass).sum(axis=1), noise, rng)
+                compare("totals", ahead, drawn[:, None], np.array([outcome.total]))
+                totals, total = totals + drawn, total + outcome.total
+            if "components" in wanted:
+                error = rng.standard_normal(h.shape) @ outcome.spread.T
+                estimated = np.maximum(h + np.sqrt(1.0 + noise.dispersion) * error, 0.0)
+                compare("components", ahead, estimated, outcome.activations)
+            if wanted & {"entries", "positive entries"}:
+                h = h[:_N_ENTRY_SAMPLES]
+                path = "sk,kf->sf" if outcome.components.ndim == 2 else "sk,skf->sf"
+                rates = exposure * np.einsum(path, h, outcome.components)
+                drawn = _counts(one, rates, noise, rng)
+                compare("entries", ahead, drawn, outcome.x)
+                positive = outcome.x > 0.0
+                compare("positive entries", ahead, drawn[:, positive], outcome.x[positive])
+        if longest > 1 and len(one.outcomes) == longest:
+            compare("sums", longest, totals[:, None], np.array([total]))
+    return found
+
+
+def _counts(one: PastForecast, rates: Array, noise: Noise, rng: np.random.Generator) -> Array:
+    if noise.dispersion > 0.0:
+        rates = noise.dispersion * rng.standard_gamma(rates / noise.dispersion)
+    return one.futures.likelihood.sample(rates, rng)
+
+
+def _against(samples: Array, x: Array, coverage: float) -> _Compared:
+    """Values (n,) and the central intervals of samples (S, n), as `Forecast.interval` has them."""
+    tails = np.array([0.5 - coverage / 2.0, 0.5 + coverage / 2.0])
+    ranks = np.ceil(tails * len(samples) - 1e-9).astype(int) - 1
+    low, high = np.partition(samples, ranks, axis=0)[ranks]
+    miss = np.maximum(low - x, 0.0) + np.maximum(x - high, 0.0)
+    width = float(np.sum(high - low))
+    score = width + 2.0 / (1.0 - coverage) * float(miss.sum())
+    return _Compared(len(x), int(np.sum(miss <= 0.0)), score, width)
+
+
+def _entries_given_others(past: list[PastForecast]) -> tuple[Array, Array]:
+    """Entries and their means, scaled to what the other entries of their step turned out to be.
+
+    By the total itself, an entry would be part of its own yardstick. A single feature has no
+    others and is not scaled. First steps only.
+    """
+    xs, means = [], []
+    for one in past:
+        outcome = one.outcomes[0]
+        h, exposure = one.futures.activations[:, outcome.step], one.futures.exposure[outcome.step]
+        total = exposure * float((h * outcome.mass).sum(axis=1).mean())
+        if outcome.components.ndim == 2:
+            mean = exposure * (h.mean(axis=0) @ outcome.components)
+        else:
+            some = h[: len(outcome.components)]
+            mean = exposure * np.einsum("sk,skf->f", some, outcome.components) / len(some)
+        others = total - mean
+        there = others > 1e-9 * total
+        scale = np.divide(outcome.total - outcome.x, others, out=np.ones_like(others), where=there)
+        xs.append(outcome.x)
+        means.append(mean * scale)
+    return np.concatenate(xs), np.maximum(np.concatenate(means), 1e-12)
+
+
+def _dispersion(x: Array, mean: Array) -> float:
+    """Dispersion of counts by maximum likelihood.
+
+    A Poisson whose rate is Gamma with variance dμ is a negative binomial with size μ/d.
+    """
+
+    def cost(log_dispersion: float) -> float:
+        dispersion = np.exp(log_dispersion)
+        size = mean / dispersion
+        log_density = (
+            gammaln(x + size) - gammaln(size) - size * np.log1p(dispersion)
+            - xlog1py(x, 1.0 / dispersion)
+        )  # fmt: skip
+        return -float(np.mean(log_density))  # without log x!, also where x is no whole number
+
+    poisson_cost = -float(np.mean(xlogy(x, mean) - mean))
+    found = minimize_scalar(cost, bounds=_LOG_DISPERSIONS, method="bounded")
+    return 0.0 if poisson_cost <= found.fun else float(np.exp(found.x))
+
+
+_LOG_DISPERSIONS = (-7.0, 14.0)

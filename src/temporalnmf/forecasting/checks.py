@@ -1,0 +1,243 @@
+"""What forecasts of the past showed, and the noise that intervals are widened by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.stats import binomtest
+
+from .._typing import Array
+from ..messages.formatting import level_text, percent
+
+Checked = Literal["totals", "components", "entries", "positive entries", "sums"]
+CHECKED: tuple[Checked, ...] = ("totals", "components", "entries", "positive entries", "sums")
+
+
+@dataclass(frozen=True, eq=False)
+class Noise:
+    """What data do beyond the model, as `TemporalNMF.calibrate` found it.
+
+    Activations of an unseen step are multiplied by log-normal factors with mean one, so that
+    point forecasts stay.
+
+    Attributes
+    ----------
+    level : array, (steps,)
+        Variance of the factor that all components of a step share, by steps ahead; the last value
+        goes on.
+    own : array, (steps,)
+        Variance of the factor that each component has of its own.
+    persistence : float
+        Correlation of the factors (of their logarithms) of one step and the next, 0 to 1.
+    dispersion : float
+        An entry with mean μ has dispersion·μ more variance than the likelihood says, and so have
+        sums of entries.
+    """
+
+    level: Array
+    own: Array
+    persistence: float = 1.0
+    dispersion: float = 0.0
+
+    def widen(self, activations: Array, ahead: Array, rng: np.random.Generator) -> Array:
+        """Activations (S, T, K) times the factors; `ahead` (T,) is 0 for observed steps."""
+        if not (self.level.any() or self.own.any()):
+            return activations
+        S, _, K = activations.shape
+        return self.widen_by(
+            activations, ahead, rng.standard_normal((np.count_nonzero(ahead), S, 1 + K))
+        )
+
+    def widen_by(self, activations: Array, ahead: Array, normals: Array) -> Array:
+        """The same with normal variables (unseen steps, S, 1 + K) that were drawn before."""
+        if not (self.level.any() or self.own.any()):
+            return activations
+        widened, last = activations.copy(), -2
+        innovation = np.sqrt(1.0 - self.persistence**2)
+        z = normals[:0]
+        for fresh, t in zip(normals, np.flatnonzero(ahead).tolist(), strict=True):
+            z = self.persistence * z + innovation * fresh if t == last + 1 else fresh
+            level, own = (_log_sd(v, int(ahead[t])) for v in (self.level, self.own))
+            logs = level * z[:, :1] - 0.5 * level**2
+            if own > 0.0:
+                logs = logs + own * z[:, 1:] - 0.5 * own**2
+            widened[:, t] *= np.exp(logs)
+            last = t
+        return widened
+
+
+def _log_sd(variances: Array, ahead: int) -> float:
+    """Standard deviation of the logarithm of a log-normal factor with mean one."""
+    return float(np.sqrt(np.log1p(variances[min(ahead, len(variances)) - 1])))
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How intervals did.
+
+    Attributes
+    ----------
+    inside : float
+        The share of values inside their interval.
+    score : float
+        Mean interval score: width, plus 2/(1 − coverage) times the distance of what lies outside.
+        Less is better.
+    width : float
+        Mean width.
+    """
+
+    inside: float
+    score: float
+    width: float
+
+
+@dataclass(frozen=True)
+class Check:
+    """Intervals of one kind at one horizon, before and after calibration.
+
+    Attributes
+    ----------
+    of : {"totals", "components", "entries", "positive entries", "sums"}
+        "sums" are totals added up over the steps of a forecast.
+    ahead : int
+        Steps ahead; of sums, how many steps are added up.
+    n_origins, n_values : int
+        Forecasts that were made, and values that were compared. Values of one forecast depend on
+        each other.
+    before, after : Tally
+    """
+
+    of: Checked
+    ahead: int
+    n_origins: int
+    n_values: int
+    before: Tally
+    after: Tally
+
+    def band(self, tally: Tally) -> tuple[float, float]:
+        """95 % confidence interval of the share inside, of a binomial with a trial per origin."""
+        n = self.n_origins
+        found = binomtest(round(tally.inside * n), n).proportion_ci(0.95, "exact")
+        return float(found.low), float(found.high)
+
+    def short_of(self, coverage: float) -> bool:
+        """Whether fewer values lie inside than promised, by more than half an origin."""
+        return (coverage - self.after.inside) * self.n_origins > 0.5 + 1e-9
+
+    @property
+    def change(self) -> str:
+        """What calibration did to the intervals: widened, narrowed or unchanged."""
+        if np.isclose(self.after.width, self.before.width, rtol=0.005, atol=1e-9):
+            return "unchanged"
+        return "widened" if self.after.width > self.before.width else "narrowed"
+
+    @property
+    def name(self) -> str:
+        """Such as "totals 2 steps ahead"."""
+        steps = "1 step" if self.ahead == 1 else f"{self.ahead} steps"
+        return f"sums of totals over {steps}" if self.of == "sums" else f"{self.of} {steps} ahead"
+
+    def share(self, tally: Tally) -> str:
+        """Counted where there is a value per origin, otherwise in per cent."""
+        if self.n_values == self.n_origins:
+            return f"{round(tally.inside * self.n_origins)} of {self.n_origins}"
+        return percent(tally.inside)
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """What forecasts of the past were like.
+
+    Attributes
+    ----------
+    coverage : float
+        What the intervals promise.
+    checks : tuple of Check
+        For totals, components, entries and sums, by horizon.
+    noise : Noise
+        What intervals are widened by.
+    """
+
+    coverage: float
+    checks: tuple[Check, ...]
+    noise: Noise
+
+    def of(self, kind: Checked) -> list[Check]:
+        """The checks of one kind, by steps ahead."""
+        return [check for check in self.checks if check.of == kind]
+
+    @property
+    def horizons(self) -> list[int]:
+        """Steps ahead that were checked."""
+        return [check.ahead for check in self.of("totals")]
+
+    @property
+    def n_origins(self) -> int:
+        """How many forecasts were made, each without a look at what came after."""
+        return max(check.n_origins for check in self.checks)
+
+    def short(self, ahead: Iterable[int], kinds: Iterable[Checked] | None = None) -> list[Check]:
+        """Checks of intervals that hold less than they promise after calibration, too.
+
+        Positive entries are a choice made after the fact: no interval promises to hold 90 % of
+        them, so there is no verdict on these.
+        """
+        wanted, horizons = set(CHECKED if kinds is None else kinds), set(ahead)
+        return [
+            check
+            for check in self.checks
+            if check.of in wanted - {"positive entries"}
+            and check.ahead in horizons
+            and check.short_of(self.coverage)
+        ]
+
+    def __str__(self) -> str:
+        promise = level_text(self.coverage)
+        n = self.n_origins
+        lines = [f"{n} forecasts of the past were compared with what came."]
+        lines += [
+            f"{check.name[0].upper()}{check.name[1:]}: {check.share(check.before)} inside the "
+            f"{promise} interval before, {check.share(check.after)} after ({check.change})."
+            for check in self.checks
+        ]
+        lines.append(self._verdict(promise))
+        lines.append(self._noise_words())
+        if n / (n + 1) < self.coverage:
+            lines.append(f"{n} forecasts can promise {percent(n / (n + 1))} at the most.")
+        return "\n".join(line for line in lines if line)
+
+    def _verdict(self, promise: str) -> str:
+        short = self.short(check.ahead for check in self.checks)
+        if not short:
+            kinds = [kind for kind in CHECKED if kind != "positive entries" and self.of(kind)]
+            return f"On these, the {promise} intervals of {_listed(kinds)} hold what they promise."
+        names = _listed([check.name for check in short])
+        return f"Fewer than promised are still inside for {names}."
+
+    def _noise_words(self) -> str:
+        noise, words = self.noise, []
+        if noise.level.any():
+            words.append(f"the level of a step strays by {_percents(noise.level)}")
+        if noise.own.any():
+            words.append(f"a component on its own by {_percents(noise.own)}")
+        if words and len(noise.level) > 1:
+            words.append(
+                f"such errors of one step and the next have a correlation of {noise.persistence:g}"
+            )
+        if noise.dispersion > 0.0:
+            words.append(
+                f"an entry has {1.0 + noise.dispersion:.3g} times the variance of a Poisson count"
+            )
+        return f"Beyond the model, {', '.join(words)}." if words else ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _percents(variances: Array) -> str:
+    low, high = (f"{100.0 * np.sqrt(v):.0f}" for v in (variances[0], variances[-1]))
+    return f"{low} %" if low == high else f"{low} to {high} %"

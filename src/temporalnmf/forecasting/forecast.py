@@ -1,0 +1,614 @@
+"""What the model says of steps it has not seen, or has not seen in full, and how sure it is.
+
+A missing entry, a lost period and the future are one thing: activations with draws of what they
+may be, from which draws of data follow by the likelihood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from .._typing import Array
+from ..messages.arguments import check_choice
+from ..messages.formatting import level_text
+from ..messages.warning import warn
+from ..timeline.grid import time_texts
+from .checks import Calibration, Check, Checked
+from .futures import Futures
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Of = Literal["features", "components", "totals"]
+_OF = ("features", "components", "totals")
+
+# Names of points that are the mean of the law.
+MEANS = ("conditional mean", "posterior mean")
+# Numbers in an array of samples, at the most.
+_MOST = 2**28
+# Draws of components that are copied at once.
+_AT_ONCE = 64
+# Samples beyond the end of an interval that its place can be told from.
+_FEWEST_BEYOND = 5
+
+
+class Note(str):
+    """A remark on a forecast, in the words of the library.
+
+    Attributes
+    ----------
+    plain : str
+        For somebody who reads a report and did not make it.
+    command : str
+        For somebody at the command line.
+    """
+
+    plain: str
+    command: str
+
+    def __new__(cls, text: str, *, plain: str | None = None, command: str | None = None) -> Note:
+        note = super().__new__(cls, text)
+        note.plain, note.command = plain or text, command or text
+        return note
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnComponents:
+    """Components that are known by draws, each with expected activations of its own.
+
+    Attributes
+    ----------
+    components : array, (M, K, F)
+    numbers : array of int, (M′,)
+        Those that `expected` goes with.
+    expected : array, (M′, steps, K)
+        Expected activations.
+    """
+
+    components: Array
+    numbers: Array
+    expected: Array
+
+    def values(self) -> Array:
+        """Expected rates (steps, F)."""
+        total = np.zeros((self.expected.shape[1], self.components.shape[2]))
+        for at in range(0, len(self.numbers), _AT_ONCE):
+            part = slice(at, at + _AT_ONCE)
+            W = self.components[self.numbers[part]]
+            H = np.moveaxis(self.expected[part], 1, 0)  # (steps, draws, K)
+            total += H.reshape(len(H), -1) @ W.reshape(-1, W.shape[2])
+        return total / len(self.numbers)
+
+    def totals(self) -> Array:
+        """Expected rates of the totals (steps,)."""
+        mass = self.components.sum(axis=2, dtype=float)[self.numbers]
+        return np.einsum("mtk,mk->t", self.expected, mass) / len(self.numbers)
+
+    def at(self, steps: Array) -> DrawnComponents:
+        """Some of the steps only."""
+        return replace(self, expected=self.expected[:, steps])
+
+
+# A step, columns and the samples (S, columns) of both; totals have one column.
+_Piece = tuple[int, slice, Array]
+
+
+@dataclass(frozen=True, eq=False)
+class _Sum:
+    """What a forecast is the sum of.
+
+    Attributes
+    ----------
+    whole : Forecast
+    over_steps : bool
+    groups : dict of arrays of int, or None
+        The features of each group.
+    """
+
+    whole: Forecast
+    over_steps: bool
+    groups: dict[str, Array] | None
+
+    def of(self, values: Array, of: Of) -> Array:
+        """Values (steps, features) or (steps,) added up."""
+        if of == "features" and self.groups is not None:
+            values = np.stack([values[:, group].sum(axis=1) for group in self.groups.values()], 1)
+        return values.sum(axis=0, keepdims=True) if self.over_steps else values
+
+    def pieces(self, of: Of) -> Iterator[_Piece]:
+        if of == "features" and self.groups is not None:
+            yield from self._by_group(list(self.groups.values()))
+        elif not self.over_steps:
+            yield from self.whole._pieces(of)
+        else:
+            yield from self._over_steps(of)
+
+    def _by_group(self, groups: list[Array]) -> Iterator[_Piece]:
+        whole, T = self.whole, len(self.whole.times)
+        found = np.zeros((1 if self.over_steps else T, whole.n_samples, len(groups)))
+        for t, columns, draws in whole._pieces("features", np.unique(np.concatenate(groups))):
+            for g, group in enumerate(groups):
+                here = group[(group >= columns.start) & (group < columns.stop)]
+                found[0 if self.over_steps else t, :, g] += draws[:, here - columns.start].sum(1)
+        yield from ((t, slice(0, len(groups)), draws) for t, draws in enumerate(found))
+
+    def _over_steps(self, of: Of) -> Iterator[_Piece]:
+        """A block of features at a time, so that the samples of all steps are never in memory."""
+        whole = self.whole
+        weights = whole.exposure if of == "components" else np.ones(len(whole.times))
+        steps = [whole.at([t])._pieces(of) for t in range(len(whole.times))]
+        while True:
+            total = np.zeros(0)
+            for n, (weight, pieces) in enumerate(zip(weights, steps, strict=True)):
+                piece = next(pieces, None)
+                if piece is None:
+                    return
+                _, columns, draws = piece
+                total = weight * draws if n == 0 else total + weight * draws
+            yield 0, columns, total
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Forecast:
+    """Predicted steps, with intervals.
+
+    Point predictions are in `values` and `activations`; `interval`, `quantile`, `median` and
+    `samples` say how far the truth may be from them, for each feature, each component, or the
+    totals of the steps. Counts are simulated, so their intervals are whole numbers and never
+    negative. `numpy.asarray(forecast)` gives `values`.
+
+    One sample is one future: its entries add up to its totals, and sums of samples over steps,
+    features or groups have the law of such sums. `sum` makes forecasts of them.
+
+    Attributes
+    ----------
+    times : array, (steps,)
+    activations : array, (steps, n_components)
+    components : array, (n_components, n_features)
+        Their mean, if `drawn` has draws of them.
+    exposure : array, (steps,)
+        1 where steps were added up: sums count it in.
+    observed : array of bool, (steps,)
+        Whether anything of the step was observed; false in the future.
+    point : str
+        What the activations are, in words: conditional mean, conditional mode, last value …
+    feature_names, component_names : array of str
+        A component is named after its most characteristic features.
+    ahead : array of int, (steps,)
+        Steps since the last observed one; 0 for steps that were observed.
+    coverage : tuple of float
+        Of the intervals in `to_frame`.
+    notes : tuple of Note
+        What one should know before using the numbers, as text.
+    futures : Futures or None
+        Simulated futures; None where the model has no law for them.
+    calibration : Calibration or None
+        What was found by `TemporalNMF.calibrate`; its noise is part of `futures`.
+    drawn : DrawnComponents or None
+        Draws of the components, of a model that was fitted by draws.
+    """
+
+    times: Array
+    activations: Array
+    components: Any
+    exposure: Array
+    observed: Array
+    point: str
+    feature_names: Array
+    component_names: Array
+    ahead: Array
+    coverage: tuple[float, ...] = (0.5, 0.9)
+    notes: tuple[Note, ...] = ()
+    futures: Futures | None = None
+    calibration: Calibration | None = None
+    drawn: DrawnComponents | None = None
+    _sum: _Sum | None = None
+
+    def __repr__(self) -> str:
+        T, F = len(self.times), len(self.feature_names)
+        texts = time_texts(self.times)
+        span = f" from {texts[0]} to {texts[-1]}" if T > 1 else f" {texts[0]}" if T else ""
+        steps = "1 step" if T == 1 else f"{T} steps"
+        if self._sum is not None and self._sum.over_steps:
+            steps, span = "sum of steps", f" {texts[0]}"
+        bands = f"{self.n_samples} draws" if self.futures is not None else "no intervals"
+        features = f"{F} {self.noun}{'' if F == 1 else 's'}"
+        return f"Forecast({steps}{span}, {features}, {self.point}, {bands})\n{self._check_words()}"
+
+    def _check_words(self) -> str:
+        """Whether intervals were compared with the past, in a line."""
+        if self.futures is None:
+            return "no intervals: the model has no law for them"
+        if self.calibration is None:
+            return (
+                f"{level_text(max(self.coverage))} intervals not checked against past forecasts; "
+                f"model.calibrate() checks them"
+            )
+        promise = f"{level_text(self.calibration.coverage)} intervals"
+        held = [f"{one.name} {one.share(one.after)}" for one in self._checks("totals")]
+        if not held:
+            return f"{promise} not checked so far ahead; model.calibrate(steps=…) checks them"
+        beyond = "" if self.checked.all() else "; other steps were not checked"
+        return f"{promise} checked against past forecasts, inside: {', '.join(held)}{beyond}"
+
+    @property
+    def checked(self) -> Array:
+        """Whether intervals so far ahead were compared with the past by `calibrate`, (steps,).
+
+        False for observed steps: only forecasts are compared. Sums over steps are checked if all
+        of their steps are.
+        """
+        if self._sum is not None and self._sum.over_steps:
+            return np.array([self._sum.whole.checked.all()])
+        horizons = [] if self.calibration is None else self.calibration.horizons
+        return np.isin(self.ahead, horizons)
+
+    def _checks(self, of: Of) -> list[Check]:
+        """The checks of past intervals of a kind that are as far ahead as these."""
+        if self.calibration is None:
+            return []
+        kind: Checked = "entries" if of == "features" else of
+        if self._sum is not None and self._sum.over_steps:
+            steps = [len(self._sum.whole.times)]
+            return [one for one in self.calibration.of("sums") if one.ahead in steps]
+        return [one for one in self.calibration.of(kind) if one.ahead in self.ahead]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.array(self.values, dtype=dtype, copy=copy)
+
+    @property
+    def values(self) -> Array:
+        """Expected data (steps, n_features), the exposure counted in."""
+        if self._sum is not None:
+            return self._sum.of(self._sum.whole.values, "features")
+        if self.drawn is not None:
+            return self.exposure[:, None] * self.drawn.values()
+        return self.exposure[:, None] * (self.activations @ self.components)
+
+    @property
+    def draws(self) -> Array | None:
+        """Simulated activations (n_samples, steps, n_components), or None."""
+        if self.futures is None:
+            return None
+        return self.futures.activations if self._sum is None else self.samples("components")
+
+    @property
+    def n_samples(self) -> int:
+        """How many futures were simulated."""
+        return 0 if self.futures is None else len(self.futures)
+
+    @property
+    def has_bands(self) -> bool:
+        """Whether there are intervals."""
+        return self.futures is not None
+
+    def point_of(self, of: Of = "features") -> Array:
+        """The point prediction of features, components or totals."""
+        check_choice("of", of, _OF)
+        if of == "components":
+            return self.activations
+        if of == "features":
+            return self.values
+        if self._sum is not None:
+            return self._sum.of(self._sum.whole.point_of("totals"), "totals")
+        if self.drawn is not None:
+            return self.exposure * self.drawn.totals()
+        mass = self.components @ np.ones(self.components.shape[1])
+        return self.exposure * (self.activations @ mass)
+
+    def mean(self, of: Of = "features") -> Array:
+        """The mean of the simulated law; the point prediction, unless the user chose another."""
+        if self.point in MEANS or self.futures is None:
+            return self.point_of(of)
+        return self._at_its_mean().point_of(of)
+
+    def _at_its_mean(self) -> Forecast:
+        if self._sum is not None:
+            return _summed(self._sum.whole._at_its_mean(), self._sum.over_steps, self._sum.groups)
+        futures, drawn = self.futures, self.drawn
+        assert futures is not None
+        if drawn is not None:
+            assert futures.mixture.which is not None
+            drawn = replace(drawn, numbers=futures.mixture.which, expected=futures.activations)
+        return replace(self, activations=futures.activations.mean(axis=0), drawn=drawn)
+
+    def at(self, steps: Any) -> Forecast:
+        """Some of the steps only: indices or a mask."""
+        chosen = np.arange(len(self.times))[
+            steps if isinstance(steps, slice) else np.asarray(steps)
+        ]
+        chosen = np.atleast_1d(chosen)
+        if self._sum is not None:
+            if self._sum.over_steps:
+                return self
+            return _summed(self._sum.whole.at(chosen), False, self._sum.groups)
+        return replace(
+            self,
+            times=self.times[chosen],
+            activations=self.activations[chosen],
+            exposure=self.exposure[chosen],
+            observed=self.observed[chosen],
+            futures=None if self.futures is None else self.futures.at(chosen),
+            ahead=self.ahead[chosen],
+            drawn=None if self.drawn is None else self.drawn.at(chosen),
+        )
+
+    def sum(
+        self,
+        over: Literal["steps"] | None = None,
+        *,
+        groups: Mapping[str, Iterable[str]] | None = None,
+    ) -> Forecast:
+        """The forecast of sums: over the steps, over groups of features, or both.
+
+        Each future is added up, so that intervals count how steps and features move together.
+
+        Parameters
+        ----------
+        over : {"steps"}, default=None
+            Add up all steps. Components then are amounts: activations times exposures.
+        groups : dict, default=None
+            Names of groups, each with the names of its features. They take the place of the
+            features; features in no group are left out, and one in several groups counts in each
+            of them, so that groups may overlap. Totals and components stay those of all features.
+
+        Returns
+        -------
+        Forecast
+            With a single step, named "first to last", if steps were added up.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from temporalnmf import TemporalNMF
+        >>> counts = np.random.default_rng(0).poisson(9.0, size=(30, 4))
+        >>> ahead = TemporalNMF(1, random_state=0).fit(counts).forecast(6)
+        >>> both = ahead.sum(over="steps", groups={"even": ["x0", "x2"], "odd": ["x1", "x3"]})
+        >>> both.times.tolist(), both.feature_names.tolist(), both.interval(0.9)[0].shape
+        (['30 to 35'], ['even', 'odd'], (1, 2))
+        """
+        if over is None and groups is None:
+            raise ValueError(
+                "sum() has nothing to add up. Give over='steps', or groups={'name': [features]}."
+            )
+        if over is not None:
+            check_choice("over", over, ("steps",))
+        members = None if groups is None else _members(groups, self.feature_names)
+        return _summed(self, over is not None, members)
+
+    def samples(self, of: Of = "features") -> Array:
+        """Simulated values, (n_samples, steps, n_features or n_components), or without the last
+        axis for totals.
+
+        Sample s of features, totals and components belongs to one future.
+        """
+        S, T, width = self._known_size(of)
+        if S * T * width > _MOST:
+            raise ValueError(
+                f"samples of {T} steps and {width} {of} are {S * T * width:,} numbers. Ask for "
+                f"some steps, forecast.at([0, 1]).samples(), for groups of features, "
+                f"forecast.sum(groups=…), or for of='totals'."
+            )
+        found = np.empty((S, T, width))
+        for t, columns, draws in self._pieces(of):
+            found[:, t, columns] = draws
+        return found[:, :, 0] if of == "totals" else found
+
+    def quantile(self, levels: Any, of: Of = "features") -> Array:
+        """Quantiles (levels, steps, …); the first axis is left out for a single level.
+
+        The smallest value that is not exceeded with the given probability: a whole number where
+        data are counts.
+        """
+        S, T, width = self._known_size(of)
+        wanted = _probabilities("levels", levels)
+        self._warn_of_few(wanted)
+        ranks = np.ceil(np.ravel(wanted) * S - 1e-9).astype(int) - 1
+        found = np.empty((len(ranks), T, width))
+        for t, columns, draws in self._pieces(of):
+            found[:, t, columns] = np.partition(draws, np.unique(ranks), axis=0)[ranks]
+        if of == "totals":
+            found = found[:, :, 0]
+        return found.reshape(wanted.shape + found.shape[1:])
+
+    def median(self, of: Of = "features") -> Array:
+        """The value that is exceeded half of the time."""
+        return self.quantile(0.5, of)
+
+    def interval(self, coverage: float = 0.9, of: Of = "features") -> tuple[Array, Array]:
+        """Ends (lower, upper) of the central interval of the simulated law.
+
+        It holds this share of the futures that the model deems possible: of what comes, if the
+        model is correct. `checked` says whether that was compared with the past. Between whole
+        numbers there is nothing, so an interval of counts holds at least this share.
+        """
+        _probabilities("coverage", coverage)
+        lower, upper = self.quantile([0.5 - coverage / 2.0, 0.5 + coverage / 2.0], of)
+        return lower, upper
+
+    def to_frame(self, of: Of = "features", *, wide: bool = False) -> pd.DataFrame:
+        """A pandas frame in the user's times and names.
+
+        Parameters
+        ----------
+        of : {"features", "components", "totals"}, default="features"
+        wide : bool, default=False
+            False: a row per time and feature, with mean, median and the ends of the intervals.
+            True: a row per time, a column per feature, point predictions only.
+
+        Returns
+        -------
+        DataFrame
+            Its `attrs` say whether intervals were compared with past forecasts, and how many of
+            these were inside.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError(
+                'Forecast.to_frame needs pandas: pip install "temporalnmf[io]".'
+            ) from error
+        point, names = self.point_of(of), self._names(of)
+        index = pd.Index(self.times, name="time")
+        if wide:
+            frame = pd.DataFrame(point, index=index, columns=names if of != "totals" else ["total"])
+            frame.attrs.update(self._attributes(of))
+            return frame
+        T, width = len(self.times), max(len(names), 1)
+        columns: dict[str, Any] = {"time": np.repeat(index.to_numpy(), width)}
+        if of != "totals":
+            columns[self.noun if of == "features" else "component"] = np.tile(names, T)
+        if of == "components":
+            columns["name"] = np.tile(self.component_names, T)
+        columns["mean" if self.point in MEANS else "point"] = point.ravel()
+        if self.has_bands:
+            levels = [0.5, *(0.5 + s * c / 2 for c in self.coverage for s in (-1, 1))]
+            labels = [f"{end}_{100 * c:g}" for c in self.coverage for end in ("lower", "upper")]
+            found = self.quantile(levels, of)
+            for label, values in zip(["median", *labels], found, strict=True):
+                columns[label] = values.ravel()
+        frame = pd.DataFrame(columns)
+        frame.attrs.update(self._attributes(of))
+        return frame
+
+    def _attributes(self, of: Of) -> dict[str, Any]:
+        """Of frames: whether intervals were compared with the past, and how they did."""
+        if self.futures is None:
+            return {}
+        if self.calibration is None or not self.checked.any():
+            return {"intervals": "not checked", "check": "model.calibrate()"}
+        inside = {one.name: one.share(one.after) for one in self._checks(of)}
+        return {
+            "intervals": "checked" if self.checked.all() else "checked in part",
+            "coverage": self.calibration.coverage,
+            "inside": inside,
+        }
+
+    @property
+    def noun(self) -> str:
+        """What `feature_names` are names of: "feature" or "group"."""
+        if self._sum is None:
+            return "feature"
+        return "group" if self._sum.groups is not None else self._sum.whole.noun
+
+    def _names(self, of: Of) -> Array:
+        if of == "features":
+            return self.feature_names
+        if of == "components":
+            return np.arange(1, self.activations.shape[1] + 1)
+        return np.empty(0, dtype=str)
+
+    def _known_size(self, of: Of) -> tuple[int, int, int]:
+        """Numbers of samples, steps and columns."""
+        check_choice("of", of, _OF)
+        if self.futures is None:
+            why = " ".join(self.notes) or "The model has no law for them."
+            raise ValueError(f"This forecast has no intervals. {why}")
+        return self.n_samples, len(self.times), max(len(self._names(of)), 1)
+
+    def _pieces(self, of: Of, wanted: Array | None = None) -> Iterator[_Piece]:
+        """All samples, in pieces that fit into memory; of features those wanted, at least."""
+        if self._sum is not None:
+            yield from self._sum.pieces(of)
+            return
+        assert self.futures is not None
+        blocks = None
+        if wanted is not None:
+            starts = [block.start for block in self.futures.mixture.blocks]
+            blocks = np.unique(np.searchsorted(starts, wanted, side="right") - 1)
+        for t in range(len(self.times)):
+            if of == "components":
+                yield t, slice(0, self.activations.shape[1]), self.futures.activations[:, t]
+            elif of == "totals":
+                yield t, slice(0, 1), self.futures.totals(t)[:, None]
+            else:
+                yield from ((t, *piece) for piece in self.futures.features(t, blocks))
+
+    def _warn_of_few(self, levels: Array) -> None:
+        """Say where an interval that was not asked for before ends among the last few samples."""
+        tails = np.minimum(levels, 1.0 - levels)
+        if tails.min() >= min(few_beyond(self.n_samples), (1.0 - max(self.coverage)) / 2.0) - 1e-9:
+            return
+        wanted = samples_for(1.0 - 2.0 * float(tails.min()))
+        warn(
+            f"A quantile at {float(levels.ravel()[tails.argmin()]):g} ends among the last of "
+            f"{self.n_samples:,} samples, and depends on the seed. Ask for more: "
+            f"n_samples={wanted} has {_FEWEST_BEYOND} beyond it.",
+        )
+
+
+def _summed(whole: Forecast, over_steps: bool, groups: dict[str, Array] | None) -> Forecast:
+    found = replace(
+        whole,
+        _sum=_Sum(whole, over_steps, groups),
+        feature_names=whole.feature_names if groups is None else np.array(list(groups)),
+    )
+    if not over_steps:
+        return found
+    texts = time_texts(whole.times)
+    return replace(
+        found,
+        times=np.array([f"{texts[0]} to {texts[-1]}"]) if len(texts) > 1 else whole.times,
+        activations=(whole.exposure[:, None] * whole.activations).sum(axis=0, keepdims=True),
+        exposure=np.ones(1),
+        observed=np.array([whole.observed.any()]),
+        ahead=whole.ahead.max(keepdims=True),
+    )
+
+
+def _members(groups: Any, names: Array) -> dict[str, Array]:
+    """Indices of the features of each group, each once."""
+    if not isinstance(groups, Mapping) or not groups:
+        raise ValueError(
+            f"groups={groups!r}: expected a dict of at least one group, "
+            f"such as {{'name': [{str(names[0])!r}]}}."
+        )
+    places = {name: f for f, name in enumerate(names.tolist())}
+    found = {}
+    for group, features in groups.items():
+        wanted = [features] if isinstance(features, str) else [str(name) for name in features]
+        if not wanted:
+            raise ValueError(
+                f"groups: {str(group)!r} has no features. Name some, or leave the group out."
+            )
+        for name in wanted:
+            if name not in places:
+                near = get_close_matches(name, places, n=1) or [str(names[0])]
+                raise ValueError(
+                    f"groups: {str(group)!r} has {name!r}, which is not among the "
+                    f"{len(places):,} features. Give names such as {near[0]!r}."
+                )
+        found[str(group)] = np.unique([places[name] for name in wanted])
+    return found
+
+
+def few_beyond(n_samples: int) -> float:
+    """The smallest probability that a tail may have for its end to be told from samples."""
+    return _FEWEST_BEYOND / n_samples
+
+
+def samples_for(coverage: float) -> int:
+    """How many samples it takes to tell where a central interval ends."""
+    return int(np.ceil(2.0 * _FEWEST_BEYOND / (1.0 - coverage) - 1e-6))
+
+
+def check_coverage(coverage: Any) -> tuple[float, ...]:
+    """Probabilities of intervals, as a tuple."""
+    return tuple(np.ravel(_probabilities("coverage", coverage)).tolist())
+
+
+def _probabilities(name: str, value: Any) -> Array:
+    try:
+        found = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        found = np.empty(0)
+    if not (found.size and np.all((found > 0.0) & (found < 1.0))):
+        raise ValueError(
+            f"{name}={value!r}: expected probabilities strictly between 0 and 1, such as 0.9."
+        )
+    return found

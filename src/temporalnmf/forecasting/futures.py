@@ -1,0 +1,169 @@
+"""Simulated futures: one draw is one joint path of activations, totals and entries.
+
+Whatever is asked of a draw (features, totals, groups, sums over steps) is a sum of its entries.
+Counts are drawn from the top: the total of a step given its activations, its blocks of features
+given the total, the features of a block given the block. Sums of Poisson counts are Poisson, and
+sums of Gamma variables with one scale are Gamma, so that this is the law of independent entries,
+and a total costs nothing per feature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .._typing import Array
+from ..chains.multiplicative import log_gamma_draws
+from ..likelihoods.base import Likelihood
+
+# Draws of components that are copied at once.
+_AT_ONCE = 64
+# Numbers in the samples of a block of features, about.
+_IN_A_BLOCK = 2**21
+# Purposes of random numbers. None is zero: NumPy takes [seed, step] and [seed, step, 0] as one.
+_TOTAL, _BLOCKS, _FIRST_BLOCK = 2, 3, 4
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """Components, which turn activations into rates of features, block by block of features.
+
+    Attributes
+    ----------
+    components : array, (K, F), or (M, K, F) where they are known by M draws
+    n_samples : int
+        How many draws of the activations there are; the more, the fewer features in a block.
+    which : array of int, (n_samples,), or None
+        The draw of the components that goes with each draw of the activations.
+    """
+
+    components: Any
+    n_samples: int
+    which: Array | None = None
+
+    @cached_property
+    def blocks(self) -> list[slice]:
+        """Features that are drawn at once."""
+        F, width = int(self.components.shape[-1]), max(_IN_A_BLOCK // self.n_samples, 1)
+        return [slice(at, min(at + width, F)) for at in range(0, F, width)]
+
+    def rates(self, h: Array, columns: slice) -> Array:
+        """Rates (S, …) of some features for activations (S, K)."""
+        W = self._columns(columns)
+        if self.which is None:
+            return np.asarray(h @ W)
+        found = np.empty((len(h), W.shape[2]))
+        for at in range(0, len(h), _AT_ONCE):
+            part = slice(at, at + _AT_ONCE)
+            np.einsum("sk,skf->sf", h[part], W[self.which[part]], out=found[part])
+        return found
+
+    def block_rates(self, h: Array) -> Array:
+        """Rates (S, blocks) of whole blocks for activations (S, K)."""
+        if self.which is None:
+            return np.asarray(h @ self._masses)
+        return np.einsum("sk,skb->sb", h, self._masses[self.which])
+
+    @cached_property
+    def _masses(self) -> Array:
+        """Sums (…, K, blocks) of the components over each block."""
+        sums = [np.sum(self._columns(block), axis=-1, dtype=float) for block in self.blocks]
+        return np.stack(sums, axis=-1)
+
+    def _columns(self, columns: slice) -> Any:
+        W = self.components
+        return W[:, columns] if W.ndim == 2 else W[:, :, columns]
+
+
+@dataclass(frozen=True, eq=False)
+class Futures:
+    """S draws of T steps.
+
+    Attributes
+    ----------
+    activations : array, (S, T, K)
+    exposure : array, (T,)
+    mixture : Mixture
+    likelihood : Likelihood
+    streams : array of int, (T, 2)
+        Seed of each step's random numbers: a step alone is what it was in company.
+    dispersion : float
+        An entry with mean μ has dispersion·μ more variance than the likelihood says.
+    """
+
+    activations: Array
+    exposure: Array
+    mixture: Mixture
+    likelihood: Likelihood
+    streams: Array
+    dispersion: float = 0.0
+
+    def __len__(self) -> int:
+        return len(self.activations)
+
+    def at(self, steps: Array) -> Futures:
+        """Some of the steps only."""
+        return replace(
+            self,
+            activations=self.activations[:, steps],
+            exposure=self.exposure[steps],
+            streams=self.streams[steps],
+        )
+
+    def rates(self, t: int, columns: slice) -> Array:
+        """Rates (S, …) of some features of a step, exposure included."""
+        return self.exposure[t] * self.mixture.rates(self.activations[:, t], columns)
+
+    def totals(self, t: int) -> Array:
+        """Totals (S,) of a step."""
+        if not self.likelihood.additive:
+            return np.sum([draws.sum(axis=1) for _, draws in self.features(t)], axis=0)
+        rate = self._block_rates(t).sum(axis=1)
+        rng = self._rng(t, _TOTAL)
+        if self.dispersion > 0.0:
+            rate = self.dispersion * rng.standard_gamma(rate / self.dispersion)
+        return self.likelihood.sample(rate, rng)
+
+    def features(self, t: int, wanted: Array | None = None) -> Iterator[tuple[slice, Array]]:
+        """Blocks of features and their draws (S, …) of a step; all blocks, or those wanted."""
+        blocks = self.mixture.blocks
+        numbers = range(len(blocks)) if wanted is None else wanted.tolist()
+        in_blocks = None
+        if self.likelihood.additive:
+            in_blocks = self._split(self.totals(t), self._block_rates(t), self._rng(t, _BLOCKS))
+        for b in numbers:
+            yield blocks[b], self._block(t, b, None if in_blocks is None else in_blocks[:, b])
+
+    def _block(self, t: int, b: int, counts: Array | None) -> Array:
+        """Draws (S, …) of a block, given its counts where there are any."""
+        rates, rng = self.rates(t, self.mixture.blocks[b]), self._rng(t, _FIRST_BLOCK + b)
+        if counts is None:
+            return self.likelihood.sample(rates, rng)
+        return self._split(counts, rates, rng)
+
+    def _split(self, counts: Array, rates: Array, rng: np.random.Generator) -> Array:
+        """Counts (S, B) with given sums (S,), each part with its rate."""
+        if rates.shape[1] == 1:
+            return counts[:, None]
+        if self.dispersion > 0.0:
+            rates = _gamma_shares(rates / self.dispersion, rng)
+        return self.likelihood.split(counts, rates, rng)
+
+    def _block_rates(self, t: int) -> Array:
+        return self.exposure[t] * self.mixture.block_rates(self.activations[:, t])
+
+    def _rng(self, t: int, purpose: int) -> np.random.Generator:
+        return np.random.default_rng([*self.streams[t], purpose])
+
+
+def _gamma_shares(shapes: Array, rng: np.random.Generator) -> Array:
+    """Gamma variables (S, B), each row divided by its largest; shapes may be tiny or zero."""
+    with np.errstate(divide="ignore"):
+        logs = log_gamma_draws(shapes, shapes.shape, rng)
+    largest = logs.max(axis=1, keepdims=True)
+    logs -= np.where(np.isfinite(largest), largest, 0.0)
+    return np.exp(logs, out=logs)

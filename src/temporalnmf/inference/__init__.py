@@ -1,0 +1,1 @@
+"""Posterior modes: starts, fits, gaps, and the curvature around them."""

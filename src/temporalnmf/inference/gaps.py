@@ -1,0 +1,83 @@
+"""Missing steps: which of them take part in a fit, and how the others are filled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._typing import Array
+from ..chains.base import Chain, Point, Scale
+from ..chains.process import CEILING
+from .laplace import Posterior
+
+# A mean that is smaller than such a share of another one cannot be scaled to it.
+_NOTHING = 1e-200
+
+
+def fitted_steps(observed: Array, chain: Chain, point: Point) -> Array:
+    """Indices of the steps that take part in a fit.
+
+    Gaps inside the series are part of a chain with dynamics; leading and trailing ones say
+    nothing about the rest and are left out, except that `point="mode"` keeps trailing ones, as
+    the paper does. Without dynamics only observed steps take part.
+    """
+    seen = np.flatnonzero(observed)
+    if not chain.dynamic:
+        return seen
+    last = len(observed) - 1 if point == "mode" else seen[-1]
+    return np.arange(seen[0], last + 1)
+
+
+def fill_gaps(
+    H: Array,
+    kept: Array,
+    n_steps: int,
+    chain: Chain,
+    point: Point,
+    scale: Scale,
+    unit: float = 1.0,
+) -> Array:
+    """Activations (K, n_steps) of all steps from those (K, len(kept)) that were fitted in a unit.
+
+    Without dynamics gaps are interpolated; trailing steps are forecast, leading ones filled
+    backwards. What would be larger, or smaller, than any double ends where simulated paths do.
+    """
+    first, last = int(kept[0]), int(kept[-1])
+    inside = np.arange(first, last + 1)
+    filled = np.empty((len(H), n_steps))
+    filled[:, inside] = H if chain.dynamic else [np.interp(inside, kept, row) for row in H]
+    filled[:, :first] = chain.backcast(filled[:, first], first)
+    ahead = n_steps - 1 - last
+    filled[:, last + 1 :] = chain.point_forecast(filled[:, last], ahead, point, scale)
+    with np.errstate(over="ignore"):
+        return np.clip(unit * filled, 1.0 / CEILING, CEILING)
+
+
+def draw_steps(
+    posterior: Posterior, kept: Array, n_steps: int, chain: Chain, n_draws: int, rng: Any
+) -> Array:
+    """Draws (n_draws, n_steps, K) of the activations of all steps; `fill_gaps` has their means.
+
+    Fitted steps are drawn together from their posterior. Trailing ones, and the future, follow by
+    the chain; so do leading ones, from the first fitted step backwards, scaled to the mean that
+    `backcast` gives them. Without dynamics a step without data has the law of the chain itself.
+    """
+    first, last, K = int(kept[0]), int(kept[-1]), posterior.activations.shape[1]
+    draws = np.empty((n_draws, n_steps, K))
+    draws[:, kept] = posterior.draw(n_draws, rng)
+    inside = np.setdiff1d(np.arange(first, last + 1), kept)
+    for n in inside:  # only without dynamics
+        draws[:, n] = chain.sample(n_draws, 2, rng, draws[:, first])[:, 1]
+    if last + 1 < n_steps:
+        draws[:, last + 1 :] = chain.sample(n_draws, n_steps - last, rng, draws[:, last])[:, 1:]
+    if first > 0:
+        back = chain.sample(n_draws, first + 1, rng, draws[:, first])[:, 1:]
+        start = posterior.activations[0]
+        wanted = chain.backcast(start, first).T[::-1]
+        expected = chain.mean(start, np.arange(2, first + 2)) if chain.dynamic else wanted
+        lost = expected < _NOTHING * wanted  # of paths that vanish no spread is left
+        told = np.isfinite(expected) & ~lost
+        back *= np.divide(wanted, expected, out=np.ones_like(wanted), where=told)
+        draws[:, :first] = np.where(lost, wanted, back)[:, ::-1]
+    return draws

@@ -1,0 +1,183 @@
+"""How sure the activations are, given the components: Laplace's approximation on the log scale.
+
+Around the mode û of u = log h, −log p(u | V) is taken as a quadratic (L1). Its Hessian couples the
+components of one step through the data and neighbouring steps through the chain, so in the order
+(step, component) it is a band of K numbers beside the diagonal:
+
+    ∂²/∂u_kn ∂u_ln = h_kn h_ln Σ_f f″(λ_fn) w_fk w_fl + [k=l] h_kn Σ_f f′(λ_fn) w_fk + chain  (L1)
+
+A banded Cholesky factor takes time linear in the number of steps, and so does a draw.
+
+A draw is h = ĥ g/a with g ~ Gamma(a, 1), a = 1/Σ_ii, and the Gaussian dependence between entries
+that Σ says (L2). Its log has the mode log ĥ and the curvature 1/Σ_ii there, as asked for, and its
+mean is ĥ. For one component with a Gamma prior this is the posterior itself, to the letter. And a
+point forecast, which is linear in the last value, is the mean of the simulated law.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import LinAlgError
+from scipy.special import gammaincinv, ndtr
+
+from .._typing import Array
+from ..chains.base import Chain
+from ..data.series import Series
+from ..kernels.banded import band_of_inverse, factor_upper, solve_upper
+from ..kernels.curvature import add_curvature, rates
+from ..kernels.floor import FLOOR
+from ..likelihoods.base import Likelihood
+from .unit import unit_of
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """Activations of N steps as Gamma variables with mean `activations`, dependent on each other.
+
+    Attributes
+    ----------
+    activations : array, (N, K)
+    factor : array, (K + 1, N·K)
+        Banded upper Cholesky factor of the precision of log h, as `scipy.linalg` stores it.
+    covariance : array, (N, K, K)
+        Of log h within each step.
+    """
+
+    activations: Array
+    factor: Array
+    covariance: Array
+
+    def in_unit(self, unit: float) -> Posterior:
+        """That of activations which were counted in a unit."""
+        return replace(self, activations=unit * self.activations)
+
+    def draw(self, n_draws: int, rng: np.random.Generator) -> Array:
+        """Joint draws of all steps, (n_draws, N, K)."""
+        N, K = self.activations.shape
+        deviations = solve_upper(self.factor, rng.standard_normal((n_draws, N * K)))
+        variances = np.diagonal(self.covariance, axis1=1, axis2=2)
+        normal = deviations.reshape(n_draws, N, K) / np.sqrt(variances)
+        shapes = 1.0 / variances
+        drawn = self.activations * gammaincinv(shapes, ndtr(normal)) / shapes
+        return np.maximum(drawn, np.minimum(self.activations, 1.0) * FLOOR)  # positive, always
+
+    @property
+    def last(self) -> Posterior:
+        """The last step alone."""
+        K = self.activations.shape[1]
+        corner = self.factor[:, -K:].copy()
+        for offset in range(1, K + 1):  # what couples it to the step before
+            corner[K - offset, :offset] = 0.0
+        return Posterior(self.activations[-1:], corner, self.covariance[-1:])
+
+
+def laplace(series: Series, W: Array, H: Array, chain: Chain, likelihood: Likelihood) -> Posterior:
+    """The posterior of activations H (K, N) of the steps of a series, at fixed components W (F, K).
+
+    H should be the mode on the log scale. Where it is not quite one and the Hessian has no Cholesky
+    factor, or where neither data nor chain say anything of some direction, the data's part is
+    replaced by its expectation, which is never negative, and a little is added to the diagonal.
+    """
+    unit = unit_of(float(H.max()), likelihood)
+    series = series.in_unit(unit)
+
+    def part_of(H: Array, expected: bool) -> tuple[Array, Array]:
+        return data_part(series, W, H, likelihood, expected)
+
+    return laplace_of(part_of, H / unit, chain.in_unit(unit)).in_unit(unit)
+
+
+def laplace_of(
+    part_of: Callable[[Array, bool], tuple[Array, Array]], H: Array, chain: Chain
+) -> Posterior:
+    """The same from the data's part, as `data_part` makes it, for H and `expected`."""
+    H = np.maximum(H, FLOOR)
+    found = _posterior_of(*part_of(H, False), H, chain)
+    if found is None:
+        blocks, slopes = part_of(H, True)
+        tried = (_posterior_of(blocks, np.maximum(slopes, 0.0), H, chain, r) for r in _RIDGES)
+        found = next(filter(None, tried), None)
+    if found is None:
+        raise LinAlgError("The curvature of the posterior is not finite.")
+    return found
+
+
+# Least precision of log h, where neither data nor chain say anything: a spread of a factor e^10.
+_LEAST = 1e-2
+# What is added to the diagonal: the least precision; more, as a share of the largest entry, where
+# that is lost in rounding.
+_RIDGES = (0.0, 1e-14, 1e-12, 1e-10, 1e-8)
+
+
+def _posterior_of(
+    blocks: Array, slopes: Array, H: Array, chain: Chain, ridge: float | None = None
+) -> Posterior | None:
+    """None where there is no Cholesky factor, or some direction is free."""
+    factor = _factor(blocks, slopes, H, chain, ridge)
+    if factor is None:
+        return None
+    covariance = band_of_inverse(factor, len(H))
+    variances = np.diagonal(covariance, axis1=1, axis2=2)
+    if not np.all((variances > 0.0) & (variances <= 1.01 / _LEAST)):
+        return None
+    return Posterior(np.ascontiguousarray(H.T), factor, covariance)
+
+
+def data_part(
+    series: Series, W: Array, H: Array, likelihood: Likelihood, expected: bool
+) -> tuple[Array, Array]:
+    """Σ f″ w w′ (N, K, K) and Σ f′ w (K, N), both times the h of (L1)."""
+    if not expected and sparse.issparse(series.X) and series.weights.shape[1] == 1:
+        return _counts_part(series, W, H)
+    K, N = H.shape
+    W = np.ascontiguousarray(W)
+    blocks, slopes = np.zeros((N, K, K)), np.zeros((K, N))
+    for n in map(int, np.flatnonzero(series.observed)):
+        x, weight = series.row(n)
+        seen = np.flatnonzero(weight > 0.0)
+        h = np.ascontiguousarray(H[:, n])
+        entries = x[seen].astype(float), weight[seen], float(series.exposure[n]), rates(W, seen, h)
+        curvature = likelihood.curvature(*entries, expected=expected)
+        add_curvature(W, seen, curvature, likelihood.slope(*entries), h, blocks[n], slopes[:, n])
+    return blocks, slopes
+
+
+def _counts_part(series: Series, W: Array, H: Array) -> tuple[Array, Array]:
+    """`data_part` of sparse counts: zeros have no curvature, and their slopes are known at once.
+
+    f′ = m (e − v/λ) and f″ = m v/λ².
+    """
+    K, N = H.shape
+    W = np.ascontiguousarray(W)
+    weights = np.asarray(series.weights[:, 0], dtype=float)
+    blocks, slopes = np.zeros((N, K, K)), np.multiply.outer(W.sum(axis=0), weights)
+    slopes *= series.exposure * H
+    for n in np.flatnonzero(weights).tolist():
+        part = slice(*series.X.indptr[n : n + 2])
+        features, counts = series.X.indices[part], weights[n] * series.X.data[part]
+        h = np.ascontiguousarray(H[:, n])
+        lam = rates(W, features, h)
+        add_curvature(W, features, counts / lam**2, -counts / lam, h, blocks[n], slopes[:, n])
+    return blocks, slopes
+
+
+def _factor(
+    blocks: Array, slopes: Array, H: Array, chain: Chain, ridge: float | None
+) -> Array | None:
+    """Cholesky factor of (L1), None where it has none."""
+    K, N = H.shape
+    expansion = chain.expansion(H, "log")
+    band = np.zeros((K + 1, N, K))  # scipy's upper form: band[K + i − j, j] = P[i, j]
+    for offset in range(K):
+        pairs = np.arange(offset, K)
+        band[K - offset, :, offset:] = blocks[:, pairs - offset, pairs]
+    band[K] += (slopes + expansion.diagonal).T
+    band[0, 1:] = expansion.off.T
+    if ridge is not None:
+        band[K] += _LEAST + ridge * band[K].max()
+    factor = band.reshape(K + 1, N * K)
+    return factor if factor_upper(factor) else None

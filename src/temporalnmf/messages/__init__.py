@@ -1,0 +1,1 @@
+"""What is said to users: checks of arguments, warnings, numbers as text."""
