@@ -133,7 +133,7 @@ def test_what_could_run_code_is_noticed(text):
 
 
 def test_no_source_can_run_code_from_a_file():
-    """Dask is another matter: `observations/dask.py` and the experiments hand functions and arrays
+    """Dask is another matter: `cluster/dask.py` and the experiments hand functions and arrays
     to workers that the user has started, and `distributed` pickles what it sends between them. None
     of that comes from a file, and no file is unpickled on either side."""
     found = {

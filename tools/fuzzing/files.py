@@ -842,10 +842,13 @@ CAUSES = (
     ValueError, OSError, zipfile.BadZipFile, zlib.error, EOFError, struct.error, csv.Error,
     RecursionError, TokenError, pa.ArrowException,
 )  # fmt: skip
-LOOKUPS = {
-    "archives.py", "arrays.py", "checkpoint.py", "components.py", "folder.py", "persistence.py",
-    "resuming.py", "timeline.py",
-}  # fmt: skip
+LOOKUPS = [
+    OURS / name
+    for name in (
+        "runtime/archives.py", "reading/arrays.py", "checkpoints/file.py", "checkpoints/fits.py",
+        "components.py", "shards/folder.py", "persistence/models.py", "timeline/grid.py",
+    )
+]  # fmt: skip
 
 
 def _refusal(error: BaseException) -> str:
@@ -860,7 +863,7 @@ def _natural(cause: BaseException) -> bool:
     places = [Path(frame.filename) for frame in traceback.extract_tb(cause.__traceback__)]
     if not any(place.is_relative_to(OURS) for place in places):
         return True  # a library kept it to itself
-    return isinstance(cause, KeyError) and places[-1].name in LOOKUPS
+    return isinstance(cause, KeyError) and places[-1] in LOOKUPS
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
