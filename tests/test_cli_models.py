@@ -16,7 +16,7 @@ from commands import done, invoke, refused
 from temporalnmf import load
 from temporalnmf.cli import data
 from temporalnmf.cli.console import Voice, Watch
-from temporalnmf.inference.fitting import infer
+from temporalnmf.forecasting.activations import infer
 from temporalnmf.messages.formatting import csv_number
 from temporalnmf.solvers import Progress
 from temporalnmf.timeline import time_texts

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .estimator import TemporalNMF
+    from .estimator import TemporalNMF, load
     from .forecasting.forecast import Forecast
-    from .persistence.models import load
 
 __version__ = "0.1.0"
 
@@ -15,7 +14,7 @@ __version__ = "0.1.0"
 _LAZY = {
     "TemporalNMF": "estimator",
     "Forecast": "forecasting.forecast",
-    "load": "persistence.models",
+    "load": "estimator",
 }
 _SUBMODULES = (
     "chains", "datasets", "experiments", "likelihoods", "metrics", "plotting", "reading",

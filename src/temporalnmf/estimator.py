@@ -19,13 +19,15 @@ from .cluster.sources import is_split, split_series
 from .data.imputing import filled
 from .data.series import Series
 from .data.validation import check_held_out, check_series
+from .forecasting.activations import infer
 from .forecasting.appending import append
 from .forecasting.calibrating import Calibration, calibrate
 from .forecasting.forecast import Forecast
 from .forecasting.predicting import expected_rows, forecast, smooth
-from .inference.fitting import Fitted, check_parameters, fit_factors, infer
+from .inference.fitting import Fitted, check_parameters, fit_factors
 from .inference.laplace import Posterior
 from .likelihoods.base import Likelihood
+from .persistence.models import read_model, save_model
 from .reading import read_table
 from .sampling.draws import PosteriorDraws, used_smoothing
 from .solvers.monitor import Callback
@@ -522,10 +524,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         -------
         pathlib.Path
         """
-        from .persistence.models import save
-
         check_is_fitted(self)
-        return save(self, path, overwrite=overwrite, data=data)
+        return save_model(self, path, overwrite=overwrite, data=data)
 
     def to_arviz(self) -> Any:
         """The draws of a fit with solver="gibbs" as an ArviZ DataTree, for its many pictures.
@@ -651,3 +651,30 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self._fingerprint = series.fingerprint()
         self._kept = kept
         self._posterior = None
+
+
+def load(path: str | PathLike[str]) -> TemporalNMF:
+    """Read a fitted model from a file that `TemporalNMF.save` wrote.
+
+    Nothing in the file is run. What is not such a file, is damaged, or comes from a later version
+    of the program is refused with one clear error.
+
+    The model has the parameters of the file, but for two kinds. `callback`, `warm_start`,
+    `checkpoint`, `checkpoint_every`, `n_jobs` and `verbose` have their defaults. `max_iter`,
+    `n_init`, `n_draws`, `n_tune` and `n_chains` are at most their defaults, and a warning names
+    those that were lowered; `model.set_params(max_iter=5000)` restores one. What was fitted is
+    unchanged.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
+    >>> from temporalnmf import TemporalNMF, load
+    >>> model = TemporalNMF(1).fit(np.outer(np.arange(1, 9), [6, 3, 1]))
+    >>> with TemporaryDirectory() as folder:
+    ...     again = load(model.save(Path(folder, "model.npz")))
+    >>> bool(np.all(again.forecast(2).samples() == model.forecast(2).samples()))
+    True
+    """
+    return read_model(path, TemporalNMF)

@@ -32,7 +32,8 @@ def load_model(path: Path, *, refits: bool = False) -> Any:
 
     Capped parameters matter to commands that fit again, and only these warn of them.
     """
-    from ..persistence.models import CappedWarning, load
+    from ..estimator import load
+    from ..persistence.models import CappedWarning
 
     if path.is_file() and not is_model(path):
         raise ValueError(

@@ -24,9 +24,10 @@ from typing import Any
 import numpy as np
 
 from .._typing import Array
-from ..observations.crew import Answer, Nodes, combined, whole
-from .bench import DATA, Bench, Piece, Question
-from .series import Checkpoint, Team
+from .bench import Bench
+from .pieces import Piece
+from .questions import DATA, Answer, Nodes, Question, combined, whole
+from .team import Checkpoint, Team
 
 # Groups that are asked by one other, or by us. More of them are asked in the form of a tree.
 _FAN = 8

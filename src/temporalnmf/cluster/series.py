@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import count, pairwise
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from itertools import pairwise
+from os import PathLike
+from typing import ClassVar, Literal
 from zlib import crc32
 
 import numpy as np
@@ -16,124 +16,18 @@ from .._typing import Array
 from ..data.series import Series
 from ..likelihoods.base import Likelihood
 from ..observations.base import Observations, Sums
-from ..observations.crew import Answer, Crew, whole
 from ..observations.features import Features
+from ..runtime.threads import Workers
+from ..sampling.conditionals import First
+from ..sampling.learning import Learned, Smoothing
 from ..timeline.grid import Timeline
-from .bench import DATA, Bench, Description, Question, Reference, Slice, Steps
-
-if TYPE_CHECKING:
-    from ..components import ShardedComponents
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """Files with the state of every block, as it was at some moment of a fit."""
-
-    folder: Path
-    number: int
-
-    def file(self, block: int) -> Path:
-        return self.folder / f"block-{block:05d}.{self.number}.npz"
-
-    def remove(self, n_blocks: int) -> None:
-        for block in range(n_blocks):
-            self.file(block).unlink(missing_ok=True)
-
-
-class Team:
-    """Whoever holds the blocks.
-
-    Parameters
-    ----------
-    bounds : array of int, (n_blocks + 1,)
-        Features of block b are bounds[b] to bounds[b + 1].
-    folder : Path or None
-        For checkpoints, seen by everybody who holds blocks.
-    """
-
-    def __init__(self, bounds: Array, folder: Path | None = None) -> None:
-        self.folder = folder
-        self.bounds = np.asarray(bounds)
-        self.n_blocks = len(bounds) - 1
-        self._numbers = count()
-
-    def ask(self, question: Question) -> Answer:
-        """The answer of all blocks."""
-        raise NotImplementedError
-
-    def tell(self, question: Question) -> None:
-        """Something that has no answer; it may be done later."""
-        raise NotImplementedError
-
-    def rest(self) -> None:
-        """A good moment for a checkpoint of its own."""
-
-    def save(self, checkpoint: Checkpoint) -> None:
-        """Write the state of all blocks."""
-        raise NotImplementedError
-
-    def load(self, checkpoint: Checkpoint) -> None:
-        """Go on from there."""
-        raise NotImplementedError
-
-    def close(self) -> None:
-        """No more questions."""
-
-    def next_number(self) -> int:
-        """For another W."""
-        return next(self._numbers)
-
-    def number_from(self, number: int) -> None:
-        """Others have numbers below."""
-        self._numbers = count(number)
-
-
-class LocalTeam(Team):
-    """All blocks are in this process."""
-
-    def __init__(self, bench: Bench, bounds: Array, folder: Path | None = None) -> None:
-        super().__init__(bounds, folder)
-        self._bench = bench
-
-    def ask(self, question: Question) -> Answer:
-        return whole(self._bench.ask([question]), self.n_blocks, question.how)
-
-    def tell(self, question: Question) -> None:
-        self._bench.ask([question])
-
-    def save(self, checkpoint: Checkpoint) -> None:
-        self._bench.save(checkpoint.file)
-
-    def load(self, checkpoint: Checkpoint) -> None:
-        self._bench.load(checkpoint.file)
-
-    def close(self) -> None:
-        self._bench.close()
-
-
-class Slot(Crew):
-    """Those who hold one W among the blocks of a team."""
-
-    def __init__(self, team: Team, number: int | None = None) -> None:
-        self.team = team
-        self.number = team.next_number() if number is None else number
-        self.n_blocks = team.n_blocks
-
-    def ask(self, name: str, arguments: tuple[Any, ...], how: str) -> Answer:
-        given = tuple(Reference(a.number) if isinstance(a, Slot) else a for a in arguments)
-        return self.team.ask(Question(self.number, name, given, how))
-
-    def tell(self, name: str, *arguments: Any) -> None:
-        self.team.tell(Question(self.number, name, arguments))
-
-    def hold(self, W: Array) -> None:
-        """Hand out the rows of W (F, K)."""
-        rows = {b: W[i:j] for b, (i, j) in enumerate(pairwise(self.team.bounds))}
-        self.team.tell(Question(self.number, "hold", own=rows))
-
-    def drop(self) -> None:
-        """Forget it."""
-        self.team.tell(Question(self.number, "drop"))
+from .bench import Bench
+from .features import SplitFeatures, too_large
+from .gibbs import SplitGibbs
+from .pieces import Description, Slice, Steps
+from .questions import DATA, Question
+from .store import FolderStore
+from .team import LocalTeam, Slot, Team
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +43,8 @@ class SplitSeries:
         See `Series`.
     timeline : Timeline
     """
+
+    local: ClassVar[bool] = False
 
     team: Team
     steps: Steps
@@ -206,17 +102,36 @@ class SplitSeries:
         parts = self.team.ask(Question(DATA, "fingerprint", (), "each"))
         return crc32(repr((parts, self.exposure.tolist())).encode())
 
-    def observe(self, likelihood: Likelihood) -> SplitObservations:
+    def observe(self, likelihood: Likelihood, workers: Workers | None = None) -> SplitObservations:
+        """The data for the kernels; blocks have threads of their own."""
         return SplitObservations(self.team, self.steps, likelihood, self.n_steps)
 
+    def check_counts(self) -> None:
+        """Refuse weights, and numbers that are not whole, in any block."""
+        self.team.ask(Question(DATA, "drawable", (), "add"))
 
-AnySeries = Series | SplitSeries
+    def sweeps(
+        self,
+        law: Learned,
+        start: Features,
+        H: Array,
+        smoothing: Smoothing,
+        first: First,
+        seed: np.random.SeedSequence,
+    ) -> SplitGibbs:
+        """A run of draws; the weights to start from are dropped."""
+        assert isinstance(start, SplitFeatures)
+        exposure = np.where(self.observed, self.exposure, 0.0)
+        found = SplitGibbs(self.team, exposure, law, start.slot, H, smoothing, first, seed)
+        start.drop()
+        return found
 
 
 class SplitObservations(Observations):
     """Observations of which others hold the entries."""
 
     order: Literal["C", "F"] = "C"
+    local = False
 
     def __init__(self, team: Team, steps: Steps, likelihood: Likelihood, n_steps: int) -> None:
         super().__init__()
@@ -245,37 +160,34 @@ class SplitObservations(Observations):
     def _gathered(self, name: str) -> Array:
         return np.concatenate(self.team.ask(Question(DATA, name, (), "each")))
 
-    def curvature(self, features: Features, H: Array, expected: bool) -> tuple[Array, Array]:
-        """The part of the data in (L1), see `posterior.data_part`."""
-        assert isinstance(features.crew, Slot)
-        about = (Reference(features.crew.number), H, expected)
-        blocks, slopes = self.team.ask(Question(DATA, "curvature", about, "add"))
-        return blocks, slopes
+    def check_room(self, n_components: int) -> None:
+        team = self.team
+        if isinstance(team, LocalTeam) or team.folder is not None:
+            return
+        if too_large(self.shape[0], n_components):
+            raise ValueError(
+                f"The components of {self.shape[0]:,} features are too large for this process, and "
+                f"workers do not see its temporary files. Set TMPDIR to a folder that all machines "
+                f"share."
+            )
 
-    def write(self, features: Features, folder: Path) -> ShardedComponents:
-        """Have the blocks write their weights, where these are too many for one place."""
-        from ..components import ShardedComponents, block_file, write_header
-
-        assert isinstance(features.crew, Slot)
-        files = {block: block_file(folder, block) for block in range(self.team.n_blocks)}
-        self.team.tell(Question(features.crew.number, "write", own=files))
-        # The answer says that all is written.
-        n_components = len(features.crew.add("cross", features.crew))
-        write_header(folder, n_components, self.team.bounds.tolist())
-        return ShardedComponents.open(folder)
+    def store(self, checkpoint: str | PathLike[str] | None) -> FolderStore | None:
+        """In the folder of the team: a cluster has one in any case, to go on without a worker."""
+        folder = self.team.folder
+        return None if folder is None else FolderStore(folder, self, self.team)
 
     def rest(self) -> None:
         self.team.rest()
 
-    def blank(self) -> Features:
-        return Features(self, Slot(self.team))
+    def blank(self) -> SplitFeatures:
+        return SplitFeatures(self, Slot(self.team))
 
     def hold(self, W: Array | Features) -> Features:
         if isinstance(W, Features):
             return W
         slot = Slot(self.team)
         slot.hold(W)
-        return Features(self, slot)
+        return SplitFeatures(self, slot)
 
     def sums(self, W: Array, H: Array, wants: Literal["w", "h", "wh"]) -> tuple[Sums, ...]:
         if wants != "h":

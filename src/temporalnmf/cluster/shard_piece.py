@@ -16,7 +16,7 @@ from ..observations.base import Observations
 from ..observations.sparse import SparseObservations
 from ..runtime.threads import Workers
 from ..shards.folder import Shards
-from .bench import Piece, Steps
+from .pieces import Piece, Steps
 
 
 @dataclass(frozen=True, eq=False)

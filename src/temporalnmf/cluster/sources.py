@@ -33,8 +33,10 @@ from ..runtime.archives import memory_of_machine, read_npz, refuse_links_out
 from ..runtime.files import written_whole
 from ..shards import Shards, is_shards
 from ..timeline.grid import Timeline, timeline_of
-from .bench import Bench, Piece, Slice
-from .series import LocalTeam, SplitSeries, Team, even_bounds
+from .bench import Bench
+from .pieces import Piece, Slice
+from .series import SplitSeries, even_bounds
+from .team import LocalTeam, Team
 
 # Blocks of a Dask array whose features are all in one chunk.
 _BLOCKS = 16

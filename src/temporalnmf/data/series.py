@@ -3,14 +3,43 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar, Protocol, Self
 from zlib import crc32
 
 import numpy as np
 from scipy import sparse
 
 from .._typing import Array
+from ..likelihoods.base import Likelihood
+from ..observations import Observations, observe
+from ..runtime.threads import Workers
 from ..timeline.grid import Timeline
+
+
+class AnySeries(Protocol):
+    """What a fit asks of a series, in memory or elsewhere; see `Series`."""
+
+    local: ClassVar[bool]
+
+    @property
+    def exposure(self) -> Array: ...
+    @property
+    def timeline(self) -> Timeline | None: ...
+    @property
+    def observed(self) -> Array: ...
+    @property
+    def totals(self) -> Array: ...
+    @property
+    def rows(self) -> Array: ...
+    @property
+    def n_steps(self) -> int: ...
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    def take(self, steps: Array) -> Self: ...
+    def in_unit(self, unit: float) -> Self: ...
+    def anchored(self) -> Self: ...
+    def fingerprint(self) -> int: ...
+    def observe(self, likelihood: Likelihood, workers: Workers | None = None) -> Observations: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +56,8 @@ class Series:
     exposure: Array
     timeline: Timeline | None = None
     features: list[str] | None = None
+
+    local: ClassVar[bool] = True
 
     @property
     def rows(self) -> Array:
@@ -133,6 +164,10 @@ class Series:
         if sparse.issparse(self.X):
             return self.X.toarray()
         return sparse.csr_array(np.where(self.weights > 0.0, self.X, 0.0))
+
+    def observe(self, likelihood: Likelihood, workers: Workers | None = None) -> Observations:
+        """The data for the kernels."""
+        return observe(self.X, self.weights, self.exposure, likelihood, workers)
 
     def fingerprint(self) -> int:
         """A number that changes with the data: values, places, weights, exposure."""

@@ -9,9 +9,10 @@ import numpy as np
 
 from ..chains.rate import Rate
 from ..data.series import Series
-from ..inference.fitting import divergence_of, fit_factors, infer
+from ..inference.fitting import divergence_of, fit_factors
 from ..inference.gaps import fitted_steps
 from ..timeline.grid import AS_GIVEN, Timeline, time_texts, timeline_of
+from .activations import infer
 from .predicting import data_of
 
 

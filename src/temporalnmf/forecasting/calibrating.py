@@ -18,11 +18,12 @@ from sklearn.exceptions import ConvergenceWarning
 from .. import registry
 from .._typing import Array
 from ..data.series import Series
-from ..inference.fitting import fit_factors, infer
+from ..inference.fitting import fit_factors
 from ..kernels.floor import FLOOR
 from ..messages.arguments import check_count
 from ..messages.warning import without
 from ..timeline.grid import timeline_of
+from .activations import infer
 from .checks import CHECKED, Calibration, Check, Checked, Noise, Tally
 from .forecast import check_coverage
 from .futures import Futures

@@ -14,13 +14,13 @@ from ..chains.base import Chain
 from ..data.aligning import aligned_ahead
 from ..data.series import Series
 from ..data.validation import check_exposure
-from ..inference.fitting import infer
 from ..inference.gaps import draw_steps, fitted_steps
 from ..inference.laplace import Posterior, laplace
 from ..messages.arguments import check_choice, check_count
 from ..messages.formatting import level_text, percent
 from ..summary import component_names
 from ..timeline.grid import time_texts
+from .activations import infer
 from .forecast import DrawnComponents, Forecast, Note, check_coverage, few_beyond, samples_for
 from .futures import Futures, Mixture
 

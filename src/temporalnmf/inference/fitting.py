@@ -5,15 +5,10 @@ Here data are V (F, N), components W (F, K) and activations H (K, N).
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
 from numbers import Integral, Real
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -25,15 +20,14 @@ from .. import registry
 from .._typing import Array
 from ..chains.base import Chain
 from ..checkpoints.file import EVERY, Checkpoint, when_saved
-from ..checkpoints.fits import FitKeeper, InFile, InFolder
-from ..cluster.series import AnySeries, LocalTeam, SplitObservations, SplitSeries
-from ..data.series import Series
+from ..checkpoints.fits import FitKeeper
+from ..data.series import AnySeries, Series
 from ..kernels.floor import FLOOR, LEAST_LEVEL
 from ..likelihoods.base import Likelihood
 from ..messages.arguments import check_choice
 from ..messages.warning import warn
 from ..objective import Problem
-from ..observations import Observations, observe
+from ..observations import Observations
 from ..observations.features import Features
 from ..runtime.compilation import announced, guarded
 from ..runtime.interrupts import between_sweeps
@@ -51,9 +45,6 @@ if TYPE_CHECKING:
 
 # Fewer steps say nothing about movement in time.
 _FEWEST_STEPS = 3
-
-# Bytes of W that are brought here from the blocks of data that are elsewhere.
-MOST_HERE = 2**30
 
 # Share of `tol` to which activations are solved at fixed components.
 _INFERENCE_TOL = 1e-1
@@ -165,7 +156,7 @@ def _best_mode(model: Any, series: AnySeries) -> Fitted:
     unit = _unit(used, model._likelihood())
     used = used.in_unit(unit)
     with machinery(model) as workers:
-        observations = observations_of(used, model._likelihood(), workers)
+        observations = used.observe(model._likelihood(), workers)
         check_counted(observations)
         level = unit * observations.level
         chain = chain.resolve(level, model.n_components)
@@ -173,7 +164,7 @@ def _best_mode(model: Any, series: AnySeries) -> Fitted:
         chain = chain.in_unit(unit)
         chain.check("map", model.map_scale)
         problem = Problem(observations, chain, model.map_scale, float(model.smoothing))
-        _check_place(model, observations)
+        observations.check_room(model.n_components)
         seeds = check_random_state(model.random_state).randint(2**31 - 1, size=4)
         with _keeper(model, series, problem, seeds) as keeper:
             results = list(_starts(model, problem, series, kept, seeds, keeper, unit))
@@ -191,9 +182,9 @@ def _best_mode(model: Any, series: AnySeries) -> Fitted:
         objective = problem.objective(features, H)
         divergence = max(features.value(H) - observations.saturated, 0.0)
         posterior = None
-        if isinstance(observations, SplitObservations):
-            posterior = _last_look(model, observations, features, H, best.chain, unit)
-        W = brought_here(model, observations, features)
+        if not observations.local:
+            posterior = _posterior_now(model, features, H, best.chain, unit)
+        W = features.result()
         if keeper is not None:
             when_saved(keeper.remove)
     _warn(model, best.monitor, best.chain, H)
@@ -207,66 +198,20 @@ def _best_mode(model: Any, series: AnySeries) -> Fitted:
     )  # fmt: skip
 
 
-def _last_look(
-    model: Any,
-    observations: SplitObservations,
-    features: Features,
-    H: Array,
-    chain: Chain,
-    unit: float,
+def _posterior_now(
+    model: Any, features: Features, H: Array, chain: Chain, unit: float
 ) -> Posterior | None:
-    """How sure activations are, while the data can be asked."""
+    """The posterior of the activations, while the data can be asked."""
     if chain.name == "none":
         return None
     if model.map_scale != "log":
-        problem = Problem(observations, chain, "log")
+        problem = Problem(features.observations, chain, "log")
         H = _solve_activations(model, problem, features, H)
-    return laplace_of(partial(observations.curvature, features), H, chain).in_unit(unit)
+    return laplace_of(features.curvature, H, chain).in_unit(unit)
 
 
-def brought_here(model: Any, observations: Observations, features: Features) -> Any:
-    """W (F, K), or files of it where it is too large for one place."""
-    if not (isinstance(observations, SplitObservations) and _too_large(model, observations)):
-        return features.array()
-    folder = Path(tempfile.mkdtemp(prefix="temporalnmf-W-"))
-    found = observations.write(features, folder)
-    # They are gone with the model, unless it was saved.
-    weakref.finalize(found, shutil.rmtree, folder, ignore_errors=True)
-    return found
-
-
-def _too_large(model: Any, observations: Observations) -> bool:
-    """Whether W is too large for one place."""
-    return bool(8 * observations.shape[0] * model.n_components > MOST_HERE)
-
-
-def _check_place(model: Any, observations: Observations) -> None:
-    """Refuse, before a long fit, what could not be brought here after it."""
-    if (
-        isinstance(observations, SplitObservations)
-        and not isinstance(observations.team, LocalTeam)
-        and observations.team.folder is None
-        and _too_large(model, observations)
-    ):
-        raise ValueError(
-            f"The components of {observations.shape[0]:,} features are too large for this process, "
-            f"and workers do not see its temporary files. Set TMPDIR to a folder that all machines "
-            f"share."
-        )
-
-
-def infer(model: Any, series: AnySeries, *, continue_chain: bool = False) -> Array:
-    """Activations (K, N) of all steps at fixed components, missing ones filled."""
-    check_observed(series, continue_chain)
-    if model.posterior_ is not None:
-        from ..sampling.inference import infer_draws
-
-        if isinstance(series, SplitSeries):
-            raise ValueError(
-                "X is not in memory, and a model that was fitted by draws wants it there. Give the "
-                "steps that are wanted as an array."
-            )
-        return infer_draws(model, series, continue_chain=continue_chain).expected.mean(axis=0).T
+def infer_mode(model: Any, series: AnySeries, *, continue_chain: bool = False) -> Array:
+    """The mode of the activations (K, N) of all steps at fixed components, missing ones filled."""
     chain, W = model.chain_, model.components_.T
     if not series.observed.any():
         last = model.activations_[-1]
@@ -283,7 +228,7 @@ def infer(model: Any, series: AnySeries, *, continue_chain: bool = False) -> Arr
     if last is not None:
         used, H, held = used.anchored(), np.column_stack([last / unit, H]), 1
     with machinery(model) as workers:
-        observations = observations_of(used, model._likelihood(), workers)
+        observations = used.observe(model._likelihood(), workers)
         problem = Problem(observations, chain, model.map_scale)
         H = _solve_activations(model, problem, W, H, held=held)
     H = H[:, held:]
@@ -294,7 +239,7 @@ def divergence_of(model: Any, series: Series, H: Array) -> float:
     """Divergence of the observed entries from components times activations H (K, N)."""
     unit = _unit(series, model._likelihood())
     with machinery(model) as workers:
-        observations = observations_of(series.in_unit(unit), model._likelihood(), workers)
+        observations = series.in_unit(unit).observe(model._likelihood(), workers)
         features = observations.hold(np.array(model.components_.T, order=observations.order))
         return max(features.value(np.ascontiguousarray(H / unit)) - observations.saturated, 0.0)
 
@@ -305,13 +250,6 @@ def _unit(series: AnySeries, likelihood: Likelihood) -> float:
         return 1.0
     seen = series.observed
     return unit_of(float(np.mean(series.totals[seen] / series.exposure[seen])), likelihood)
-
-
-def observations_of(series: AnySeries, likelihood: Likelihood, workers: Workers) -> Observations:
-    """Data for the kernels, in memory or wherever their blocks are."""
-    if isinstance(series, SplitSeries):
-        return series.observe(likelihood)
-    return observe(series.X, series.weights, series.exposure, likelihood, workers)
 
 
 def check_counted(observations: Observations) -> None:
@@ -369,28 +307,17 @@ def _keeper(
     model: Any, series: AnySeries, problem: Problem, seeds: Array
 ) -> Iterator[FitKeeper | None]:
     """Who keeps a fit, where there is a place for it."""
-    place = _place(model, problem.observations)
-    if place is None:
+    store = problem.observations.store(model.checkpoint)
+    if store is None:
         yield None
         return
     names = ("map_scale", "max_iter", "tol", "n_init", "point")
     identity = identity_of(model, series, seeds, names)
-    # A cluster has a folder in any case, to go on without a worker that is lost.
     every = EVERY if model.checkpoint is None else model.checkpoint_every
-    file = Checkpoint(place.file, identity, every)
-    keeper = FitKeeper(file, place, problem, model.n_components, seeds)
-    # Iterations on blocks may take minutes: who ends them does not wait.
-    waits = isinstance(place, InFile)
-    with between_sweeps() if waits else nullcontext(keeper.interrupt) as keeper.interrupt:
+    file = Checkpoint(store.file, identity, every)
+    keeper = FitKeeper(file, store, problem, model.n_components, seeds)
+    with between_sweeps() if store.waits else nullcontext(keeper.interrupt) as keeper.interrupt:
         yield keeper
-
-
-def _place(model: Any, observations: Observations) -> InFile | InFolder | None:
-    """Where a fit is kept, if there is such a place."""
-    if isinstance(observations, SplitObservations):
-        folder = observations.team.folder
-        return None if folder is None else InFolder(folder, observations)
-    return None if model.checkpoint is None else InFile(model.checkpoint, observations)
 
 
 def identity_of(

@@ -9,8 +9,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from .._typing import Array
-from ..cluster.series import AnySeries
-from ..data.series import Series
+from ..data.series import AnySeries, Series
 from ..data.validation import check_start
 from ..objective import Problem
 from ..observations.features import Features

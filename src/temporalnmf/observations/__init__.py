@@ -1,7 +1,45 @@
 """The data with their weights and exposures, in the form the kernels read."""
 
-from .base import Observations, observe
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from .._typing import Array
+from ..likelihoods.base import Likelihood
+from ..runtime.threads import Workers
+from .base import Observations
 from .dense import DenseObservations
+from .memory import InMemory
 from .sparse import SparseObservations
 
 __all__ = ["DenseObservations", "Observations", "SparseObservations", "observe"]
+
+
+def observe(
+    X: Array | sparse.sparray,
+    weights: Array | sparse.sparray,
+    exposure: Array,
+    likelihood: Likelihood,
+    workers: Workers | None = None,
+) -> InMemory:
+    """Hold checked data X (N, F) for the kernels.
+
+    Parameters
+    ----------
+    X : array or sparse array, (N, F)
+        Non-negative, finite wherever its weight is positive.
+    weights : array, (N, 1) or (N, F), or sparse array (N, F)
+        Non-negative; (N, 1) where the features of a step share their weight.
+    exposure : array, (N,)
+    likelihood : Likelihood
+    workers : Workers, default=None
+        None is one thread.
+    """
+    kind: Any = SparseObservations if sparse.issparse(X) else DenseObservations
+    observations: InMemory = kind(X, weights, np.asarray(exposure), likelihood)
+    if workers is not None:
+        observations.workers = workers
+    return observations

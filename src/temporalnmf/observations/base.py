@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from .._typing import Array
 from ..likelihoods.base import Likelihood, Majorizer
 from ..runtime.threads import MOST_SHARDS, Workers
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from .features import Features
+    from .stores import WeightStore
 
 
 class Sums(NamedTuple):
@@ -36,6 +38,8 @@ class Observations:
         (F, N).
     order : {"C", "F"}
         Memory order of W that its kernels want.
+    local : bool
+        Whether the data are in the memory of this process.
     seen, counted : array of bool, (F,)
         Features with any observed entry, and with any observed value above zero.
     level : float
@@ -49,6 +53,7 @@ class Observations:
     """
 
     order: Literal["C", "F"]
+    local: bool = True
     likelihood: Likelihood
     shape: tuple[int, int]
     seen: Array
@@ -75,18 +80,21 @@ class Observations:
 
     def hold(self, W: Array | Features) -> Features:
         """The features with these weights (F, K), which are written to; or themselves."""
-        from .block import Block
-        from .crew import Here
-        from .features import Features
-
-        return W if isinstance(W, Features) else Features(self, Here([Block(self, W)]))
+        raise NotImplementedError
 
     def blank(self) -> Features:
         """The features without weights yet."""
-        return self.hold(np.empty((0, 0)))
+        raise NotImplementedError
+
+    def store(self, checkpoint: str | PathLike[str] | None) -> WeightStore | None:
+        """Where weights are kept, if there is such a place."""
+        raise NotImplementedError
 
     def rest(self) -> None:
         """A solver is between two iterations: a good moment for a checkpoint."""
+
+    def check_room(self, n_components: int) -> None:
+        """Refuse, before a long fit, components that could not be brought here after it."""
 
     @property
     def has_counts(self) -> bool:
@@ -115,36 +123,6 @@ class Observations:
         """The majorizer (M) in W at the current (W, H), (F, K)."""
         (sums,) = self.sums(W, H, "w")
         return self.likelihood.majorizer(*sums, W)
-
-
-def observe(
-    X: Array | sparse.sparray,
-    weights: Array | sparse.sparray,
-    exposure: Array,
-    likelihood: Likelihood,
-    workers: Workers | None = None,
-) -> Observations:
-    """Hold checked data X (N, F) for the kernels.
-
-    Parameters
-    ----------
-    X : array or sparse array, (N, F)
-        Non-negative, finite wherever its weight is positive.
-    weights : array, (N, 1) or (N, F), or sparse array (N, F)
-        Non-negative; (N, 1) where the features of a step share their weight.
-    exposure : array, (N,)
-    likelihood : Likelihood
-    workers : Workers, default=None
-        None is one thread.
-    """
-    from .dense import DenseObservations
-    from .sparse import SparseObservations
-
-    kind: Any = SparseObservations if sparse.issparse(X) else DenseObservations
-    observations: Observations = kind(X, weights, np.asarray(exposure), likelihood)
-    if workers is not None:
-        observations.workers = workers
-    return observations
 
 
 @lru_cache(maxsize=1024)

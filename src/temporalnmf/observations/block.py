@@ -1,14 +1,9 @@
-"""Some of the features: their data, their weights W, and what solvers ask of both.
-
-Given H, features have to do with each other only through sums: over all of them for H, per
-component for the weights, which sum to one. A block answers with the sums over its own features,
-and whoever asks adds them up over all blocks. So the data may be one block in memory, which is the
-common case, or many, read from disk one after the other, or held by the workers of a cluster.
-"""
+"""A block of features in memory: their data, their weights W, and what solvers ask of both."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -28,14 +23,17 @@ from ..likelihoods.base import Majorizer
 from ..runtime.archives import refuse_negative, refuse_unlike
 from ..runtime.files import written_whole
 from .base import Observations, Sums
+from .features import Evaluation, Features
+from .lbfgs import Diagonal, Lbfgs, Limits, memory_of
 from .starts import random_rows
-from .track import Diagonal, Limits, Track, memory_of
 
-_NOWHERE = Track(np.empty(0), 0)
+_NO_PATH = Lbfgs(np.empty(0), 0)
 
 
-class Block:
-    """A block of features.
+class Block(Features):
+    """A block of features; all of them, where the data are one array in memory.
+
+    Where there are several blocks, sums over features are those over its own.
 
     Parameters
     ----------
@@ -47,12 +45,14 @@ class Block:
         Number of its first feature.
     """
 
+    local = True
+
     def __init__(self, observations: Observations, W: Array | None = None, first: int = 0) -> None:
         self.observations, self.first = observations, first
         self.W: Array = np.empty((0, 0)) if W is None else W
         self._bound: Majorizer
         self._sums: Sums
-        self._track = _NOWHERE
+        self._path = _NO_PATH
         self._before: Array
 
     # Weights.
@@ -61,39 +61,47 @@ class Block:
         """Take these weights, (F, K)."""
         self.W = np.array(W, order=self.observations.order)
 
-    def weights(self) -> Array:
-        """W, (F, K)."""
+    def array(self) -> Array:
         return self.W
 
-    def randomise(self, rng: np.random.Generator, n_components: int) -> Array:
-        """Random weights; returns Σ_f w, (K,)."""
+    def fill_random(self, rng: np.random.Generator, n_components: int) -> Array:
         F = self.observations.shape[0]
         self.hold(random_rows(rng, self.first, self.first + F, n_components))
         return column_sums(self.W)
 
+    def perturbed(self, rng: np.random.Generator) -> Features:
+        W = self.W * rng.gamma(2.0, 0.5, size=self.W.shape)
+        return Block(self.observations, np.array(W / W.sum(axis=0), order=self.observations.order))
+
     def shake(self, rng: np.random.Generator) -> Array:
-        """Weights times random factors; returns Σ_f w, (K,)."""
+        """Weights times random factors of its own features; returns Σ_f w, (K,)."""
         F, K = self.W.shape
         self.hold(self.W * random_rows(rng, self.first, self.first + F, K))
         return column_sums(self.W)
 
-    def only_active(self, seen: bool) -> Array:
-        """No weight for features never counted, or never seen; returns Σ_f w, (K,)."""
+    def clear_inactive(self, seen: bool) -> Array:
         active = self.observations.seen if seen else self.observations.counted
         self.W[~active] = 0.0
         return column_sums(self.W)
 
     def divide(self, totals: Array) -> None:
-        """W / totals: so do columns of W sum to one, if these are the totals of all blocks."""
         divide_columns(self.W, totals)
 
+    def totals(self) -> Array:
+        return np.asarray(self.W.sum(axis=0))
+
     def reorder(self, order: Array) -> None:
-        """Put components into another order."""
         self.W = np.array(self.W[:, order], order=self.observations.order)
 
     def cross(self, other: Block) -> Array:
-        """Σ_f w w′, (K, K′), with other weights w′ of the same features."""
         return np.asarray(self.W.T @ other.W)
+
+    def drop(self) -> None:
+        """The garbage collector takes it."""
+
+    def fits(self, n_components: int, on_path: bool) -> bool:
+        lost = on_path and self._path is _NO_PATH
+        return not lost and self.W.shape[1] == n_components
 
     def write(self, path: Path) -> None:
         """Write W to a file."""
@@ -103,138 +111,122 @@ class Block:
     # Sums over features, for H.
 
     def value(self, H: Array) -> float:
-        """Its part of −log p(V | WH)."""
         return self.observations.value(self.W, H)
 
     def log_sum(self) -> float:
-        """Σ log w over positive weights."""
         return log_sum(self.W)
 
-    def sums(self, H: Array, brief: bool) -> tuple[Array, Array]:
-        """A and B of `Sums` for H; in brief, Σ_f w (K,), which B follows from, in its place."""
+    def sums(self, H: Array) -> Sums:
         (sums,) = self.observations.sums(self.W, H, "h")
-        return sums.A, column_sums(self.W) if brief else sums.B
+        return sums
+
+    def brief_sums(self, H: Array) -> tuple[Array, Array]:
+        """A of the sums for H, and Σ_f w (K,), which B follows from if features share it."""
+        return self.sums(H).A, column_sums(self.W)
 
     # Majorize–minimize, (W1)–(W3).
 
     def multiply(self, H: Array, smoothing: float) -> Array:
-        """(W1): W becomes p, not yet divided by its sums, which are returned."""
         (sums,) = self.observations.sums(self.W, H, "w")
         return multiplied(sums.A, smoothing, self.W)
 
     def bound(self, H: Array, smoothing: float) -> Array:
-        """(W2): make the majorizer in W; returns min q (K,)."""
         (sums,) = self.observations.sums(self.W, H, "w")
         self._bound = self.observations.likelihood.majorizer(*sums, self.W)
         return lowest_rates(*self._bound, smoothing, self.W)
 
     def left(self, lowest: Array) -> Array:
-        """(W2): a multiplier on the left of the root; the largest of all blocks is wanted."""
         return left_of_root(*self._bound, lowest)
 
     def roots(self, lowest: Array, m: Array, wanted: Array) -> Array:
-        """(W2): W at some multipliers; returns Σ_f w and −∂/∂m of it, (2, K)."""
         return weights_at(*self._bound, lowest, m, wanted, self.W)
 
     def above_floor(self, wanted: Array) -> Array:
-        """(W2): the end of it; returns Σ_f w."""
         return raise_to_floor(self._bound.p, self._bound.r, wanted, self.W)
 
-    # A path of L-BFGS in the roots y, W = y²/Σ_f y².
+    # L-BFGS in the roots y, W = y²/Σ_f y².
 
-    def begin(self, size: int) -> None:
-        """Stand at W, with memory for some moves."""
+    def begin_path(self, size: int) -> None:
         self._before = self.W.copy(order="K")
-        self._track = Track(np.sqrt(self.W).ravel(order="K"), size)
+        self._path = Lbfgs(np.sqrt(self.W).ravel(order="K"), size)
 
-    def stay(self) -> Array:
-        """The next look is at where the path is; returns Σ_f y²."""
-        self._track.stay()
-        return squares(self._matrix(self._track.x))
+    def apply_metric(self, used: Array, shares: Array) -> Array:
+        return self._path.apply_metric(used, shares)
 
-    def turn(self, used: Array, shares: Array) -> Array:
-        """See `Track.turn`."""
-        return self._track.turn(used, shares)
+    def set_direction(self, used: Array, shares: Array, scale: float) -> None:
+        self._path.set_direction(used, shares, scale)
 
-    def aim(self, used: Array, shares: Array, scale: float) -> None:
-        """See `Track.aim`."""
-        self._track.aim(used, shares, scale)
+    def try_step(self, length: float, shrink: float) -> Array:
+        self._path.try_step(length, Limits(self.W.size, shrink))
+        return squares(self._matrix(self._path.trial))
 
-    def move(self, length: float, shrink: float) -> Array:
-        """Try a point on the way; returns Σ_f y²."""
-        self._track.move(length, Limits(self.W.size, shrink))
-        return squares(self._matrix(self._track.there))
+    def try_current(self) -> Array:
+        self._path.try_current()
+        return squares(self._matrix(self._path.x))
 
-    def look(
-        self, H: Array, totals: Array, smoothing: float, brief: bool
-    ) -> tuple[Array, Array, Array]:
-        """W, and the sums for H, at the point that is tried; and multipliers of Σ_f w = 1."""
-        weights(self._matrix(self._track.there), totals, self.W)
-        self._sums, (A, B) = self.observations.sums(self.W, H, "wh")
-        found = multipliers(self.W, *self._sums, smoothing)
-        return A, column_sums(self.W) if brief else B, found
+    def evaluate(self, H: Array, totals: Array, smoothing: float) -> Evaluation:
+        weights(self._matrix(self._path.trial), totals, self.W)
+        self._sums, sums = self.observations.sums(self.W, H, "wh")
+        return Evaluation(sums, totals, multipliers(self.W, *self._sums, smoothing))
 
-    def bend(
+    def sums_at_trial(self, H: Array, totals: Array, smoothing: float) -> tuple[Array, ...]:
+        """A and B of an `Evaluation`, and its multipliers."""
+        found = self.evaluate(H, totals, smoothing)
+        return *found.sums, found.multipliers
+
+    def brief_sums_at_trial(self, H: Array, totals: Array, smoothing: float) -> tuple[Array, ...]:
+        """The same with Σ_f w (K,) in the place of B."""
+        found = self.evaluate(H, totals, smoothing)
+        return found.sums.A, column_sums(self.W), found.multipliers
+
+    def differentiate(
         self, multipliers: Array, totals: Array, smoothing: float, row: int, used: Array
     ) -> Array:
-        """Slope and metric there; see `Track.arrive`."""
-        slope, curvature = np.empty((2, self.W.size))
+        gradient, curvature = np.empty((2, self.W.size))
         weight_slopes(
-            self._matrix(self._track.there), self.W, *self._sums, smoothing, totals, multipliers,
-            self._matrix(slope), self._matrix(curvature),
+            self._matrix(self._path.trial), self.W, *self._sums, smoothing, totals, multipliers,
+            self._matrix(gradient), self._matrix(curvature),
         )  # fmt: skip
-        return self._track.arrive(slope, Diagonal(curvature), row, used)
+        return self._path.arrive(gradient, Diagonal(curvature), row, used)
 
     def accept(self) -> None:
-        """Be at the point that was tried."""
-        self._track.accept()
+        self._path.accept()
 
-    def decode(self, totals: Array) -> None:
-        """W of where the path is."""
-        weights(self._matrix(self._track.x), totals, self.W)
+    def set_weights(self, totals: Array) -> None:
+        weights(self._matrix(self._path.x), totals, self.W)
 
     def commit(self) -> None:
-        """W is good."""
         self._before[...] = self.W
 
     def undo(self) -> None:
-        """W as it was when it was last good."""
         self.W[...] = self._before
 
-    def leave(self) -> None:
-        """The end of the path: what was remembered takes much more memory than W."""
-        self._track, self._before = _NOWHERE, self.W
+    def end_path(self) -> None:
+        self._path, self._before = _NO_PATH, self.W
 
     # Everything that later answers depend on, between two iterations.
 
     def state(self) -> dict[str, Array]:
         """As arrays."""
         found = {"W": self.W}
-        if self._track is not _NOWHERE:
-            found |= {"before": self._before, **self._track.state()}
+        if self._path is not _NO_PATH:
+            found |= {"before": self._before, **self._path.state()}
         return found
 
     def restore(self, state: dict[str, Array]) -> None:
         """Go on from there; refused if it cannot be of such a block."""
         F, N = self.observations.shape
         K = state["W"].shape[-1] if "W" in state and state["W"].ndim == 2 else 0
-        form = dict.fromkeys(("W", "before") if len(state) > 1 else ("W",), np.empty((F, K)))
+        form: dict[str, Any] = dict.fromkeys(
+            ("W", "before") if len(state) > 1 else ("W",), np.empty((F, K))
+        )
         refuse_unlike(state, form)
         refuse_negative(state, form)
         self.hold(state["W"])
         if len(state) > 1:
             self._before = np.array(state["before"], order=self.observations.order)
-            self._track = Track(np.sqrt(self.W).ravel(order="K"), memory_of(K, N))
-            self._track.restore(state)
-
-    def totals(self) -> Array:
-        """Σ_f w, (K,)."""
-        return np.asarray(self.W.sum(axis=0))
-
-    def unlike(self, n_components: int, on_path: bool) -> Array:
-        """One if W has another number of components, or is not on a path but should be."""
-        lost = on_path and self._track is _NOWHERE
-        return np.array([lost or self.W.shape[1] != n_components], dtype=float)
+            self._path = Lbfgs(np.sqrt(self.W).ravel(order="K"), memory_of(K, N))
+            self._path.restore(state)
 
     def _matrix(self, vector: Array) -> Array:
         """A vector as (F, K), in the order of W."""

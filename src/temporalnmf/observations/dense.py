@@ -10,7 +10,8 @@ from .._typing import Array
 from ..kernels.dense import dense_pass
 from ..kernels.simplex import column_sums
 from ..likelihoods.base import Likelihood
-from .base import Observations, Sums, cut
+from .base import Sums, cut
+from .memory import InMemory
 
 # Entries that make a shard worth handing to a thread.
 _SHARD = 2**15
@@ -18,7 +19,7 @@ _SHARD = 2**15
 _CHUNK = 2**17
 
 
-class DenseObservations(Observations):
+class DenseObservations(InMemory):
     """Dense X (N, F), whose transpose is V in the order the kernels want.
 
     V is X itself, not a copy, where all that is missing are whole steps. Single-precision data

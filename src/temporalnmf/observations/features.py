@@ -1,153 +1,220 @@
-"""All features: what solvers ask of data and weights, as questions to blocks."""
+"""The weights W beside their data: everything that solvers ask of both, as one typed interface.
+
+Given H, features have to do with each other only through sums: over all of them for H, per
+component for the weights, which sum to one. Data in memory are one `Block`. Data in many blocks,
+read from disk one after the other or held by the workers of a cluster, reduce the answers of their
+blocks (`cluster/features.py`).
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from .._typing import Array
 from .base import Observations, Sums
 
-if TYPE_CHECKING:
-    from .crew import Crew
-
 _MAX_STEPS = 300
 # Newton's error after a step of this relative size is its square, below rounding.
 _LAST_STEP = 1e-9
 
 
-class Look(NamedTuple):
-    """What a path sees at a point: the sums for H, Σ_f y² and the multipliers of Σ_f w = 1."""
+class Evaluation(NamedTuple):
+    """The sums for H at a trial point, Σ_f y² and the multipliers of Σ_f w = 1."""
 
     sums: Sums
     totals: Array
     multipliers: Array
 
 
-class Features:
+class Features(ABC):
     """Weights W in the place where they are, and everything that is done with them.
 
-    Parameters
+    Attributes
     ----------
     observations : Observations
         Of all features.
-    crew : Crew
-        Of the blocks that hold the weights.
+    local : bool
+        Whether W is in the memory of this process.
     """
 
-    def __init__(self, observations: Observations, crew: Crew) -> None:
-        self.observations = observations
-        self.crew = crew
-        # Where features share B of the sums for H, it is known from Σ_f w: K numbers to send.
-        self._brief = observations.shared and crew.n_blocks > 1
+    observations: Observations
+    local: ClassVar[bool]
 
+    # Weights.
+
+    @abstractmethod
     def array(self) -> Array:
         """W, (F, K), here."""
-        return self.crew.gather("weights")
+
+    def result(self) -> Any:
+        """W (F, K), or `ShardedComponents` where it is too large for one place."""
+        return self.array()
 
     def randomise(self, rng: np.random.Generator, n_components: int) -> None:
         """Random weights whose columns sum to one."""
-        self.crew.tell("divide", self.crew.add("randomise", rng, n_components))
+        self.divide(self.fill_random(rng, n_components))
 
     def only_active(self, smoothing: float) -> Array:
         """No weight for features that play no part, see `Problem.active`; returns Σ_f w before.
 
         Columns sum to one after it.
         """
-        mass = self.crew.add("only_active", bool(smoothing))
-        self.crew.tell("divide", mass)
+        mass = self.clear_inactive(bool(smoothing))
+        self.divide(mass)
         return mass
 
-    def cross(self, other: Features) -> Array:
-        """Σ_f w w′, (K, K′), with the weights w′ of another solution."""
-        return self.crew.add("cross", other.crew)
+    @abstractmethod
+    def fill_random(self, rng: np.random.Generator, n_components: int) -> Array:
+        """Random weights; returns Σ_f w, (K,)."""
 
-    def drop(self) -> None:
-        """These weights are not needed any more."""
-        self.crew.drop()
+    @abstractmethod
+    def perturbed(self, rng: np.random.Generator) -> Features:
+        """Weights times random factors, columns summing to one."""
 
+    @abstractmethod
+    def clear_inactive(self, seen: bool) -> Array:
+        """No weight for features never counted, or never seen; returns Σ_f w, (K,)."""
+
+    @abstractmethod
+    def divide(self, totals: Array) -> None:
+        """W / totals, (K,)."""
+
+    @abstractmethod
+    def totals(self) -> Array:
+        """Σ_f w, (K,)."""
+
+    @abstractmethod
     def reorder(self, order: Array) -> None:
         """Put components into another order."""
-        self.crew.tell("reorder", order)
 
+    @abstractmethod
+    def cross(self, other: Self) -> Array:
+        """Σ_f w w′, (K, K′), with the weights w′ of another solution."""
+
+    @abstractmethod
+    def drop(self) -> None:
+        """These weights are not needed any more."""
+
+    @abstractmethod
+    def fits(self, n_components: int, on_path: bool) -> bool:
+        """Whether W has so many components, and is on a path of L-BFGS if it should be."""
+
+    # Sums over features, for H.
+
+    @abstractmethod
     def value(self, H: Array) -> float:
         """−log p(V | WH) without the constants that the likelihood's docstring names."""
-        return float(self.crew.add("value", H))
 
+    @abstractmethod
     def log_sum(self) -> float:
         """Σ log w over positive weights."""
-        return float(self.crew.add("log_sum"))
 
+    @abstractmethod
     def sums(self, H: Array) -> Sums:
         """For H, (K, N)."""
-        return self._sums(*self.crew.add("sums", H, self._brief))
 
-    def _sums(self, A: Array, B: Array) -> Sums:
-        return Sums(A, np.multiply.outer(B, self.observations.exposed) if self._brief else B)
+    def curvature(self, H: Array, expected: bool) -> tuple[Array, Array]:
+        """The part of the data in (L1); for data in memory see `laplace.data_part`."""
+        raise NotImplementedError
+
+    # Majorize–minimize.
 
     def update(self, H: Array, smoothing: float) -> None:
         """Minimise the bound in W over the simplex, (W1)–(W3)."""
         if self.observations.shared:
-            totals = self.crew.add("multiply", H, smoothing)
+            totals = self.multiply(H, smoothing)
         else:
             totals = self._root(H, smoothing)
-        self.crew.tell("divide", totals)
+        self.divide(totals)
 
     def _root(self, H: Array, smoothing: float) -> Array:
         """(W2) by Newton's method, see `kernels/simplex.py`."""
-        crew = self.crew
-        lowest = crew.least("bound", H, smoothing)
+        lowest = self.bound(H, smoothing)
         used = np.isfinite(lowest)
-        m = crew.most("left", lowest)
+        m = self.left(lowest)
         wanted = used.copy()
         for _ in range(_MAX_STEPS):
-            total, slope = crew.add("roots", lowest, m, wanted)
+            total, slope = self.roots(lowest, m, wanted)
             step = np.zeros_like(m)
             step[wanted] = (total * (total - 1.0))[wanted] / slope[wanted]
             m = m + step
             wanted = wanted & (np.abs(step) > _LAST_STEP * m)
             if not wanted.any():
                 break
-        crew.add("roots", lowest, m, used)
-        return crew.add("above_floor", used)
+        self.roots(lowest, m, used)
+        return self.above_floor(used)
 
-    # A path of L-BFGS, see `solvers/accelerated.py`.
+    @abstractmethod
+    def multiply(self, H: Array, smoothing: float) -> Array:
+        """(W1): W becomes p, not yet divided by its sums, which are returned."""
 
-    def begin(self, size: int) -> None:
-        """Stand at W, with memory for some moves."""
-        self.crew.tell("begin", size)
+    @abstractmethod
+    def bound(self, H: Array, smoothing: float) -> Array:
+        """(W2): make the majorizer in W; returns min q over features, (K,)."""
 
-    def turn(self, used: Array, shares: Array) -> Array:
-        return self.crew.add("turn", used, shares)
+    @abstractmethod
+    def left(self, lowest: Array) -> Array:
+        """(W2): a multiplier on the left of the root, the largest that any feature gives."""
 
-    def aim(self, used: Array, shares: Array, scale: float) -> None:
-        self.crew.tell("aim", used, shares, scale)
+    @abstractmethod
+    def roots(self, lowest: Array, m: Array, wanted: Array) -> Array:
+        """(W2): W at some multipliers; returns Σ_f w and −∂/∂m of it, (2, K)."""
 
-    def move(self, length: float, shrink: float) -> Array:
-        return self.crew.add("move", length, shrink)
+    @abstractmethod
+    def above_floor(self, wanted: Array) -> Array:
+        """(W2): raise W to the floor; returns Σ_f w."""
 
-    def stay(self) -> Array:
-        return self.crew.add("stay")
+    # L-BFGS in the roots y, W = y²/Σ_f y²; see `solvers/accelerated.py` and `Lbfgs`.
 
-    def look(self, H: Array, totals: Array, smoothing: float) -> Look:
-        A, B, multipliers = self.crew.add("look", H, totals, smoothing, self._brief)
-        return Look(self._sums(A, B), totals, multipliers)
+    @abstractmethod
+    def begin_path(self, size: int) -> None:
+        """Start at W, with memory for `size` moves."""
 
-    def bend(self, look: Look, smoothing: float, row: int, used: Array) -> Array:
-        return self.crew.add("bend", look.multipliers, look.totals, smoothing, row, used)
+    @abstractmethod
+    def apply_metric(self, used: Array, shares: Array) -> Array:
+        """See `Lbfgs.apply_metric`."""
 
+    @abstractmethod
+    def set_direction(self, used: Array, shares: Array, scale: float) -> None:
+        """See `Lbfgs.set_direction`."""
+
+    @abstractmethod
+    def try_step(self, length: float, shrink: float) -> Array:
+        """Take a trial point along the direction; returns Σ_f y²."""
+
+    @abstractmethod
+    def try_current(self) -> Array:
+        """Take the current point as the trial point; returns Σ_f y²."""
+
+    @abstractmethod
+    def evaluate(self, H: Array, totals: Array, smoothing: float) -> Evaluation:
+        """Set W to the trial point, and take the sums there."""
+
+    @abstractmethod
+    def differentiate(
+        self, multipliers: Array, totals: Array, smoothing: float, row: int, used: Array
+    ) -> Array:
+        """Gradient and metric at the trial point; see `Lbfgs.arrive`."""
+
+    @abstractmethod
     def accept(self) -> None:
-        self.crew.tell("accept")
+        """Make the trial point the current one."""
 
-    def decode(self, totals: Array) -> None:
-        self.crew.tell("decode", totals)
+    @abstractmethod
+    def set_weights(self, totals: Array) -> None:
+        """Set W to the current point."""
 
+    @abstractmethod
     def commit(self) -> None:
-        self.crew.tell("commit")
+        """Keep W as the one to return to."""
 
+    @abstractmethod
     def undo(self) -> None:
-        self.crew.tell("undo")
+        """Return to the W that was committed last."""
 
-    def leave(self) -> None:
-        self.crew.tell("leave")
+    @abstractmethod
+    def end_path(self) -> None:
+        """Free the memory of L-BFGS, which takes much more than W."""

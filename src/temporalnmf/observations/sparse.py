@@ -13,6 +13,7 @@ from ..kernels.simplex import column_sums
 from ..kernels.sparse import sparse_pass, sparse_value
 from ..likelihoods.base import Likelihood
 from .base import Observations, Sums, cut
+from .memory import InMemory
 
 # Non-zeros that make a shard worth handing to a thread.
 _SHARD = 2**12
@@ -20,7 +21,7 @@ _SHARD = 2**12
 _CHUNK = 2**18
 
 
-class SparseObservations(Observations):
+class SparseObservations(InMemory):
     """Sparse X (N, F), kept by step and by feature, with weights as a base plus a correction.
 
     The weight of all entries, zeros included, is `base[n]` plus a sparse correction. Hidden

@@ -70,7 +70,7 @@ class CappedWarning(UserWarning):
     """Parameters of a model file were replaced by the defaults of `TemporalNMF`."""
 
 
-def save(
+def save_model(
     model: TemporalNMF, path: str | PathLike[str], *, overwrite: bool = False, data: bool = True
 ) -> Path:
     """Write a fitted model, whole or not at all; see `TemporalNMF.save`."""
@@ -103,30 +103,8 @@ def save(
     return path
 
 
-def load(path: str | PathLike[str]) -> TemporalNMF:
-    """Read a fitted model from a file that `TemporalNMF.save` wrote.
-
-    Nothing in the file is run. What is not such a file, is damaged, or comes from a later version
-    of the program is refused with one clear error.
-
-    The model has the parameters of the file, but for two kinds. `callback`, `warm_start`,
-    `checkpoint`, `checkpoint_every`, `n_jobs` and `verbose` have their defaults. `max_iter`,
-    `n_init`, `n_draws`, `n_tune` and `n_chains` are at most their defaults, and a warning names
-    those that were lowered; `model.set_params(max_iter=5000)` restores one. What was fitted is
-    unchanged.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> import numpy as np
-    >>> from temporalnmf import TemporalNMF, load
-    >>> model = TemporalNMF(1).fit(np.outer(np.arange(1, 9), [6, 3, 1]))
-    >>> with TemporaryDirectory() as folder:
-    ...     again = load(model.save(Path(folder, "model.npz")))
-    >>> bool(np.all(again.forecast(2).samples() == model.forecast(2).samples()))
-    True
-    """
+def read_model(path: str | PathLike[str], kind: type[TemporalNMF]) -> TemporalNMF:
+    """A model of this class from a file; see `temporalnmf.load`."""
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"{path}: there is no such file. Check the path.")
@@ -138,7 +116,7 @@ def load(path: str | PathLike[str]) -> TemporalNMF:
             _check_header(header, path)
             labels = file.json("labels.json")
             arrays = {name: _checked(name, file.array(name)) for name in file.arrays}
-        model = _model_of(header, labels, arrays, _sharded(path, header))
+        model = _model_of(kind, header, labels, arrays, _sharded(path, header))
     except (_RefusedError, PermissionError, MemoryError):
         raise
     except Exception as error:  # whatever a damaged file makes the libraries below say
@@ -343,20 +321,19 @@ def _checked(name: str, array: Array) -> Array:
 
 
 def _model_of(
+    kind: type[TemporalNMF],
     header: dict[str, Any],
     labels: dict[str, Any],
     arrays: dict[str, Array],
     components: ShardedComponents | None,
-) -> Any:
-    from ..estimator import TemporalNMF
-
+) -> TemporalNMF:
     parameters = dict(header["parameters"])
     for name in _OF_A_RUN:
         parameters.pop(name, None)
     for name, table in (("chain", registry.CHAINS), ("likelihood", registry.LIKELIHOODS)):
         if isinstance(parameters[name], dict):
             parameters[name] = _made(parameters[name], table, name)
-    model = TemporalNMF(**parameters)
+    model = kind(**parameters)
     model.chain_ = _made(header["chain"], registry.CHAINS, "chain")
     for name in _ARRAYS:
         inside = name != "components_" or components is None

@@ -8,7 +8,7 @@ since columns of W sum to one, so the activations of each component are drawn on
 (`conditionals/`). Hyper-parameters to learn are drawn in between (`learning.py`).
 
 Given H, features have to do with each other only through sums, so they may lie in several blocks
-(`blocks.py`).
+(`cluster/gibbs.py`).
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ from .sharing import share
 
 # Counts that make a shard worth handing to a thread.
 _SHARD = 2**12
+# A weight to start from: draws would not move away from zero.
+LEAST = 1e-12
 # Largest logarithm, or logit, of a hyper-parameter that draws ever reach.
 FARTHEST = 100.0
 

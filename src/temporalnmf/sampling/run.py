@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, cast
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -14,9 +14,7 @@ from .._typing import Array
 from ..chains.base import Chain
 from ..chains.rate import Rate
 from ..checkpoints.file import Checkpoint, when_saved
-from ..cluster.gibbs import LEAST, SplitGibbs, check_all_counts
-from ..cluster.series import Slot, SplitSeries
-from ..data.series import Series
+from ..data.series import AnySeries, Series
 from ..inference.fitting import (
     Fitted,
     chain_of,
@@ -25,7 +23,6 @@ from ..inference.fitting import (
     identity_of,
     machinery,
     named_by_place,
-    observations_of,
 )
 from ..inference.matching import match, stability
 from ..inference.starts import start_factors
@@ -39,7 +36,7 @@ from ..runtime.threads import Workers
 from ..solvers.monitor import Monitor, Progress
 from .conditionals import LAWS, First
 from .draws import PosteriorDraws
-from .gibbs import FARTHEST, Gibbs, Sweeps
+from .gibbs import FARTHEST, LEAST, Gibbs, Sweeps, check_counts
 from .learning import SMOOTHING, Learned, Smoothing
 
 # Bytes that kept components may take, at the most, if the user leaves `thin` to us; and draws per
@@ -54,7 +51,25 @@ _START_ITER, _START_TOL = 100, 1e-4
 _LOOK = 10
 
 
-def draw_factors(model: Any, series: Series) -> Fitted:
+class SplitCounts(AnySeries, Protocol):
+    """Counts that are not in memory."""
+
+    def check_counts(self) -> None:
+        """Refuse weights, and numbers that are not whole."""
+
+    def sweeps(
+        self,
+        law: Learned,
+        start: Features,
+        H: Array,
+        smoothing: Smoothing,
+        first: First,
+        seed: np.random.SeedSequence,
+    ) -> Sweeps:
+        """A run of draws; the weights to start from are dropped."""
+
+
+def draw_factors(model: Any, series: AnySeries) -> Fitted:
     """Draw W and H from their posterior; see `TemporalNMF(solver="gibbs")`."""
     check_size(model, series)
     chain = chain_of(model)
@@ -64,12 +79,15 @@ def draw_factors(model: Any, series: Series) -> Fitted:
             f"{', '.join(LAWS)}, or use solver='accelerated'."
         )
     kept = drawn_steps(series.observed, chain)
-    used: Series | SplitSeries = series.take(kept)
-    if isinstance(used, SplitSeries):
+    used = series.take(kept)
+    if not used.local:
         _check_room(model, series.shape[1])
     with machinery(model) as workers:
-        observations = observations_of(used, model._likelihood(), workers)
-        check_all_counts(used)
+        observations = used.observe(model._likelihood(), workers)
+        if isinstance(used, Series):
+            check_counts(used)
+        else:
+            cast(SplitCounts, used).check_counts()
         check_counted(observations)
         sampler = _Sampler(model, series, kept, used, observations, chain, workers)
         store = sampler.all_runs()
@@ -179,9 +197,9 @@ class _Sampler:
     def __init__(
         self,
         model: Any,
-        series: Series,
+        series: AnySeries,
         kept: Array,
-        used: Series | SplitSeries,
+        used: AnySeries,
         observations: Observations,
         chain: Chain,
         workers: Workers,
@@ -252,30 +270,17 @@ class _Sampler:
         features, H = start_factors(model, problem, self.series, self.kept, rng)
         if run > 0:
             # Also where all begin with values that were given: from a start of its own.
-            features, H = self._shaken(features, rng), H * rng.gamma(2.0, 0.5, size=H.shape)
+            features, H = features.perturbed(rng), H * rng.gamma(2.0, 0.5, size=H.shape)
         solver = registry.create(registry.SOLVERS, "accelerated", "solver")
         result = solver.solve(problem, features, H, Monitor(_START_ITER, _START_TOL))
         law = Learned(self.chain, observations.level, model.n_components)
         first = First(level=observations.level / model.n_components)
-        if isinstance(self.used, SplitSeries):
-            split = SplitGibbs(self.used, law, result.features, result.H, start, first, of_draws)
-            result.features.drop()
-            return split
+        if not isinstance(self.used, Series):
+            split = cast(SplitCounts, self.used)
+            return split.sweeps(law, result.features, result.H, start, first, of_draws)
         W = np.maximum(result.W, LEAST) * observations.seen[:, None]
         W /= W.sum(axis=0)
         return Gibbs(self.used, law, W, result.H, start, first, of_draws, self.workers)
-
-    def _shaken(self, features: Features, rng: np.random.Generator) -> Features:
-        """Weights times random factors, where they are; columns sum to one."""
-        crew = features.crew
-        if isinstance(crew, Slot):
-            (own,) = rng.spawn(1)
-            crew.tell("divide", crew.add("shake", own))
-            return features
-        W = features.array()
-        W = W * rng.gamma(2.0, 0.5, size=W.shape)
-        order = self.observations.order
-        return self.observations.hold(np.array(W / W.sum(axis=0), order=order))
 
     def _one_run(self, run: int, gibbs: Sweeps, done: int, interrupt: Interrupt) -> bool:
         """Do what is left of a run; true if the callback wants no more."""

@@ -22,8 +22,8 @@ import numpy as np
 from .._typing import Array
 from ..kernels.floor import FLOOR, lifted
 from ..objective import Problem
-from ..observations.features import Features, Look
-from ..observations.track import Limits, Track, Tridiagonal, memory_of
+from ..observations.features import Evaluation, Features
+from ..observations.lbfgs import Lbfgs, Limits, Tridiagonal, memory_of
 from ..runtime.archives import UnlikeError, refuse_unlike
 from .keeping import Keeper, State, go_on, state_of
 from .mm import FitResult, h_step, held_features, iterate
@@ -119,15 +119,15 @@ class Accelerated:
             monitor.record(objective, features, H, n)
             keeper.rest(state)
         if not fixed_W:
-            features.leave()
+            features.end_path()
         return FitResult(features, H, problem.chain, monitor)
 
 
 class _Path:
     """L-BFGS from one starting point.
 
-    The roots of W are on tracks of their own, one per block of features, and what stands for H is
-    on one here: products that decide where to go are sums over all tracks.
+    The roots of W lie with the features, what stands for H lies here. Products of vectors are
+    sums over both.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class _Path:
         self.H = H.copy()
         self.roots = not problem.chain.dynamic
         size = memory_of(*H.shape)
-        self.track = Track((np.sqrt(H) if self.roots else np.log(H)).ravel(), size)
+        self.track = Lbfgs((np.sqrt(H) if self.roots else np.log(H)).ravel(), size)
         self.newest: list[int] = []  # rows of memory, from new to old
         # Products s·t of every two rows, and s·slope.
         self.products, self.slopes = np.zeros((size + 1, size + 1)), np.zeros(size + 1)
@@ -154,7 +154,7 @@ class _Path:
             self._restore(before)
             return
         if not fixed_W:
-            features.begin(size)
+            features.begin_path(size)
         self._settle()
 
     def state(self) -> State:
@@ -184,56 +184,56 @@ class _Path:
             steps += 1
         self._decode(self.track.x)
         if not self.fixed_W:
-            self.features.decode(self.totals)
+            self.features.set_weights(self.totals)
         return steps > 0
 
     def commit(self) -> None:
-        """Where the path is is good."""
+        """Accept the current point."""
         if not self.fixed_W:
             self.features.commit()
 
     def undo(self) -> None:
-        """Leave W where it was when it was last good."""
+        """Return to the W that was committed last."""
         if not self.fixed_W:
             self.features.undo()
-            self.features.leave()
+            self.features.end_path()
 
     def reconsider(self, problem: Problem) -> None:
-        """H or the chain has changed: look again."""
+        """H or the chain has changed: evaluate again."""
         self.problem = problem
         x, h = self.track.x, self.H.ravel()
-        # Roots keep their sign: the remembered changes of slope belong to it.
+        # Roots keep their sign: the differences of gradients in memory belong to it.
         x[:] = np.copysign(np.sqrt(h), x) if self.roots else np.log(h)
         self._settle()
 
     def _settle(self) -> None:
-        """Slope and metric where the path is."""
-        self.track.stay()
-        self.totals = np.empty(0) if self.fixed_W else self.features.stay()
-        _, slopes, _, _ = self._look(self.totals)
+        """Gradient and metric at the current point."""
+        self.track.try_current()
+        self.totals = np.empty(0) if self.fixed_W else self.features.try_current()
+        _, slopes, _, _ = self._evaluate(self.totals)
         self._accept(slopes, self.totals)
 
     def _step(self) -> bool:
         """One iteration; whether the path moved."""
-        slope, length = self._aim(), 1.0
+        slope, length = self._set_direction(), 1.0
         while slope < 0.0 and length > _SHORTEST:
-            totals = self._move(length)
-            (slope, end, st, ss, tt), slopes, forward, backward = self._look(totals)
-            # The way that was really gone may have been cut short in places.
+            totals = self._try_step(length)
+            (slope, end, st, ss, tt), slopes, forward, backward = self._evaluate(totals)
+            # Limits may have cut the move short in places.
             if not slope < 0.0:
                 break
             if end <= -_PASSED * slope:
                 self._remember(st, ss, tt, forward, backward)
                 self._accept(slopes, totals)
                 return True
-            # The secant's guess of where the slope is zero.
+            # Secant estimate of where the slope is zero.
             length *= min(max(slope / (slope - end), 0.1), 0.5) if np.isfinite(end) else 0.1
-        # What was remembered may be what misleads.
+        # The memory may be what misleads.
         had_memory, self.newest = bool(self.newest), []
         return had_memory and self._step()
 
-    def _aim(self) -> float:
-        """Point the way by the two loops of L-BFGS, on products; returns its slope."""
+    def _set_direction(self) -> float:
+        """Set the direction by the two loops of L-BFGS, on products; returns its slope."""
         order, products = self.newest, self.products
         shares, back = np.zeros((2, len(products)))
         for i, row in enumerate(order):
@@ -241,51 +241,53 @@ class _Path:
             left = self.slopes[row] - products[row, newer] @ shares[newer]
             shares[row] = left / self.curvatures[row]
         used = np.array(order, dtype=np.int64)
-        found = self.track.turn(used, shares)
+        found = self.track.apply_metric(used, shares)
         if not self.fixed_W:
-            found = found + self.features.turn(used, shares)
-        turned, bent, downhill = found[:-2], found[-2], found[-1]
+            found = found + self.features.apply_metric(used, shares)
+        products_r, curvature, downhill = found[:-2], found[-2], found[-1]
         scale = 1.0
         if order:
-            scale = min(max(self.curvatures[order[0]] / max(bent, 1e-300), 0.05), 20.0)
+            scale = min(max(self.curvatures[order[0]] / max(curvature, 1e-300), 0.05), 20.0)
         for i in range(len(order) - 1, -1, -1):
             row, older = order[i], order[i + 1 :]
-            product = scale * turned[row] + back[older] @ products[older, row]
+            product = scale * products_r[row] + back[older] @ products[older, row]
             back[row] = shares[row] - product / self.curvatures[row]
-        self.track.aim(used, back, scale)
+        self.track.set_direction(used, back, scale)
         if not self.fixed_W:
-            self.features.aim(used, back, scale)
+            self.features.set_direction(used, back, scale)
         return -float(scale * downhill + back[order] @ self.slopes[order])
 
-    def _move(self, length: float) -> Array:
-        """Try a point on the way; returns Σ_f y²."""
+    def _try_step(self, length: float) -> Array:
+        """Take a trial point along the direction; returns Σ_f y²."""
         n_roots = self.track.x.size if self.roots else 0
-        self.track.move(length, Limits(n_roots, 0.0, np.log(FLOOR), _LONGEST))
+        self.track.try_step(length, Limits(n_roots, 0.0, np.log(FLOOR), _LONGEST))
         if self.fixed_W:
             return np.empty(0)
         # Zero is a barrier for smoothed weights, and a place to pass through for others.
-        return self.features.move(length, _SHRINK if self.problem.smoothing else 0.0)
+        return self.features.try_step(length, _SHRINK if self.problem.smoothing else 0.0)
 
-    def _look(self, totals: Array) -> tuple[Array, Array, Array, Array]:
-        """Gradient and metric at the point that is tried, from one pass over the data.
+    def _evaluate(self, totals: Array) -> tuple[Array, Array, Array, Array]:
+        """Gradient and metric at the trial point, from one pass over the data.
 
-        Returns the five products of `Track.arrive`, then its products with all rows.
+        Returns the five products of `Lbfgs.arrive`, then its products with all rows.
         """
-        self._decode(self.track.there)
+        self._decode(self.track.trial)
         smoothing, row = float(self.problem.smoothing), self._free_row()
         used = np.array(self.newest, dtype=np.int64)
-        look: Look | None = None
+        evaluation: Evaluation | None = None
         if not self.fixed_W:
-            look = self.features.look(self.H, totals, smoothing)
-        A, B = self.features.sums(self.H) if look is None else look.sums
-        found = self.track.arrive(*self._bend(A, B), row, used)
-        if look is not None:
-            found = found + self.features.bend(look, smoothing, row, used)
+            evaluation = self.features.evaluate(self.H, totals, smoothing)
+        A, B = self.features.sums(self.H) if evaluation is None else evaluation.sums
+        found = self.track.arrive(*self._differentiate(A, B), row, used)
+        if evaluation is not None:
+            found = found + self.features.differentiate(
+                evaluation.multipliers, totals, smoothing, row, used
+            )
         slopes, forward, backward = found[5:].reshape(3, -1)
         return found[:5], slopes, forward, backward
 
-    def _bend(self, A: Array, B: Array) -> tuple[Array, Tridiagonal]:
-        """Slope and metric of what stands for H."""
+    def _differentiate(self, A: Array, B: Array) -> tuple[Array, Tridiagonal]:
+        """Gradient and metric of what stands for H."""
         problem, H = self.problem, self.H
         bound = problem.observations.likelihood.majorizer(A.copy(), B, H)
         _, chain_slope, chain_diagonal, chain_off = problem.chain.expansion(H, problem.scale)
@@ -294,12 +296,12 @@ class _Path:
         diagonal = bound.q * H + bound.r / H + chain_diagonal
         off = chain_off
         if self.roots:
-            root = self.track.there.reshape(H.shape)
+            root = self.track.trial.reshape(H.shape)
             in_log = 2.0 * in_log * root / H
             diagonal = np.maximum(4.0 * diagonal / H, FLOOR)  # zero where nothing is observed
         else:
             diagonal += _LEAST_CURVATURE
-        # What stands at the floor and wants to go lower is out of the game.
+        # Variables at the floor whose gradient points below it stay there.
         stuck = (H <= 2.0 * FLOOR) & (in_log > 0.0) & (not self.roots)
         stuck[:, : self.held.shape[1]] = True
         in_log = np.where(stuck, 0.0, in_log)
@@ -307,7 +309,7 @@ class _Path:
         return in_log.ravel(), Tridiagonal(diagonal, off)
 
     def _accept(self, slopes: Array, totals: Array) -> None:
-        """Be where the last look was."""
+        """Make the trial point the current one."""
         self.track.accept()
         if not self.fixed_W:
             self.features.accept()
@@ -317,7 +319,7 @@ class _Path:
         return next(row for row in range(len(self.slopes)) if row not in self.newest)
 
     def _remember(self, st: float, ss: float, tt: float, forward: Array, backward: Array) -> None:
-        """Keep the move that was tried, in its row, if the slope grew along it."""
+        """Keep the move to the trial point, in its row, if the slope grew along it."""
         row = self._free_row()
         self.products[:, row], self.products[row] = forward, backward
         self.curvatures[row] = st

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from .._typing import Array
-from ..observations.crew import Here
 from ..observations.features import Features
 from ..runtime.signals import raise_if_stopped
 
@@ -154,7 +153,7 @@ class Monitor:
 def _components(W: Array | Features) -> Array | Features:
     """What a callback sees of W: an array if it is here, else where it is."""
     if isinstance(W, Features):
-        if not isinstance(W.crew, Here):
+        if not W.local:
             return W
         W = W.array()
     return _read_only(W.T)

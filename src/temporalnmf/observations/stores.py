@@ -1,0 +1,95 @@
+"""Where the weights of a fit are kept, so that it can be resumed."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import Protocol
+
+from .._typing import Array
+from ..runtime.archives import UnlikeError
+from .base import Observations
+from .block import Block
+from .features import Features
+
+State = dict[str, Array]
+
+
+class WeightStore(Protocol):
+    """Keeps W, and what L-BFGS remembers of it, for every start of a fit.
+
+    Attributes
+    ----------
+    file : path
+        The file of the fit.
+    waits : bool
+        Whether Ctrl-C waits for the end of an iteration; iterations on blocks may take minutes.
+    """
+
+    file: str | PathLike[str]
+    waits: bool
+
+    def save(self, weights: dict[int, Features]) -> State:
+        """What the file of the fit has to hold of the W of every start."""
+
+    def load(self, found: State) -> dict[int, Features]:
+        """Go on from there."""
+
+    def tidy(self) -> None:
+        """The file of the fit is written: what only the one before knew of can go."""
+
+    def remove(self) -> None:
+        """The fit is complete."""
+
+
+class FileStore:
+    """Weights of data in memory, in the file of the fit.
+
+    Parameters
+    ----------
+    file : path
+    observations : Observations
+    """
+
+    waits = True
+
+    def __init__(self, file: str | PathLike[str], observations: Observations) -> None:
+        self.file, self._observations = file, observations
+
+    def save(self, weights: dict[int, Features]) -> State:
+        states = {}
+        for start, features in weights.items():
+            assert isinstance(features, Block)
+            states[start] = features.state()
+        return joined("W", states)
+
+    def load(self, found: State) -> dict[int, Features]:
+        weights: dict[int, Features] = {}
+        for start, state in parted("W", found).items():
+            weights[start] = block = Block(self._observations)
+            block.restore(state)
+        return weights
+
+    def tidy(self) -> None: ...
+
+    def remove(self) -> None: ...
+
+
+def joined(word: str, states: dict[int, State]) -> State:
+    """States of several starts as one."""
+    return {
+        f"{word}.{start}.{name}": array
+        for start, state in states.items()
+        for name, array in state.items()
+    }
+
+
+def parted(word: str, found: State) -> dict[int, State]:
+    """States of several starts, out of one."""
+    states: dict[int, State] = {}
+    for key, array in found.items():
+        if key.startswith(f"{word}."):
+            _, start, name = key.split(".", 2)
+            if not start.isdecimal():
+                raise UnlikeError(f"it has {key!r}")
+            states.setdefault(int(start), {})[name] = array
+    return states
