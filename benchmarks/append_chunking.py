@@ -24,7 +24,7 @@ from sklearn.exceptions import ConvergenceWarning
 from temporalnmf import TemporalNMF
 from temporalnmf.chains import BGAR, Rate
 from temporalnmf.datasets import load_sotu
-from temporalnmf.inference.fitting import machinery, observations_of
+from temporalnmf.inference.fitting import machinery
 from temporalnmf.inference.starts import start_activations
 from temporalnmf.objective import Problem
 from temporalnmf.sampling import inference
@@ -160,7 +160,7 @@ def solved(model: TemporalNMF, X: np.ndarray, H: np.ndarray, tol: float) -> tupl
     """Activations (K, N) at fixed components from a start, and the iterations it took."""
     series, monitor = model._series_of(X, None, None), Monitor(1000, tol)
     with machinery(model) as workers:
-        data = observations_of(series, model._likelihood(), workers)
+        data = series.observe(model._likelihood(), workers)
         problem = Problem(data, model.chain_, model.map_scale)
         found = Accelerated().solve(problem, model.components_.T, H, monitor, fixed_W=True).H
     return found, monitor.iteration

@@ -20,7 +20,7 @@ from children import HUNG
 from temporalnmf.cluster import clients as cluster
 from temporalnmf.cluster import dask as actors
 from temporalnmf.cluster import local
-from temporalnmf.cluster.bench import Slice
+from temporalnmf.cluster.pieces import Slice
 
 # A busy machine takes longer than a user is to wait for a cluster that is not there.
 cluster.PATIENCE = cluster._NEAR = actors._NO_ANSWER = actors._NO_WORKER = float(HUNG)

@@ -10,7 +10,7 @@ import pytest
 from cases import Case, all_cases, chains, likelihoods, random_problem
 from temporalnmf import TemporalNMF
 from temporalnmf.observations.features import Features
-from temporalnmf.observations.track import Diagonal, Track
+from temporalnmf.observations.lbfgs import Diagonal, Lbfgs
 from temporalnmf.solvers import Accelerated, MajorizeMinimize, Monitor, accelerated
 
 CASES = [case for case in all_cases() if case.storage != "sparse mask"]
@@ -96,8 +96,8 @@ def test_a_stage_that_fails_is_undone_and_mm_takes_over(monkeypatch):
 
     def wrong_way(self, n):
         uphill.append(n)
-        (block,) = self.features.crew.blocks
-        block.W[...], self.H[...] = np.roll(block.W, 1, axis=0), 3.0 * self.H
+        W = self.features.W
+        W[...], self.H[...] = np.roll(W, 1, axis=0), 3.0 * self.H
         return True
 
     monkeypatch.setattr(accelerated._Path, "advance", wrong_way)
@@ -140,7 +140,7 @@ def test_memory_after_a_pair_was_refused():
     size = len(path.slopes) - 1
     for i in range(1, 3 * size):
         bent = -1.0 if i == size + 1 else 1.0  # a pair with negative curvature
-        track.there = track.x + i
+        track.trial = track.x + i
         row, used = path._free_row(), np.array(path.newest, dtype=np.int64)
         found = track.arrive(track.slope + bent * i, track.metric, row, used)
         _, forward, backward = found[5:].reshape(3, -1)
@@ -166,7 +166,7 @@ def _two_loops(slope, metric, S, T, newest):
 
 
 @pytest.mark.parametrize("n_blocks", [1, 3])
-def test_the_way_is_that_of_the_two_loops_of_l_bfgs(n_blocks):
+def test_the_direction_is_that_of_the_two_loops_of_l_bfgs(n_blocks):
     """From products of vectors that lie in several places."""
     rng = np.random.default_rng(0)
     size, n, head = 5, 400, 290
@@ -174,11 +174,11 @@ def test_the_way_is_that_of_the_two_loops_of_l_bfgs(n_blocks):
     path = accelerated._Path(problem, problem.observations.hold(W), H, False, 0)
     cuts = np.linspace(0, head, n_blocks + 1).astype(int)
     parts = [slice(a, b) for a, b in pairwise(cuts)] + [slice(head, n)]
-    tracks = [Track(np.zeros(part.stop - part.start), size) for part in parts]
+    tracks = [Lbfgs(np.zeros(part.stop - part.start), size) for part in parts]
     path.track = tracks[-1]
     path.features = SimpleNamespace(
-        turn=lambda *given: sum(track.turn(*given) for track in tracks[:-1]),
-        aim=lambda *given: [track.aim(*given) for track in tracks[:-1]],
+        apply_metric=lambda *given: sum(track.apply_metric(*given) for track in tracks[:-1]),
+        set_direction=lambda *given: [track.set_direction(*given) for track in tracks[:-1]],
     )
     path.products, path.curvatures = np.zeros((size + 1, size + 1)), np.zeros(size + 1)
     path.slopes = np.zeros(size + 1)
@@ -186,15 +186,15 @@ def test_the_way_is_that_of_the_two_loops_of_l_bfgs(n_blocks):
     metric = rng.uniform(0.5, 2.0, n)
     hessian = np.diag(metric) + root @ root.T
     for track, part in zip(tracks, parts, strict=True):
-        track.slope, track.metric = slope[part], Diagonal(metric[part])
-    S, T = {}, {}
+        track.gradient, track.metric = slope[part], Diagonal(metric[part])
+    S, Y = {}, {}
     for _ in range(3 * size):
         used, row = np.array(path.newest, dtype=np.int64), path._free_row()
         move = rng.normal(size=n)
         change = hessian @ move
         found = 0.0
         for track, part in zip(tracks, parts, strict=True):
-            track.there = track.x + move[part]
+            track.trial = track.x + move[part]
             found = found + track.arrive(slope[part] + change[part], track.metric, row, used)
         x, slope = x + move, slope + change
         slopes, forward, backward = found[5:].reshape(3, -1)
@@ -203,13 +203,13 @@ def test_the_way_is_that_of_the_two_loops_of_l_bfgs(n_blocks):
             track.accept()
         path.slopes = slopes
         S[row] = np.concatenate([track.S[row] for track in tracks]).astype(float)
-        T[row] = np.concatenate([track.T[row] for track in tracks]).astype(float)
-        downhill = path._aim()
-        way = np.concatenate([track.way for track in tracks])
-        expected = _two_loops(slope, metric, S, T, path.newest)
-        # s·t of a move is not rounded to single precision as the rows are.
-        np.testing.assert_allclose(way, expected, atol=1e-5 * np.abs(expected).max())
-        assert downhill == pytest.approx(way @ slope, rel=1e-9)
+        Y[row] = np.concatenate([track.Y[row] for track in tracks]).astype(float)
+        downhill = path._set_direction()
+        direction = np.concatenate([track.direction for track in tracks])
+        expected = _two_loops(slope, metric, S, Y, path.newest)
+        # s·y of a move is not rounded to single precision as the rows are.
+        np.testing.assert_allclose(direction, expected, atol=1e-5 * np.abs(expected).max())
+        assert downhill == pytest.approx(direction @ slope, rel=1e-9)
         assert len(path.newest) == min(len(S), size)
 
 

@@ -20,10 +20,10 @@ from cases import (
 )
 from clusters import inside
 from temporalnmf.cluster import dask as actors
+from temporalnmf.cluster.questions import combined, whole
 from temporalnmf.cluster.series import even_bounds, split_here
 from temporalnmf.data.series import Series
 from temporalnmf.observations import observe, starts
-from temporalnmf.observations.crew import combined, whole
 from temporalnmf.observations.starts import random_rows, skip_rows
 from temporalnmf.solvers import Accelerated, MajorizeMinimize, Monitor, accelerated
 

@@ -148,7 +148,7 @@ def test_what_is_said_of_memory_is_what_is_done(place, client, monkeypatch):
     said, teams = [], []
     monkeypatch.setattr(Voice, "say", lambda self, text="", **_: said.append(text))
 
-    watched(monkeypatch, lambda progress: teams.append(progress.components.crew.team))
+    watched(monkeypatch, lambda progress: teams.append(progress.components.slot.team))
     for share, resident in ((0.5, True), (0.0, False)):
         monkeypatch.setattr("temporalnmf.cluster.sources._SHARE", share)
         fit_table(shards, settings, Voice(), client)

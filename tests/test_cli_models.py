@@ -575,7 +575,7 @@ def test_a_fault_of_the_program_has_exit_code_1(fitted, monkeypatch):
     def broken(path):
         raise RuntimeError("a fault")
 
-    monkeypatch.setattr("temporalnmf.persistence.models.load", broken)
+    monkeypatch.setattr("temporalnmf.estimator.load", broken)
     result = invoke("forecast", fitted[0])
     assert result.exit_code == 1
     assert isinstance(result.exception, RuntimeError)

@@ -103,7 +103,7 @@ def test_draws_of_many_features_do_not_depend_on_threads(monkeypatch):
     same(drawn(one), drawn(other))
     run = started(one)
     assert run.count_active() == 1400
-    blocks = one.team._bench._blocks[run._crew.number].values()
+    blocks = one.team._bench._blocks[run._slot.number].values()
     assert all(len(block._bounds) > 2 for block in blocks)
     monkeypatch.setattr(run, "weights", None)  # nobody brings them here
     run.sweep()
@@ -140,8 +140,7 @@ def started(split, smoothing=0.3, learned=True):
     (n_steps, n_features), K = split.shape, 2
     observations = split.observe(Poisson())
     start = observations.hold(np.full((n_features, K), 1.0 / n_features))
-    return SplitGibbs(
-        split,
+    return split.sweeps(
         Learned(Rate("learn"), 10.0, K),
         start,
         np.random.default_rng(0).gamma(2.0, 5.0, size=(K, n_steps)),
@@ -203,7 +202,7 @@ class _Held(SplitGibbs):
     """A run that lets a simulation write to its weights and counts."""
 
     def sweep(self):
-        self._crew.hold(self.W)
+        self._slot.hold(self.W)
         super().sweep()
         self.W = self.weights()
 
@@ -212,7 +211,7 @@ class _Held(SplitGibbs):
             super().__setattr__(name, value)
             return
         indptr, indices, counts = value
-        blocks = self._crew.team._bench._blocks[self._crew.number]
+        blocks = self._slot.team._bench._blocks[self._slot.number]
         for b, (i, j) in enumerate(pairwise(BOUNDS)):
             part = slice(indptr[i], indptr[j])
             blocks[b]._counts = indptr[i : j + 1] - indptr[i], indices[part], counts[part]
@@ -232,8 +231,8 @@ def simulation(mask, learned):
     split = split_here(series, BOUNDS)
     start = split.observe(Poisson()).hold(found.run.W)
     found.run = _Held(
-        split, found.run.law, start, found.run.H, found.run.smoothing, joint.FIRST_LAW,
-        np.random.SeedSequence(0),
+        split.team, found.exposure, found.run.law, start.slot, found.run.H, found.run.smoothing,
+        joint.FIRST_LAW, np.random.SeedSequence(0),
     )  # fmt: skip
     found.run.W = found.run.weights()
     return found
@@ -295,7 +294,7 @@ def test_posterior_means_are_those_of_data_in_memory():
     W, H, first = np.full((5, 1), 0.2), np.full((1, 6), 300.0), First(2.0, 300.0)
     law, seed = Learned(Rate(4.0, 4.0), 300.0, 1), np.random.SeedSequence(1)
     elsewhere, here = split.observe(Poisson()), observe(X, series.weights, np.ones(6), Poisson())
-    run = SplitGibbs(split, law, elsewhere.hold(W), H, Smoothing(0.3, True), first, seed)
+    run = split.sweeps(law, elsewhere.hold(W), H, Smoothing(0.3, True), first, seed)
     found, variances = means_of(run, elsewhere)
     run = Gibbs(series, law, W, H, Smoothing(0.3, True), first, seed, Workers(1))
     expected, others = means_of(run, here)

@@ -438,7 +438,7 @@ def test_a_save_that_is_killed_between_folder_and_file_leaves_the_old_model(tmp_
 
 def test_a_fit_whose_components_are_too_large_for_one_place(tmp_path, monkeypatch):
     """They stay in files, and everything after the fit is as it would be in memory."""
-    from temporalnmf.inference import fitting
+    from temporalnmf.cluster import features
     from temporalnmf.shards import write_shards
     from temporalnmf.timeline import timeline_of
 
@@ -448,7 +448,7 @@ def test_a_fit_whose_components_are_too_large_for_one_place(tmp_path, monkeypatc
     write_shards(tmp_path / "shards", X, names=names, timeline=timeline, n_shards=4)
     params = {"n_components": 2, "random_state": 0, "tol": 1e-4}
     whole = TemporalNMF(**params).fit(tmp_path / "shards")
-    monkeypatch.setattr(fitting, "MOST_HERE", 0)
+    monkeypatch.setattr(features, "MOST_HERE", 0)
     model = TemporalNMF(**params).fit(tmp_path / "shards")
     assert isinstance(model.components_, ShardedComponents)
     np.testing.assert_array_equal(np.asarray(model.components_), whole.components_)

@@ -23,14 +23,15 @@ from oracle_updates import (
     simplex_by_bisection,
 )
 from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
+from temporalnmf.cluster.features import SplitFeatures
+from temporalnmf.cluster.questions import whole
+from temporalnmf.cluster.team import Slot
 from temporalnmf.kernels import roots
 from temporalnmf.kernels.floor import FLOOR
 from temporalnmf.kernels.roots import quadratic_root
 from temporalnmf.kernels.simplex import lowest_rates
 from temporalnmf.likelihoods.base import Majorizer
 from temporalnmf.observations.block import Block
-from temporalnmf.observations.crew import Here
-from temporalnmf.observations.features import Features
 
 CHAINS = {
     "gap": GaP,
@@ -816,12 +817,26 @@ class Bounded(Block):
     """Some features with a majorizer that is given."""
 
     def __init__(self, p, q, r):
-        super().__init__(SimpleNamespace(order="C"), np.full(p.shape, np.nan))
+        super().__init__(SimpleNamespace(order="C", shared=False), np.full(p.shape, np.nan))
         self.given = Majorizer(p.copy(), q, r)
 
     def bound(self, H, smoothing):
         self._bound = self.given
         return lowest_rates(*self._bound, smoothing, self.W)
+
+
+class Side(Slot):
+    """Blocks side by side in this process."""
+
+    def __init__(self, blocks):
+        self.blocks, self.n_blocks = blocks, len(blocks)
+
+    def ask(self, name, arguments, how):
+        found = [getattr(block, name)(*arguments) for block in self.blocks]
+        return whole({(0, i): answer for i, answer in enumerate(found)}, self.n_blocks, how)
+
+    def tell(self, name, *arguments):
+        self.ask(name, arguments, "each")
 
 
 def minimised(p, q, r, n_blocks=1):
@@ -830,7 +845,7 @@ def minimised(p, q, r, n_blocks=1):
     blocks = [
         Bounded(p[cut], q if len(q) == 1 else q[cut], r if len(r) == 1 else r[cut]) for cut in cuts
     ]
-    features = Features(SimpleNamespace(shared=False), Here(blocks))
+    features = blocks[0] if n_blocks == 1 else SplitFeatures(blocks[0].observations, Side(blocks))
     features.update(None, 0.0)
     return features.array()
 
