@@ -57,6 +57,7 @@ def handlers(monkeypatch):
     monkeypatch.setattr(stopping, "_came", None)
     monkeypatch.setattr(stopping, "_tell", stopping.nothing)
     monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
+    monkeypatch.setenv("PYTHONWARNINGS", "")
     usual = [(n, signal.getsignal(n)) for n in (signal.SIGINT, signal.SIGTERM)]
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, stopping.stop)
@@ -629,6 +630,35 @@ def test_who_is_no_child_does_not_end():
     before = threading.active_count()
     end_with(os.getpid())
     assert threading.active_count() == before
+
+
+class HalfWritten:
+    """As a ZIP file that was being written when the stop came."""
+
+    def __del__(self):
+        raise ValueError("Can't close the ZIP file")
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_what_a_stop_leaves_half_written_says_nothing(stopped, handlers, capfd):
+    sys.unraisablehook = stopping.not_raised
+    file = HalfWritten()
+    if stopped:
+        with pytest.raises(Terminated):
+            stopping.stop(signal.SIGTERM, None)
+    del file
+    assert ("Can't close the ZIP file" in capfd.readouterr().err) is not stopped
+
+
+def test_workers_that_are_sent_home_say_nothing(handlers, monkeypatch, capfd):
+    """The tracker of joblib, a process of its own, warns of what is gone already."""
+    words = "resource_tracker: There appear to be 1 leaked semlock objects"
+    program = [sys.executable, "-c", f"import warnings; warnings.warn({words!r})"]
+    monkeypatch.setattr(__main__, "_run", lambda: subprocess.run(program, check=True))
+    subprocess.run(program, check=True)
+    assert words in capfd.readouterr().err
+    __main__.main()
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.long

@@ -1,5 +1,6 @@
 """`temporalnmf` and `python -m temporalnmf`."""
 
+import os
 import signal
 import sys
 from typing import NoReturn
@@ -11,6 +12,10 @@ def main() -> None:
     """Run the command line, or say how to install it."""
     tell_by(nothing)
     sys.unraisablehook = not_raised
+    # For the process that tidies up after workers of joblib: of a command that was terminated it
+    # may miss what is gone already.
+    known = os.environ.get("PYTHONWARNINGS")
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [known, "ignore:resource_tracker"]))
     signal.signal(signal.SIGTERM, stop)
     # Who is started in the background by a shell is to ignore Ctrl-C, and goes on doing so.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:

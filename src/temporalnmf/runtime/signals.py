@@ -39,8 +39,12 @@ def _stop_of(number: int) -> KeyboardInterrupt:
 
 
 def not_raised(lost: Any) -> None:
-    """The hook of commands for exceptions that Python swallows: of a stop it need not tell."""
-    if not isinstance(lost.exc_value, KeyboardInterrupt):
+    """The hook of commands for exceptions that Python swallows: none is told after a stop.
+
+    It is the stop itself, or what follows from it: a ZIP file that was being written when it came
+    cannot be closed.
+    """
+    if _came is None and not isinstance(lost.exc_value, KeyboardInterrupt):
         sys.__unraisablehook__(lost)
 
 

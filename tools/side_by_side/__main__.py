@@ -1,0 +1,93 @@
+"""Compare this tree with an older commit, bit for bit, over everything that users see.
+
+    python tools/side_by_side COMMIT [--only WORD]
+
+Clones COMMIT, runs `record.py` on its source and on the source here with the same interpreter,
+one after the other, and compares digests: factors, objectives, forecasts, quantiles, posterior
+draws, arrays of saved files, files and numbers of commands. Also the public names of
+`docs/api.rst`. Ends with 1 if anything differs. `--only` takes cases whose name contains WORD,
+such as memory/mm, workers/, draws/memory, options/ or command/.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PLACE = ROOT / "results" / "side_by_side"
+
+
+def main() -> int:
+    words = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=words)
+    parser.add_argument("commit")
+    parser.add_argument("--only", default="")
+    given = parser.parse_args()
+    old = cloned(given.commit)
+    names = sorted(public_names(old))
+    found = [recorded(source, given.only, names) for source in (old, ROOT)]
+    return report(*found)
+
+
+def cloned(commit: str) -> Path:
+    """The files of a commit, kept for the next time."""
+    full = subprocess.run(
+        ["git", "rev-parse", commit], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout.strip()
+    folder = PLACE / full[:12]
+    if not folder.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        part = folder.with_suffix(".part")
+        subprocess.run(["git", "clone", "--quiet", ROOT, part], check=True)
+        subprocess.run(["git", "checkout", "--quiet", full], cwd=part, check=True)
+        part.rename(folder)
+    return folder
+
+
+def public_names(source: Path) -> set[str]:
+    """What the reference of the interface lists, as module.name."""
+    found, module = set(), ""
+    for line in (source / "docs" / "api.rst").read_text().splitlines():
+        if line.startswith(".. currentmodule::"):
+            module = line.split("::")[1].strip()
+        elif module and line.startswith("   ") and line.strip() and ":" not in line:
+            found.add(f"{module}.{line.strip()}")
+    return found
+
+
+def recorded(source: Path, only: str, names: list[str]) -> dict[str, dict[str, str]]:
+    """Digests by case, of the package in a source tree."""
+    out = PLACE / f"{'here' if source == ROOT else source.name}.jsonl"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([f"{source}/src", f"{ROOT}/tools"])}
+    record = [sys.executable, "-m", "side_by_side.record", str(out), "--only", only, "--names"]
+    print(f"{source / 'src'} …", flush=True)
+    subprocess.run([*record, *names], env=environment, cwd=PLACE, check=True)
+    lines = map(json.loads, out.read_text().splitlines())
+    return {line["case"]: line["found"] for line in lines}
+
+
+def report(old: dict[str, dict[str, str]], new: dict[str, dict[str, str]]) -> int:
+    """Say what differs; 1 if anything does."""
+    n_digests = n_refused = n_wrong = 0
+    for case in old.keys() | new.keys():
+        before, after = old.get(case, {}), new.get(case, {})
+        n_digests += len(before)
+        n_refused += "refused" in before
+        differing = [n for n in before.keys() | after.keys() if before.get(n) != after.get(n)]
+        if differing:
+            n_wrong += 1
+            print(f"{case}: {', '.join(sorted(differing))}")
+    print(
+        f"{len(old):,} cases ({n_refused} of them refused), {n_digests:,} digests: "
+        f"{n_wrong or 'none'} of the cases differ{'s' if n_wrong == 1 else ''}."
+    )
+    return int(n_wrong > 0 or not old)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
