@@ -123,6 +123,7 @@ docs: $(INSTALLED)
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo
 
 types: $(INSTALLED)
 	$(BIN)/mypy

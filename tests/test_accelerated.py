@@ -142,7 +142,7 @@ def test_memory_after_a_pair_was_refused():
         bent = -1.0 if i == size + 1 else 1.0  # a pair with negative curvature
         track.trial = track.x + i
         row, used = path._free_row(), np.array(path.newest, dtype=np.int64)
-        found = track.arrive(track.slope + bent * i, track.metric, row, used)
+        found = track.arrive(track.gradient + bent * i, track.metric, row, used)
         _, forward, backward = found[5:].reshape(3, -1)
         path._remember(*found[2:5], forward, backward)
         kept = [j for j in range(1, i + 1) if j != size + 1][-size:]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+from scipy.sparse import issparse, sparray
 
 from .._typing import Array
 from ..likelihoods.base import Likelihood
@@ -19,8 +19,8 @@ __all__ = ["DenseObservations", "Observations", "SparseObservations", "observe"]
 
 
 def observe(
-    X: Array | sparse.sparray,
-    weights: Array | sparse.sparray,
+    X: Array | sparray,
+    weights: Array | sparray,
     exposure: Array,
     likelihood: Likelihood,
     workers: Workers | None = None,
@@ -38,7 +38,7 @@ def observe(
     workers : Workers, default=None
         None is one thread.
     """
-    kind: Any = SparseObservations if sparse.issparse(X) else DenseObservations
+    kind: Any = SparseObservations if issparse(X) else DenseObservations
     observations: InMemory = kind(X, weights, np.asarray(exposure), likelihood)
     if workers is not None:
         observations.workers = workers
