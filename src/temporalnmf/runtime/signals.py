@@ -11,6 +11,7 @@ from collections.abc import Callable
 from multiprocessing import current_process
 from types import FrameType
 from typing import Any
+from zipfile import ZipFile
 
 # Seconds between two looks at whether a parent is there.
 _PAUSE = 0.5
@@ -39,12 +40,13 @@ def _stop_of(number: int) -> KeyboardInterrupt:
 
 
 def not_raised(lost: Any) -> None:
-    """The hook of commands for exceptions that Python swallows: none is told after a stop.
+    """The hook of commands for exceptions that Python swallows: it does not tell of a stop.
 
-    It is the stop itself, or what follows from it: a ZIP file that was being written when it came
-    cannot be closed.
+    Nor of a ZIP file that was being written when the stop came, and so cannot be closed.
     """
-    if _came is None and not isinstance(lost.exc_value, KeyboardInterrupt):
+    of_stop = isinstance(lost.exc_value, KeyboardInterrupt)
+    half_written = _came is not None and lost.object is ZipFile.__del__
+    if not of_stop and not half_written:
         sys.__unraisablehook__(lost)
 
 
