@@ -589,7 +589,7 @@ def test_a_comparison_goes_on_after_the_disk_was_full(table, tmp_path):
 
 WORKER = """
 import os, sys
-from temporalnmf.stopping import end_with
+from temporalnmf.runtime.signals import end_with
 say, parent = int(sys.argv[1]), int(sys.argv[2])
 end_with(parent)
 end_with(parent)
