@@ -1,0 +1,52 @@
+"""Models and checkpoints of earlier versions are still read, and give what they gave.
+
+Numbers are compared to 1e-9, quantiles of counts to one count: another processor may round
+differently. Folders are made by tools/make_old_files.py.
+"""
+
+import json
+import shutil
+from pathlib import Path
+
+import make_old_files as made
+import numpy as np
+import pytest
+
+from temporalnmf import load
+
+FOLDERS = sorted(path for path in (Path(__file__).parent / "old_files").iterdir())
+
+
+def check(model, expected):
+    found = made.numbers(model)
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        if name == "quantiles of totals":
+            loose = {"rtol": 1e-9, "atol": 0.0 if model.likelihood == "exponential" else 1.0}
+            np.testing.assert_allclose(found[name], value, **loose)
+        else:
+            np.testing.assert_allclose(found[name], value, rtol=1e-9)
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+@pytest.mark.parametrize("name", made.MODELS)
+def test_a_model_of_an_earlier_version(folder, name):
+    expected = json.loads((folder / "expected.json").read_text())[name]
+    check(load(folder / f"{name}.npz"), expected)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+@pytest.mark.parametrize("name", made.CHECKPOINTS)
+def test_a_fit_that_an_earlier_version_began(folder, name, tmp_path):
+    expected = json.loads((folder / "expected.json").read_text())[f"{name}.ckpt"]
+    here = shutil.copytree(folder, tmp_path / "files")
+    evaluations = []
+    model = made.model_of(
+        made.CHECKPOINTS[name], checkpoint=here / f"{name}.ckpt", callback=evaluations.append
+    )
+    model.fit(made.source(name, here))
+    check(model, expected)
+    whole = []
+    made.model_of(made.CHECKPOINTS[name], callback=whole.append).fit(made.source(name, here))
+    assert 0 < len(evaluations) < len(whole)  # it went on, and did not begin again
