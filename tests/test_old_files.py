@@ -1,8 +1,8 @@
 """Models and checkpoints of earlier versions are still read, and give what they gave.
 
 Another processor may round differently. Numbers of models are compared to 1e-9, quantiles of
-counts to one count, numbers of fits that go on to 1e-6 (L-BFGS amplifies rounding), and draws, whose
-paths part after a difference in the last bit, by their log posterior. Folders are made by
+counts to one count, numbers of fits that go on to 1e-6 (L-BFGS amplifies rounding), and draws,
+whose paths part after a difference in the last bit, by their log posterior. Folders are made by
 tools/make_old_files.py.
 """
 
