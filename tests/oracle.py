@@ -6,7 +6,7 @@ from scipy.special import ive
 
 
 def statistics(likelihood, X, weights, exposure, W, H):
-    """p, q, r in H (K, N) and in W (F, K), from MATH.md's table with whole matrices."""
+    """p, q, r in H (K, N) and in W (F, K), from the table of docs/math.md with whole matrices."""
     V, M, e = X.T, np.broadcast_to(weights, X.shape).T, exposure
     L = W @ H
     if likelihood == "poisson":

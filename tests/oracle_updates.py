@@ -1,6 +1,6 @@
 """Brute-force minimisers of the written-out objectives, in sixty digits.
 
-The densities are those of MATH.md, section 2, and share nothing with the library. Arrays hold
+The densities are those of docs/math.md and share nothing with the library. Arrays hold
 gmpy2 numbers (dtype object), one per case; `PRECISION` has to be the precision of gmpy2's context.
 """
 

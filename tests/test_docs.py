@@ -16,6 +16,19 @@ def test_contributing_shows_the_real_source_of_a_chain():
     assert shown == (ROOT / path).read_text(encoding="utf-8")
 
 
+def test_every_equation_that_the_source_cites_is_on_the_page_of_mathematics():
+    """Labels are capitals and a number, and the four in this list."""
+    page = (ROOT / "docs" / "math.md").read_text(encoding="utf-8")
+    defined = re.findall(r" {2,}\(([A-Z]+\d?)\)$", page, re.M)
+    assert len(defined) == len(set(defined))
+    cited = set()
+    for path in (ROOT / "src").rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        cited |= set(re.findall(r"(?<![\w.])\((M|G|S|ROOT|[A-Z]{1,2}\d)\)", text))
+    assert len(cited) > 15
+    assert cited <= set(defined)
+
+
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # noise as data
 def test_readme_examples_run(tmp_path, monkeypatch):

@@ -137,7 +137,7 @@ def test_trailing_missing_steps_do_not_touch_the_fit(chain):
 
 
 MODES = [
-    # One step ahead on the linear and the log scale, from MATH.md's updates with nothing observed.
+    # One step ahead on the linear and the log scale, from the updates with nothing observed.
     (Rate(3.0, 1.5), lambda h: (3.0 - 1) / 1.5 * h, lambda h: 3.0 / 1.5 * h),
     (
         HierRate(3.0, 2.0, 4.0, 5.0),

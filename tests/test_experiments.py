@@ -91,7 +91,7 @@ def test_draws_are_those_of_the_papers_code():
 
 
 def test_hidden_steps_of_nips():
-    """The five splits implied by the seed, at the size of NIPS; split 0 is in MATH.md."""
+    """The five splits implied by the seed, at the size of NIPS; split 0 is the published one."""
     splits = paper_protocol(3).draw(np.ones((29, 11463))).splits
     found = [
         (np.flatnonzero(s.test).tolist(), np.flatnonzero(s.validation).tolist()) for s in splits

@@ -50,7 +50,7 @@ def assert_follows(draws, cdf):
 
 
 def table(law, h1, n):
-    """Mean and variance of h_n, as MATH.md and the paper tabulate them."""
+    """Mean and variance of h_n, as docs/math.md and the paper tabulate them."""
     s = n - 1
     if law.name == "rate":
         a, b = law.alpha, law.alpha if law.beta == "auto" else law.beta
@@ -227,7 +227,7 @@ def test_small_gamma_draws_follow_the_density():
 
 
 def bgar_oracle(h, before, alpha, beta, rho):
-    """∫ Beta(b; η, γ) Gamma(h − b before; γ, β) db to many digits, as MATH.md writes it."""
+    """∫ Beta(b; η, γ) Gamma(h − b before; γ, β) db to many digits, as an integral over b."""
     h, before, alpha, beta, rho = map(mp.mpf, (h, before, alpha, beta, rho))
     eta, gamma = alpha * rho, alpha * (1 - rho)
     end = min(mp.mpf(1), h / before)
@@ -428,7 +428,7 @@ REGIMES = [
     (Rate(1.5, 1.7), ZERO, INF, Paths.COLLAPSE),
     (Rate(1.5, 1.5), FIN, INF, Paths.COLLAPSE),
     (Rate(1.5, 1.0), INF, INF, Paths.EXPLODE),
-    # MATH.md: the mean grows, nearly all paths collapse.
+    # The mean grows, nearly all paths collapse.
     (Rate(1.5, 1.3), INF, INF, Paths.COLLAPSE),
     (Rate(4.0, 3.0), INF, INF, Paths.EXPLODE),
     (HierRate(6.0, 1.0, 4.0, 2.0), ZERO, ZERO, Paths.COLLAPSE),

@@ -75,7 +75,7 @@ def test_hidden_steps_are_never_neighbours_nor_first_and_always_last(n_steps):
 
 
 def test_hidden_steps_are_those_of_the_paper():
-    """MATH.md: the draws of NIPS, whose starts come first."""
+    """The draws of NIPS, whose starts come first."""
     random = np.random.RandomState(20200928)
     random.gamma(2.0, 0.5, size=(11463, 3, 5))
     random.gamma(2.0, 0.5, size=(3, 29, 5))

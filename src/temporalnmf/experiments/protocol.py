@@ -148,7 +148,7 @@ class Protocol:
         ]
 
     def draw(self, X: Any) -> Draws:
-        """Starts and splits, as the paper's code draws them (MATH.md, section 5)."""
+        """Starts and splits, as the paper's code draws them (docs/math.md)."""
         n_steps, n_features = X.shape
         K = self.n_components
         random = np.random.RandomState(self.seed)

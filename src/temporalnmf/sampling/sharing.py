@@ -3,7 +3,7 @@
 Where components overlap, data cannot tell how much of what they share belongs to which, and draws
 of W given H, then H given W, creep along. For a pair (i, j) the group
 
-    w_i → e^{−t} w_i + (1 − e^{−t}) w_j,     h_i → e^t h_i,     h_j → h_j − (e^t − 1) h_i      (G1)
+    w_i → e^{−t} w_i + (1 − e^{−t}) w_j,     h_i → e^t h_i,     h_j → h_j − (e^t − 1) h_i      (D1)
 
 leaves w_i h_i + w_j h_j as it is, so t has the density of the priors alone, times the volume
 e^{t (N − F + 1)} of the map: N activations of i grow, F − 1 free weights shrink. A slice step for t

@@ -2,7 +2,7 @@
 
 Counts of data, split over the components, make y_n ~ Poisson(q_n h_n) for each component on its
 own, with q_n the exposure of step n (zero where it was not observed). Every chain starts at
-h_1 ~ Gamma(a, b), proper, except those that have a law of their own there (MATH.md, section 4).
+h_1 ~ Gamma(a, b), proper, except those that have a law of their own there (docs/math.md).
 The file of a chain has two compiled functions:
 
 `draw` is a round, which draws all h_n from their conditional laws, with auxiliary variables z where

@@ -5,19 +5,19 @@ a = w s, s = 1/(1 + e^−z), rest = 1 − s. The steps are above it by w rest an
 gap = h_n − h_{n−1}: no digits are lost where a comes close to them. What is new is
 noise = max(gap, 0) + w rest. A transition is
 
-    C a^{η−1} (w rest)^{γ−1} (|gap| + w rest)^{γ−1} h_{n−1}^{1−α} e^{−β noise},              (A)
+    C a^{η−1} (w rest)^{γ−1} (|gap| + w rest)^{γ−1} h_{n−1}^{1−α} e^{−β noise},             (B6)
     C = β^γ / (B(η, γ) Γ(γ)),
 
 and with z for a, da = w s rest dz,
 
-    C s^η rest^γ min(1, h_n/h_{n−1})^{α−1} (|gap| + w rest)^{γ−1} e^{−β noise}.              (Z)
+    C s^η rest^γ min(1, h_n/h_{n−1})^{α−1} (|gap| + w rest)^{γ−1} e^{−β noise}.             (B7)
 
 For small γ it has a spike at gap = 0, so narrow that steps are equal in all digits of a double:
 with γ = 0.03 every third. Hence gaps are kept beside h, and their digits beyond those of h are
 drawn anew in every round; there the density depends on nothing else.
 
 A round draws z; blocks, from single steps on; runs of nearly equal steps, up to the whole path. A
-block is known by x, its first step, and has z fixed inside. By (Z) a transition inside gives
+block is known by x, its first step, and has z fixed inside. By (B7) a transition inside gives
 x^{γ−1} e^{−β noise}, noise in proportion to x, and with the volume x^γ.
 """
 
@@ -100,7 +100,7 @@ def _log_rest(z: float) -> float:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _log_odds_density(z: float, p: tuple[float, float, float, float, float]) -> float:
-    """log p(z | h_{n−1}, h_n) by (Z); known are the smaller of both, and |gap| in its units."""
+    """log p(z | h_{n−1}, h_n) by (B7); known are the smaller of both, and |gap| in its units."""
     smaller, gap, eta, gamma, beta = p
     log_rest = _log_rest(z)
     rest = math.exp(log_rest)
@@ -206,7 +206,7 @@ def _value(x: float, gap_before: float, gap_after: float, p: _Block) -> float:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _end(before: float, after: float, gap: float, rest: float, p: _Block) -> float:
-    """Log density of the transition at an end of a block: (Z) as far as it depends on steps."""
+    """Log density of the transition at an end of a block: (B7) as far as it depends on steps."""
     w = min(before, after)
     if abs(gap) < p.apart * w:
         return -math.inf
@@ -300,7 +300,7 @@ def _log_add(a: float, b: float) -> float:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def log_law(H: Array, Z: Array, rows: Array, found: Array) -> None:
-    """The first step, then (A): a density of activations and retained parts."""
+    """The first step, then (B6): a density of activations and retained parts."""
     for k in range(H.shape[0]):
         beta, eta, gamma, _, _, _, _ = seven(rows[k])
         alpha = eta + gamma
@@ -337,7 +337,7 @@ def _log_far(gap: float, rest: float, gamma: float) -> float:
 
 
 def log_volume(H: Array, Z: Array) -> Array:
-    """Σ log da/dz = Σ log(w s rest) of each path (K,): makes of (A) the density (Z)."""
+    """Σ log da/dz = Σ log(w s rest) of each path (K,): makes of (B6) the density (B7)."""
     smaller = np.minimum(H[:, :-1], H[:, 1:])
     found: Array = np.sum(np.log(smaller) - np.logaddexp(0.0, Z) - np.logaddexp(0.0, -Z), axis=1)
     return found
