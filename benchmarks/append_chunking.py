@@ -159,7 +159,7 @@ def text(duration: float) -> str:
 def solved(model: TemporalNMF, X: np.ndarray, H: np.ndarray, tol: float) -> tuple[Any, int]:
     """Activations (K, N) at fixed components from a start, and the iterations it took."""
     series, monitor = model._series_of(X, None, None), Monitor(1000, tol)
-    with machinery(model) as workers:
+    with machinery(model._config()) as workers:
         data = series.observe(model._likelihood(), workers)
         problem = Problem(data, model.chain_, model.map_scale)
         found = Accelerated().solve(problem, model.components_.T, H, monitor, fixed_W=True).H

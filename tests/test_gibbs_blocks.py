@@ -55,7 +55,7 @@ def drawn(series, **settings):
     model = TemporalNMF(3, solver="gibbs", **given | settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # so few draws
-        return draw_factors(model, series)
+        return draw_factors(model._config(), series)
 
 
 def same(one, other):
@@ -326,12 +326,12 @@ def test_what_is_no_count_is_refused_in_any_block():
     series = some_series()
     X, weights = series.X.copy(), series.weights.copy()
     X[2, 20] = 1.5
-    model = TemporalNMF(3, solver="gibbs")
+    config = TemporalNMF(3, solver="gibbs")._config()
     with pytest.raises(ValueError, match=r"X has 1\.5, and draws .* need counts"):
-        draw_factors(model, split_here(Series(X, weights, series.exposure), [0, 8, N_FEATURES]))
+        draw_factors(config, split_here(Series(X, weights, series.exposure), [0, 8, N_FEATURES]))
     weights[2, 20] = 0.5
     with pytest.raises(ValueError, match=r"mask has the weight 0\.5: draws"):
-        draw_factors(model, split_here(Series(X, weights, series.exposure), [0, 8, N_FEATURES]))
+        draw_factors(config, split_here(Series(X, weights, series.exposure), [0, 8, N_FEATURES]))
 
 
 def test_draws_without_room_are_refused_before_the_start(monkeypatch):

@@ -12,7 +12,6 @@ from scipy import sparse
 import cases
 from temporalnmf import TemporalNMF, __version__, load, registry
 from temporalnmf.chains import GaP, Rate
-from temporalnmf.inference.fitting import check_parameters
 from temporalnmf.likelihoods import Poisson
 from temporalnmf.persistence.models import CappedWarning, parameters_of_fit
 
@@ -131,7 +130,7 @@ def test_thinning_stays_within_capped_draws(tmp_path):
     model.set_params(n_draws=501, thin=501)
     with pytest.warns(CappedWarning, match=r"n_draws=501, thin=501\. .* n_draws=500, thin=500, "):
         again = load(model.save(tmp_path / "model.npz"))
-    check_parameters(again)
+    again._config().check()
 
 
 def test_files_do_not_hold_settings_of_a_run(tmp_path):

@@ -95,7 +95,9 @@ class Model:
         self.dataset = dataset
         self.problem = Problem(observations, resolved, scale, SMOOTHING[scale])
         rng = np.random.default_rng(seed)
-        self.W, self.H = start_factors(TemporalNMF(K), self.problem, None, np.arange(N), rng)
+        self.W, self.H = start_factors(
+            TemporalNMF(K)._config(), self.problem, None, np.arange(N), rng
+        )
         self.aux = resolved.auxiliary(self.H, scale)
 
     def advance(self, iterations: int) -> None:

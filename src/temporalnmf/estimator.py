@@ -24,7 +24,8 @@ from .forecasting.appending import append
 from .forecasting.calibrating import Calibration, calibrate
 from .forecasting.forecast import Forecast
 from .forecasting.predicting import expected_rows, forecast, smooth
-from .inference.fitting import Fitted, check_parameters, fit_factors
+from .inference.config import Config, Factors, likelihood_of
+from .inference.fitting import Fitted, fit_factors
 from .inference.laplace import Posterior
 from .likelihoods.base import Likelihood
 from .persistence.models import read_model, save_model
@@ -574,10 +575,15 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def _n_features_out(self) -> int:
         return int(self.components_.shape[0])
 
+    def _config(self) -> Config:
+        """The parameters for a fit, not checked yet, with the last solution for a warm start."""
+        previous = None
+        if self.warm_start and hasattr(self, "components_"):
+            previous = Factors(self.components_, self.activations_, self.chain_)
+        return Config.of(self.get_params(deep=False), previous)
+
     def _likelihood(self) -> Likelihood:
-        if isinstance(self.likelihood, Likelihood):
-            return self.likelihood
-        return registry.create(registry.LIKELIHOODS, self.likelihood, "likelihood")
+        return likelihood_of(self.likelihood)
 
     def _series_of(self, X: Any, mask: Any, exposure: Any) -> Series:
         """Checked data with the features of the fit."""
@@ -601,10 +607,10 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Fit, or leave the estimator as it was."""
         before = self.__dict__.copy()
         try:
-            check_parameters(self)
+            config = self._config().check()
             self._columns = None
             with self._checked(X, mask, exposure, reset=True) as series:
-                self._take(fit_factors(self, series), series)
+                self._take(fit_factors(config, series), series)
         except BaseException:
             self.__dict__ = before
             raise

@@ -33,7 +33,7 @@ SOLVERS = {
     "mm": "temporalnmf.solvers.mm:MajorizeMinimize",
 }
 
-# Fits by draws: functions of an estimator and its checked data.
+# Fits by draws: functions of a configuration and checked data.
 SAMPLERS = {"gibbs": "temporalnmf.sampling.run:draw_factors"}
 
 

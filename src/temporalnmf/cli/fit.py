@@ -418,9 +418,9 @@ def _learned(learn: str | None, chain: str, solver: str) -> dict[str, Any]:
 def _check_settings(settings: dict[str, Any]) -> None:
     """What the library would refuse after the file was read."""
     from ..estimator import TemporalNMF
-    from ..inference.fitting import check_parameters
+    from ..inference.config import Config
 
-    check_parameters(TemporalNMF(**settings))
+    Config.of(TemporalNMF(**settings).get_params(deep=False)).check()
 
 
 def fit_table(

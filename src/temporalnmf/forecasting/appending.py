@@ -44,10 +44,12 @@ def _infer_again(model: Any, whole: Series) -> None:
         from ..sampling.run import drawn_steps
 
         kept = drawn_steps(whole.observed, model.posterior_.chain)
-        model.posterior_ = posterior = redraw(model, whole, kept)
+        model.posterior_ = posterior = redraw(model._config(), model.posterior_, whole, kept)
         numbers = np.arange(posterior.n_draws)
         model.activations_ = posterior.expected_steps(numbers, kept, whole.n_steps).mean(axis=0)
-    model.reconstruction_err_ = divergence_of(model, whole, model.activations_.T)
+    model.reconstruction_err_ = divergence_of(
+        model._config(), model.components_, whole, model.activations_.T
+    )
     calibration = model.calibration_  # of the components, which stay
     model._remember(whole, kept)
     model.calibration_ = calibration
@@ -61,7 +63,7 @@ def _fit_again(model: Any, whole: Series) -> None:
         mode.posterior_, mode.chain_ = None, Rate().resolve(K * model.posterior_.level, K)
         mode.set_params(solver="accelerated", map_scale="log")
     start.activations_ = infer(mode, whole).T
-    fitted = fit_factors(start.set_params(warm_start=True, n_init=1), whole)
+    fitted = fit_factors(start.set_params(warm_start=True, n_init=1)._config(), whole)
     stability = model.stability_
     model._take(fitted, whole)
     if model.posterior_ is None:  # one start tells nothing of it; runs of draws do

@@ -93,7 +93,7 @@ def _fit_until(past: Any, series: Series, origin: int) -> None:
     # How far single runs of draws have settled shows in what they forecast.
     unwanted = (ConvergenceWarning,) if past.solver in registry.SAMPLERS else ()
     with without(*unwanted):
-        past._take(fit_factors(past, known), known)
+        past._take(fit_factors(past._config(), known), known)
 
 
 @dataclass(frozen=True, eq=False)

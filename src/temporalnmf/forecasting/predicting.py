@@ -20,7 +20,7 @@ from ..messages.arguments import check_choice, check_count
 from ..messages.formatting import level_text, percent
 from ..summary import component_names
 from ..timeline.grid import time_texts
-from .activations import infer
+from .activations import draw_activations, infer
 from .forecast import DrawnComponents, Forecast, Note, check_coverage, few_beyond, samples_for
 from .futures import Futures, Mixture
 
@@ -222,8 +222,6 @@ def _smooth_draws(
     model: Any, series: Series | None, coverage: tuple[float, ...], n_samples: int, seed: int
 ) -> Forecast:
     """All steps, from draws."""
-    from ..sampling.inference import infer_draws
-
     posterior: PosteriorDraws = model.posterior_
     if series is None:
         timeline, exposure, observed = model.timeline_, model.exposure_, model.observed_
@@ -237,7 +235,7 @@ def _smooth_draws(
     else:
         assert series.timeline is not None
         timeline, exposure, observed = series.timeline, series.exposure, series.observed
-        numbers, draws, expected = infer_draws(model, series)
+        numbers, draws, expected = draw_activations(model, series)
         which = numbers
     drawn = DrawnComponents(posterior.flat("components"), numbers, expected)
     ahead = _since_observed(observed)
@@ -263,9 +261,7 @@ def expected_rows(
     if model.posterior_ is None:
         H = infer(model, series, continue_chain=continue_chain)
         return lambda n: series.exposure[n] * (H[:, n] @ model.components_)
-    from ..sampling.inference import infer_draws
-
-    numbers, _, expected = infer_draws(model, series, continue_chain=continue_chain)
+    numbers, _, expected = draw_activations(model, series, continue_chain)
     drawn = DrawnComponents(model.posterior_.flat("components"), numbers, expected)
     return lambda n: series.exposure[n] * drawn.at(np.array([n])).values()[0]
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import check_is_fitted
 
 from .._typing import Array
 from ..data.series import AnySeries, Series
@@ -14,13 +11,14 @@ from ..data.validation import check_start
 from ..objective import Problem
 from ..observations.features import Features
 from ..observations.starts import skip_rows
+from .config import Config, Factors
 
 # Least entries of a start from singular vectors, for data with a mean of one.
 _SMALLEST = 1e-6
 
 
 def start_factors(
-    estimator: Any,
+    config: Config,
     problem: Problem,
     series: AnySeries,
     kept: Array,
@@ -33,10 +31,10 @@ def start_factors(
     """
     observations = problem.observations
     F, _ = observations.shape
-    K, init = estimator.n_components, estimator.init
+    K, init = config.n_components, config.init
     features, W = observations.blank(), None
-    if estimator.warm_start and hasattr(estimator, "components_"):
-        W, H = _previous(estimator, series, kept)
+    if config.previous is not None:
+        W, H = _warm(config.previous, K, series, kept)
     elif isinstance(init, tuple | list):
         components, activations = check_start(init, K, series.n_steps, F)
         W, H = components.T, activations.T[:, kept]
@@ -69,18 +67,19 @@ def start_activations(series: AnySeries, n_components: int) -> Array:
     return np.repeat(level[None] / n_components, n_components, axis=0)
 
 
-def _previous(estimator: Any, series: AnySeries, kept: Array) -> tuple[Array, Array]:
+def _warm(
+    previous: Factors, n_components: int, series: AnySeries, kept: Array
+) -> tuple[Array, Array]:
     """The last solution, for warm starts; new steps start like in `transform`."""
-    check_is_fitted(estimator)
-    K, F = estimator.components_.shape
-    if estimator.n_components != K or series.shape[1] != F:
+    K, F = previous.components.shape
+    if n_components != K or series.shape[1] != F:
         raise ValueError(
             f"warm_start: the fitted components have shape {(K, F)}, now "
-            f"{(estimator.n_components, series.shape[1])} is asked for. Use a new estimator."
+            f"{(n_components, series.shape[1])} is asked for. Use a new estimator."
         )
-    W = np.maximum(estimator.components_.T, 1e-12 / F)
-    if len(estimator.activations_) == series.n_steps:
-        return W, estimator.activations_.T[:, kept]
+    W = np.maximum(previous.components.T, 1e-12 / F)
+    if len(previous.activations) == series.n_steps:
+        return W, previous.activations.T[:, kept]
     return W, start_activations(series.take(kept), K)
 
 

@@ -33,7 +33,7 @@ from ..components import ShardedComponents, refuse_replacing, set_aside, staged_
 from ..data.series import Series
 from ..forecasting.checks import CHECKED, Calibration, Check, Noise, Tally
 from ..forecasting.predicting import posterior_of
-from ..inference.fitting import check_parameters
+from ..inference.config import Config
 from ..inference.gaps import fitted_steps
 from ..inference.laplace import Posterior
 from ..likelihoods.base import Likelihood
@@ -345,7 +345,7 @@ def _model_of(
     for name in _NUMBERS:
         setattr(model, name, numbers[name])
     (K, F), (N, _) = model.components_.shape, model.activations_.shape
-    check_parameters(model)
+    Config.of(model.get_params(deep=False)).check()
     if model.random_state is not None and type(model.random_state) is not int:
         raise ValueError(f"its random_state is {model.random_state!r:.60}")
     model._capped = _cap(model)

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from .._typing import Array
 from ..data.series import Series
+from ..inference.config import Config
 from ..inference.fitting import check_observed, machinery
 from ..inference.starts import start_activations
 from ..kernels.floor import FLOOR
@@ -42,13 +43,31 @@ class Inferred(NamedTuple):
     expected: Array
 
 
-def infer_draws(model: Any, series: Series, *, continue_chain: bool = False) -> Inferred:
+class FittedSteps(NamedTuple):
+    """What is known of the steps of a fit: those that were drawn, how many, and their data."""
+
+    kept: Array
+    n_steps: int
+    fingerprint: int
+
+
+def infer_draws(
+    config: Config,
+    posterior: PosteriorDraws,
+    fitted: FittedSteps,
+    series: Series,
+    *,
+    continue_chain: bool = False,
+) -> Inferred:
     """Draw activations of a series for components that were drawn.
 
     Parameters
     ----------
-    model : TemporalNMF
-        Fitted by draws.
+    config : Config
+    posterior : PosteriorDraws
+        The draws of the fit.
+    fitted : FittedSteps
+        Of the fit.
     series : Series
     continue_chain : bool
         Whether the first step follows the last fitted one, whose activations stay as drawn.
@@ -59,10 +78,9 @@ def infer_draws(model: Any, series: Series, *, continue_chain: bool = False) -> 
         The data of the fit, seen again, have the activations that were drawn with the components.
     """
     check_observed(series, continue_chain)
-    posterior: PosteriorDraws = model.posterior_
-    if not continue_chain and series.fingerprint() == model._fingerprint:
+    if not continue_chain and series.fingerprint() == fitted.fingerprint:
         every_draw, rng = np.arange(posterior.n_draws), np.random.default_rng(0)
-        steps = model._kept, series.n_steps
+        steps = fitted.kept, series.n_steps
         return Inferred(
             every_draw,
             posterior.steps(every_draw, *steps, rng),
@@ -71,7 +89,7 @@ def infer_draws(model: Any, series: Series, *, continue_chain: bool = False) -> 
     n = min(posterior.n_draws, _MOST)
     numbers, rng = posterior.pick(n), np.random.default_rng(0)
     anchored = continue_chain and posterior.chain.dynamic
-    since = len(model.activations_) - 1 - int(model._kept[-1])
+    since = fitted.n_steps - 1 - int(fitted.kept[-1])
     if not series.observed.any():
         ahead = since + series.n_steps
         return Inferred(
@@ -82,7 +100,11 @@ def infer_draws(model: Any, series: Series, *, continue_chain: bool = False) -> 
     kept = drawn_steps(series.observed, posterior.chain)
     used = series.take(kept)
     drawn = _draw(
-        model, used, numbers, posterior.to_last(numbers, since, rng) if anchored else None
+        config,
+        posterior,
+        used,
+        numbers,
+        posterior.to_last(numbers, since, rng) if anchored else None,
     )
     here = posterior.only(numbers, drawn)
     every_step = np.arange(n)
@@ -93,7 +115,7 @@ def infer_draws(model: Any, series: Series, *, continue_chain: bool = False) -> 
     )
 
 
-def redraw(model: Any, whole: Series, kept: Array) -> PosteriorDraws:
+def redraw(config: Config, posterior: PosteriorDraws, whole: Series, kept: Array) -> PosteriorDraws:
     """The draws of a fit with activations of a longer series, drawn given all of its data.
 
     Each draw of components W and hyper-parameters θ keeps its place. Its activations start at the
@@ -104,20 +126,20 @@ def redraw(model: Any, whole: Series, kept: Array) -> PosteriorDraws:
 
     Parameters
     ----------
-    model : TemporalNMF
-        Fitted by draws, to the first steps of the series.
+    config : Config
+    posterior : PosteriorDraws
+        Of a fit to the first steps of the series.
     whole : Series
     kept : array of int
         The steps to draw, see `drawn_steps`.
     """
-    posterior: PosteriorDraws = model.posterior_
     C, D, N, K = posterior.activations.shape
     if len(kept) == N:  # new steps without data do not change the law of the others
         return posterior
     found = np.empty((C, D, len(kept), K))
     seed = np.random.SeedSequence(whole.n_steps)  # repeated appends must not reuse a stream
     used = _of_known_features(posterior, whole.take(kept))
-    with machinery(model) as workers, between_sweeps() as interrupt:
+    with machinery(config) as workers, between_sweeps() as interrupt:
         gibbs = _gibbs(posterior, used, start_activations(used, K), seed, workers)
         for run, draws in enumerate(posterior.activations):
             after, before = np.zeros((2, len(kept), K))
@@ -133,16 +155,21 @@ def redraw(model: Any, whole: Series, kept: Array) -> PosteriorDraws:
     return posterior.with_activations(found)
 
 
-def _draw(model: Any, used: Series, numbers: Array, before: Array | None) -> Array:
+def _draw(
+    config: Config,
+    posterior: PosteriorDraws,
+    used: Series,
+    numbers: Array,
+    before: Array | None,
+) -> Array:
     """Activations (draws, N, K); `before` (draws, K) stands before the first step."""
-    posterior: PosteriorDraws = model.posterior_
     K, held = posterior.activations.shape[3], 0
     used = _of_known_features(posterior, used)
     H = start_activations(used, K)
     if before is not None:
         used, H, held = used.anchored(), np.column_stack([before[0], H]), 1
     found = np.empty((len(numbers), H.shape[1] - held, K))
-    with machinery(model) as workers, between_sweeps() as interrupt:
+    with machinery(config) as workers, between_sweeps() as interrupt:
         gibbs = _gibbs(posterior, used, H, np.random.SeedSequence(0), workers, held=held)
         for i, number in enumerate(numbers):
             if before is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -15,14 +15,13 @@ from ..chains.base import Chain
 from ..chains.rate import Rate
 from ..checkpoints.file import Checkpoint, when_saved
 from ..data.series import AnySeries, Series
+from ..inference.config import Config
 from ..inference.fitting import (
     Fitted,
-    chain_of,
     check_counted,
     check_size,
     identity_of,
     machinery,
-    named_by_place,
 )
 from ..inference.matching import match, stability
 from ..inference.starts import start_factors
@@ -69,10 +68,10 @@ class SplitCounts(AnySeries, Protocol):
         """A run of draws; the weights to start from are dropped."""
 
 
-def draw_factors(model: Any, series: AnySeries) -> Fitted:
+def draw_factors(config: Config, series: AnySeries) -> Fitted:
     """Draw W and H from their posterior; see `TemporalNMF(solver="gibbs")`."""
-    check_size(model, series)
-    chain = chain_of(model)
+    check_size(config, series)
+    chain = config.chain
     if chain.name not in LAWS:
         raise ValueError(
             f"chain={chain!r}: solver='gibbs' knows no draws for it. Choose one of "
@@ -81,24 +80,24 @@ def draw_factors(model: Any, series: AnySeries) -> Fitted:
     kept = drawn_steps(series.observed, chain)
     used = series.take(kept)
     if not used.local:
-        _check_room(model, series.shape[1])
-    with machinery(model) as workers:
-        observations = used.observe(model._likelihood(), workers)
+        _check_room(config, series.shape[1])
+    with machinery(config) as workers:
+        observations = used.observe(config.likelihood, workers)
         if isinstance(used, Series):
             check_counts(used)
         else:
             cast(SplitCounts, used).check_counts()
         check_counted(observations)
-        sampler = _Sampler(model, series, kept, used, observations, chain, workers)
+        sampler = _Sampler(config, series, kept, used, observations, chain, workers)
         store = sampler.all_runs()
-        level = observations.level / model.n_components
-        draws = _side_by_side(model, store, level, sampler.learned, sampler.thin)
+        level = observations.level / config.n_components
+        draws = _side_by_side(config, store, level, sampler.learned, sampler.thin)
         W = np.array(draws.flat("components").mean(axis=0, dtype=float).T)
         W /= W.sum(axis=0)  # draws are kept in single precision
         H = draws.flat("activations").mean(axis=0).T
         mean = observations.hold(np.array(W, order=observations.order))
         divergence = max(mean.value(np.ascontiguousarray(H)) - observations.saturated, 0.0)
-    monitor = _history(model, draws, sampler.n_sweeps)
+    monitor = _history(config, draws, sampler.n_sweeps)
     runs = [observations.hold(run.mean(axis=0, dtype=float).T) for run in draws.components]
     fitted = Fitted(
         W=W,
@@ -117,13 +116,13 @@ def draw_factors(model: Any, series: AnySeries) -> Fitted:
     return fitted
 
 
-def _check_room(model: Any, n_features: int) -> None:
+def _check_room(config: Config, n_features: int) -> None:
     """Refuse draws that have no room here, where W has one elsewhere."""
-    each = model.n_chains * model.n_components * n_features * 4
-    _, n_kept = kept_draws(model, each)
+    each = config.n_chains * config.n_components * n_features * 4
+    _, n_kept = kept_draws(config, each)
     if n_kept * each > _MOST_MEMORY:
         raise ValueError(
-            f"n_components={model.n_components}: {n_kept} draws of each of {model.n_chains} runs "
+            f"n_components={config.n_components}: {n_kept} draws of each of {config.n_chains} runs "
             f"for {n_features} features take {n_kept * each / 2**30:.1f} GB, and there is room for "
             f"{_MOST_MEMORY / 2**30:.1f} GB. Take fewer components, runs or draws, or use "
             f"solver='accelerated'."
@@ -196,7 +195,7 @@ class _Sampler:
 
     def __init__(
         self,
-        model: Any,
+        config: Config,
         series: AnySeries,
         kept: Array,
         used: AnySeries,
@@ -204,12 +203,12 @@ class _Sampler:
         chain: Chain,
         workers: Workers,
     ) -> None:
-        self.model, self.series, self.kept, self.used = model, series, kept, used
+        self.config, self.series, self.kept, self.used = config, series, kept, used
         self.observations, self.chain, self.workers = observations, chain, workers
         F, N = observations.shape
-        K, C = model.n_components, model.n_chains
-        self.thin, D = kept_draws(model, C * K * F * 4)
-        self.n_sweeps = model.n_tune + D * self.thin
+        K, C = config.n_components, config.n_chains
+        self.thin, D = kept_draws(config, C * K * F * 4)
+        self.n_sweeps = config.n_tune + D * self.thin
         law = Learned(chain, observations.level, K)
         self.store = _Store(
             components=np.zeros((C, D, K, F), dtype=np.float32),
@@ -220,13 +219,13 @@ class _Sampler:
             chain=law.chain,
         )
         self.learned = law.names
-        self.seeds = check_random_state(model.random_state).randint(2**31 - 1, size=4)
-        identity = identity_of(model, series, self.seeds, ("n_draws", "n_tune", "n_chains"))
+        self.seeds = check_random_state(config.random_state).randint(2**31 - 1, size=4)
+        identity = identity_of(config, series, self.seeds, ("n_draws", "n_tune", "n_chains"))
         identity["thin"] = self.thin
-        self.checkpoint = Checkpoint(model.checkpoint, identity, model.checkpoint_every)
+        self.checkpoint = Checkpoint(config.checkpoint, identity, config.checkpoint_every)
 
     def all_runs(self) -> _Store:
-        model, before = self.model, self.checkpoint.read()
+        config, before = self.config, self.checkpoint.read()
         first_run = 0
         if before is not None:
             with self.checkpoint.reading():
@@ -234,13 +233,13 @@ class _Sampler:
                 refuse_unlike(before, where)
                 refuse_negative(before, where)
                 first_run, done = int(before["run"]), int(before["done"])
-                if first_run >= model.n_chains or not 0 < done <= self.n_sweeps:
+                if first_run >= config.n_chains or not 0 < done <= self.n_sweeps:
                     raise UnlikeError("it is of another moment")
                 self.seeds = before["seeds"]
-                self.store.restore(before, first_run, max(done - model.n_tune, 0) // self.thin)
+                self.store.restore(before, first_run, max(done - config.n_tune, 0) // self.thin)
         else:
             self.checkpoint.begin()
-        for run in range(first_run, model.n_chains):
+        for run in range(first_run, config.n_chains):
             with between_sweeps() as interrupt:
                 gibbs = self._start(run)
                 done = 0
@@ -258,23 +257,23 @@ class _Sampler:
 
     def _start(self, run: int) -> Sweeps:
         """A run at a posterior mode under the default chain, from a random start of its own."""
-        model, observations = self.model, self.observations
+        config, observations = self.config, self.observations
         root = np.random.SeedSequence([*self.seeds, run])
         of_start, of_draws = root.spawn(2)
-        smoothing = model.smoothing
+        smoothing = config.smoothing
         learned = isinstance(smoothing, str)
         start = Smoothing(SMOOTHING if learned else float(smoothing), learned)
-        chain = Rate().resolve(observations.level, model.n_components)
+        chain = Rate().resolve(observations.level, config.n_components)
         problem = Problem(observations, chain, "log", start.value)
         rng = np.random.default_rng(of_start)
-        features, H = start_factors(model, problem, self.series, self.kept, rng)
+        features, H = start_factors(config, problem, self.series, self.kept, rng)
         if run > 0:
             # Also where all begin with values that were given: from a start of its own.
             features, H = features.perturbed(rng), H * rng.gamma(2.0, 0.5, size=H.shape)
         solver = registry.create(registry.SOLVERS, "accelerated", "solver")
         result = solver.solve(problem, features, H, Monitor(_START_ITER, _START_TOL))
-        law = Learned(self.chain, observations.level, model.n_components)
-        first = First(level=observations.level / model.n_components)
+        law = Learned(self.chain, observations.level, config.n_components)
+        first = First(level=observations.level / config.n_components)
         if not isinstance(self.used, Series):
             split = cast(SplitCounts, self.used)
             return split.sweeps(law, result.features, result.H, start, first, of_draws)
@@ -284,14 +283,14 @@ class _Sampler:
 
     def _one_run(self, run: int, gibbs: Sweeps, done: int, interrupt: Interrupt) -> bool:
         """Do what is left of a run; true if the callback wants no more."""
-        model = self.model
+        config = self.config
         self.done = done
         for sweep in range(done + 1, self.n_sweeps + 1):
             gibbs.sweep()
             self.observations.rest()
-            drawn, rest = divmod(sweep - model.n_tune, self.thin)
+            drawn, rest = divmod(sweep - config.n_tune, self.thin)
             keep = drawn > 0 and rest == 0
-            if keep or (sweep <= model.n_tune and sweep % _LOOK == 0):
+            if keep or (sweep <= config.n_tune and sweep % _LOOK == 0):
                 log_posterior = gibbs.log_posterior(self.observations)
                 if keep:
                     self.store.put(run, drawn - 1, gibbs, log_posterior)
@@ -312,20 +311,20 @@ class _Sampler:
         return False
 
     def _told(self, run: int, sweep: int, log_posterior: float, gibbs: Sweeps) -> bool:
-        model = self.model
-        if model.verbose and (sweep % model.verbose == 0 or sweep == self.n_sweeps):
-            phase = "tuning" if sweep <= model.n_tune else "draws"
+        config = self.config
+        if config.verbose and (sweep % config.verbose == 0 or sweep == self.n_sweeps):
+            phase = "tuning" if sweep <= config.n_tune else "draws"
             print(
-                f"run {run + 1}/{model.n_chains}  sweep {sweep:5d}/{self.n_sweeps}  {phase}  "
+                f"run {run + 1}/{config.n_chains}  sweep {sweep:5d}/{self.n_sweeps}  {phase}  "
                 f"log posterior {log_posterior:.8e}"
             )
-        if model.callback is None:
+        if config.callback is None:
             return False
         components, activations = gibbs.weights().T.view(), gibbs.H.T.view()
         components.flags.writeable = activations.flags.writeable = False
         at = run * self.n_sweeps + sweep
         return bool(
-            model.callback(Progress(at, -log_posterior, float("nan"), components, activations))
+            config.callback(Progress(at, -log_posterior, float("nan"), components, activations))
         )
 
     def _cut(self, run: int) -> None:
@@ -333,19 +332,19 @@ class _Sampler:
         if run > 0:
             self.store.only(run, self.store.smoothing.shape[1])
             return
-        n_draws = max(self.done - self.model.n_tune, 0) // self.thin
+        n_draws = max(self.done - self.config.n_tune, 0) // self.thin
         if n_draws == 0:
             raise ValueError(
                 f"The callback stopped the fit after {self.done} sweeps, before the first draw was "
-                f"kept (n_tune={self.model.n_tune}, thin={self.thin})."
+                f"kept (n_tune={self.config.n_tune}, thin={self.thin})."
             )
         self.store.only(1, n_draws)
 
 
-def kept_draws(model: Any, bytes_each: int) -> tuple[int, int]:
+def kept_draws(config: Config, bytes_each: int) -> tuple[int, int]:
     """Sweeps per draw that is kept, and how many are."""
-    thin = model.thin or thinning(model.n_draws, bytes_each)
-    return thin, max(model.n_draws // thin, 1)
+    thin = config.thin or thinning(config.n_draws, bytes_each)
+    return thin, max(config.n_draws // thin, 1)
 
 
 def thinning(n_draws: int, bytes_each: int) -> int:
@@ -362,13 +361,13 @@ def _moving(law: Learned) -> list[str]:
 
 
 def _side_by_side(
-    model: Any, store: _Store, level: float, learned: tuple[str, ...], thin: int
+    config: Config, store: _Store, level: float, learned: tuple[str, ...], thin: int
 ) -> PosteriorDraws:
     """Components in one order for all runs: by total activation in the first, matched to it."""
     first = store.components[0].mean(axis=0, dtype=float).T
     # Components with hyper-parameters of their own have their place in every run.
-    bound = any(np.ndim(value) for value in chain_of(model).get_params().values())
-    if named_by_place(model):
+    bound = config.own_parameters
+    if config.named_by_place:
         order = np.arange(first.shape[1])
     else:
         order = np.argsort(-store.activations[0].sum(axis=(0, 1)), kind="stable")
@@ -393,12 +392,12 @@ def _mean_chain(draws: PosteriorDraws) -> Chain:
     return chain
 
 
-def _history(model: Any, draws: PosteriorDraws, n_sweeps: int) -> Monitor:
+def _history(config: Config, draws: PosteriorDraws, n_sweeps: int) -> Monitor:
     """What a solver would have said of itself."""
     C, D = draws.smoothing.shape
     monitor = Monitor(n_sweeps, 0.0)
     monitor.history = (-draws.log_posterior[0]).tolist()
-    monitor.iterations = (model.n_tune + draws.thin * np.arange(1, D + 1)).tolist()
+    monitor.iterations = (config.n_tune + draws.thin * np.arange(1, D + 1)).tolist()
     monitor.iteration = n_sweeps
     monitor.converged = draws.diagnosis.ok
     runs = "one run" if C == 1 else f"{C} runs"

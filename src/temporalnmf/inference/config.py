@@ -1,0 +1,167 @@
+"""The parameters of a fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+from os import PathLike
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import registry
+from .._typing import Array
+from ..chains.base import Chain, Point, Scale
+from ..likelihoods.base import Likelihood
+from ..messages.arguments import check_choice
+from ..solvers.monitor import Callback
+
+# Least values of numbers, and whether they are whole.
+_NUMBERS: dict[str, tuple[type, int]] = {
+    "n_components": (Integral, 1), "n_init": (Integral, 1), "max_iter": (Integral, 1),
+    "tol": (Real, 0), "smoothing": (Real, 0), "n_draws": (Integral, 1), "n_tune": (Integral, 0),
+    "n_chains": (Integral, 1), "thin": (Integral, 1), "checkpoint_every": (Real, 0),
+}  # fmt: skip
+
+
+class Factors(NamedTuple):
+    """Components (K, F), activations (N, K), and the chain that these follow."""
+
+    components: Any
+    activations: Array
+    chain: Chain
+
+
+@dataclass(frozen=True)
+class Config:
+    """Parameters of `TemporalNMF`, with objects in the place of names.
+
+    Attributes
+    ----------
+    previous : Factors or None
+        Where a warm start begins.
+    """
+
+    n_components: int
+    chain: Chain
+    likelihood: Likelihood
+    map_scale: Scale
+    solver: str
+    max_iter: int
+    tol: float
+    n_init: int
+    init: str | tuple[Any, Any]
+    smoothing: float | str
+    point: Point
+    n_draws: int
+    n_tune: int
+    n_chains: int
+    thin: int | None
+    checkpoint: str | PathLike[str] | None
+    checkpoint_every: float
+    callback: Callback | None
+    n_jobs: int | None
+    random_state: Any
+    verbose: int
+    previous: Factors | None = None
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, Any], previous: Factors | None = None) -> Config:
+        """The parameters of an estimator, not checked yet."""
+        given = {name: value for name, value in parameters.items() if name != "warm_start"}
+        given["chain"] = _object(registry.CHAINS, given["chain"], "chain", Chain)
+        given["likelihood"] = likelihood_of(given["likelihood"])
+        return cls(**given, previous=previous)
+
+    def check(self) -> Config:
+        """Refuse parameters that make no sense, before anything is done."""
+        check_choice("map_scale", self.map_scale, ("log", "linear"))
+        check_choice("point", self.point, ("mean", "mode"))
+        check_choice("solver", self.solver, (*registry.SOLVERS, *registry.SAMPLERS))
+        for name, (kind, least) in _NUMBERS.items():
+            _check_number(name, getattr(self, name), kind, least)
+        self._check_smoothing()
+        self._check_jobs()
+        return self
+
+    @property
+    def drawing(self) -> bool:
+        """Whether the fit is by posterior draws."""
+        return self.solver in registry.SAMPLERS
+
+    @property
+    def named_by_place(self) -> bool:
+        """Whether components have to stay in their places, since the user named them by these.
+
+        By starting values, by a warm start, or by hyper-parameters of their own.
+        """
+        named = self.own_parameters or not isinstance(self.init, str)
+        return named or self.previous is not None
+
+    @property
+    def own_parameters(self) -> bool:
+        """Whether components have hyper-parameters of their own."""
+        return any(np.ndim(value) for value in self.chain.get_params().values())
+
+    def _check_smoothing(self) -> None:
+        if self.drawing:
+            self._check_drawing()
+        elif self.smoothing == "learn":
+            raise ValueError(
+                f"smoothing='learn' is for draws: use solver='gibbs', or give a number "
+                f"(solver={self.solver!r})."
+            )
+
+    def _check_drawing(self) -> None:
+        """Refuse what has no posterior to draw from."""
+        solver = f"solver={self.solver!r}"
+        if not self.likelihood.additive:
+            raise ValueError(
+                f"likelihood={self.likelihood.name!r}: {solver} draws for counts only, "
+                f"likelihood='poisson'. Use solver='accelerated' for this one."
+            )
+        if self.chain.name == "none":
+            raise ValueError(
+                f"chain='none' is no prior, so there is no posterior to draw from ({solver}). Take "
+                f"'gap' for steps that are independent of each other, or another chain."
+            )
+        if self.smoothing == 0:
+            raise ValueError(
+                f"smoothing={self.smoothing!r}: {solver} needs a proper prior on components. Give "
+                f"a positive number, or 'learn'."
+            )
+        if self.point != "mean":
+            raise ValueError(f"point={self.point!r}: draws have a mean and no mode ({solver}).")
+        if self.thin is not None and self.thin > self.n_draws:
+            raise ValueError(
+                f"thin={self.thin} is larger than n_draws={self.n_draws}: nothing would be kept."
+            )
+
+    def _check_jobs(self) -> None:
+        jobs = self.n_jobs
+        whole = isinstance(jobs, Integral) and not isinstance(jobs, bool)
+        if jobs is not None and not (whole and jobs):
+            raise ValueError(
+                f"n_jobs={jobs!r}: expected a number of threads, -1 for all cores, or None."
+            )
+
+
+def likelihood_of(given: str | Likelihood) -> Likelihood:
+    """The likelihood that the user gave, or named."""
+    found: Likelihood = _object(registry.LIKELIHOODS, given, "likelihood", Likelihood)
+    return found
+
+
+def _object(table: dict[str, str], given: Any, argument: str, kind: type) -> Any:
+    return given if isinstance(given, kind) else registry.create(table, given, argument)
+
+
+def _check_number(name: str, value: Any, kind: type, least: int) -> None:
+    if (name == "thin" and value is None) or (name == "smoothing" and value == "learn"):
+        return
+    number = isinstance(value, kind) and not isinstance(value, bool)
+    if not number or not least <= float(value) < np.inf:
+        what = "whole number" if kind is Integral else "number"
+        word = ", or 'learn' with solver='gibbs'" if name == "smoothing" else ""
+        raise ValueError(f"{name}={value!r}: expected a {what} of at least {least}{word}.")
