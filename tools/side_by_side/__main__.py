@@ -16,6 +16,7 @@ import json
 import os
 import subprocess
 import sys
+from hashlib import sha1
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -61,12 +62,19 @@ def public_names(source: Path) -> set[str]:
 
 
 def recorded(source: Path, only: str, names: list[str]) -> dict[str, dict[str, str]]:
-    """Digests by case, of the package in a source tree."""
-    out = PLACE / f"{'here' if source == ROOT else source.name}.jsonl"
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([f"{source}/src", f"{ROOT}/tools"])}
-    record = [sys.executable, "-m", "side_by_side.record", str(out), "--only", only, "--names"]
-    print(f"{source / 'src'} …", flush=True)
-    subprocess.run([*record, *names], env=environment, cwd=PLACE, check=True)
+    """Digests by case, of the package in a source tree; those of an older commit are kept."""
+    scripts = (Path(__file__).with_name(f"{name}.py") for name in ("cases", "record"))
+    asked = "".join(script.read_text() for script in scripts)
+    key = sha1(repr((asked, only, names)).encode()).hexdigest()[:12]
+    here = source == ROOT
+    out = PLACE / f"{'here' if here else source.name}-{key}.jsonl"
+    if here or not out.exists():
+        part = out.with_suffix(".part")
+        environment = os.environ | {"PYTHONPATH": f"{source}/src{os.pathsep}{ROOT}/tools"}
+        record = [sys.executable, "-m", "side_by_side.record", str(part), "--only", only, "--names"]
+        print(f"{source / 'src'} …", flush=True)
+        subprocess.run([*record, *names], env=environment, cwd=PLACE, check=True)
+        part.rename(out)
     lines = map(json.loads, out.read_text().splitlines())
     return {line["case"]: line["found"] for line in lines}
 
