@@ -2,8 +2,8 @@
 
     python tools/side_by_side COMMIT [--only WORD]
 
-Clones COMMIT, runs `record.py` on its source and on the source here with the same interpreter,
-one after the other, and compares digests: factors, objectives, forecasts, quantiles, posterior
+Clones COMMIT, runs `record.py` on its source and on the source here with the same interpreter, and
+compares digests: factors, objectives, forecasts, quantiles, posterior
 draws, arrays of saved files, files and numbers of commands. Also the public names of
 `docs/api.rst`. Ends with 1 if anything differs. `--only` takes cases whose name contains WORD,
 such as memory/mm, workers/, draws/memory, options/ or command/.
@@ -16,6 +16,7 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha1
 from pathlib import Path
 
@@ -31,8 +32,9 @@ def main() -> int:
     given = parser.parse_args()
     old = cloned(given.commit)
     names = sorted(public_names(old))
-    found = [recorded(source, given.only, names) for source in (old, ROOT)]
-    return report(*found)
+    with ThreadPoolExecutor() as threads:  # two processes, of one core each
+        jobs = [threads.submit(recorded, source, given.only, names) for source in (old, ROOT)]
+    return report(*(job.result() for job in jobs))
 
 
 def cloned(commit: str) -> Path:
