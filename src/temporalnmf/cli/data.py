@@ -14,6 +14,7 @@ import typer
 from .console import Voice, busy
 
 if TYPE_CHECKING:
+    from ..estimator import TemporalNMF
     from ..reading import TimeTable
 
 EMBEDDED = "sotu"
@@ -138,7 +139,7 @@ def columns_of(folder: Path) -> list[str]:
     return _form(first).head
 
 
-def with_features_of(table: TimeTable, model: Any, long: bool, voice: Voice) -> TimeTable:
+def with_features_of(table: TimeTable, model: TemporalNMF, long: bool, voice: Voice) -> TimeTable:
     """The table with the features of a model, in its order.
 
     In a long table a feature without a row is zero, and rows of features that the model does not

@@ -530,7 +530,7 @@ def _check_arrays(arrays: dict[str, Array], N: int, K: int, F: int) -> None:
         _check_calibration(arrays)
 
 
-def _check_steps(model: Any) -> None:
+def _check_steps(model: TemporalNMF) -> None:
     """Refuse steps that no fit to such data has."""
     observed, draws = model.observed_, model.posterior_
     points: tuple[Point, ...] = ("mean", "mode")

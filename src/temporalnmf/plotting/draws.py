@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,12 +13,15 @@ from ..sampling.traces import Trace, draws_of, ranks, traces
 from .canvas import GREY, ORANGE, PALETTE, log_scale, run_lines
 from .fitted import _indices
 
+if TYPE_CHECKING:
+    from ..estimator import TemporalNMF
+
 # Size of a panel, and panels beside each other at the most.
 _WIDTH, _HEIGHT = 3.9, 1.9
 _BESIDE = 3
 
 
-def plot_trace(model: Any, components: Any = None, *, ax: Any = None) -> Any:
+def plot_trace(model: TemporalNMF, components: Any = None, *, ax: Any = None) -> Any:
     """What the draws went through, sweep by sweep, a line per run.
 
     Runs that have settled look alike: each wanders over the same stretch, and none drifts. A title
@@ -63,7 +66,7 @@ def plot_trace(model: Any, components: Any = None, *, ax: Any = None) -> Any:
     return axes
 
 
-def plot_ranks(model: Any, components: Any = None, *, ax: Any = None) -> Any:
+def plot_ranks(model: TemporalNMF, components: Any = None, *, ax: Any = None) -> Any:
     """Where the draws of each run lie among those of all runs.
 
     A line is the share of a run's draws below a rank, less the share of all: flat if the run
@@ -107,7 +110,7 @@ def plot_ranks(model: Any, components: Any = None, *, ax: Any = None) -> Any:
     return axes
 
 
-def _watched(model: Any, components: Any, what: str) -> tuple[PosteriorDraws, list[Trace]]:
+def _watched(model: TemporalNMF, components: Any, what: str) -> tuple[PosteriorDraws, list[Trace]]:
     draws = draws_of(model, what)
     chosen = None
     if components is not None:

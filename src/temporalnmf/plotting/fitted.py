@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import wrap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -18,6 +18,9 @@ from ..sampling.traces import one_step_on
 from ..summary import component_summary, step_errors
 from ..timeline.grid import time_texts
 from .canvas import BLUE, GREY, ORANGE, PALETTE, new_axes, run_lines
+
+if TYPE_CHECKING:
+    from ..estimator import TemporalNMF
 
 _DASHES = ("-", "--", "-.", ":")
 
@@ -33,7 +36,7 @@ _SMALLEST = 1e-300
 
 
 def plot_activations(
-    model: Any, components: Any = None, coverage: float = 0.9, *, ax: Any = None
+    model: TemporalNMF, components: Any = None, coverage: float = 0.9, *, ax: Any = None
 ) -> Any:
     """How much of each component there is over time, with bands; gaps are shaded.
 
@@ -88,7 +91,7 @@ def plot_activations(
 
 
 def plot_components(
-    model: Any, components: Any = None, n_features: int = 10, *, ax: Any = None
+    model: TemporalNMF, components: Any = None, n_features: int = 10, *, ax: Any = None
 ) -> Any:
     """The features that are most characteristic of each component.
 
@@ -225,7 +228,7 @@ class _Track:
     bands: list[tuple[Array, Array]]  # lower and upper (S,), one pair per coverage
 
 
-def _tracks(ahead: Any, model: Any, of: Any) -> tuple[str, list[_Track]]:
+def _tracks(ahead: Any, model: TemporalNMF | None, of: Any) -> tuple[str, list[_Track]]:
     """What to draw of a forecast, and of the past where there is a model; its kind first."""
     kind, chosen, names = _columns(ahead, model, of)
     bands = [ahead.interval(coverage, of=kind) for coverage in _coverages(ahead)]
@@ -250,7 +253,7 @@ def _tracks(ahead: Any, model: Any, of: Any) -> tuple[str, list[_Track]]:
     ]
 
 
-def _past(model: Any, kind: str, chosen: Sequence[int]) -> tuple[Array, Array | None]:
+def _past(model: TemporalNMF, kind: str, chosen: Sequence[int]) -> tuple[Array, Array | None]:
     """The chosen things at all steps of the fit (N, n): as fitted and, where it can be, as seen."""
     if kind == "components":
         return model.activations_[:, chosen], None
@@ -266,7 +269,7 @@ def _past(model: Any, kind: str, chosen: Sequence[int]) -> tuple[Array, Array | 
     return fitted, np.array([np.where(w[chosen] > 0.0, x[chosen], np.nan) for x, w in rows])
 
 
-def _columns(ahead: Any, model: Any, of: Any) -> tuple[str, list[int], list[str]]:
+def _columns(ahead: Any, model: TemporalNMF | None, of: Any) -> tuple[str, list[int], list[str]]:
     """Kind ("components", "features" or "totals"), indices and names of what `of` asks for."""
     if isinstance(of, str) and of == "totals":
         return "totals", [0], ["total"]
@@ -306,7 +309,7 @@ def _draw_track(ax: Any, x: Array, n_past: int, track: _Track) -> None:
     ax.plot(x[start:], point, color=color, lw=1.4, ls=(0, (2, 1)), label=label)
 
 
-def plot_objective(model: Any, *, ax: Any = None) -> Any:
+def plot_objective(model: TemporalNMF, *, ax: Any = None) -> Any:
     """How far above its end the objective was, iteration by iteration, and why the fit stopped.
 
     The end is the last value, not the lowest there is: whether the fit arrived is said in the
@@ -343,7 +346,8 @@ def plot_objective(model: Any, *, ax: Any = None) -> Any:
     return ax
 
 
-def _draw_log_posterior(ax: Any, model: Any) -> Any:
+def _draw_log_posterior(ax: Any, model: TemporalNMF) -> Any:
+    assert model.posterior_ is not None
     values = model.posterior_.log_posterior
     run_lines(ax, model.history_iterations_, values)
     ax.set_ylabel("log posterior")
@@ -358,7 +362,7 @@ def _draw_log_posterior(ax: Any, model: Any) -> Any:
 
 
 def plot_movement(
-    model: Any, components: Any = None, *, random_state: Any = 0, ax: Any = None
+    model: TemporalNMF, components: Any = None, *, random_state: Any = 0, ax: Any = None
 ) -> Any:
     """How far components move in a step, against how far the chain expects them to.
 
@@ -406,7 +410,9 @@ def plot_movement(
     return ax
 
 
-def _movements(model: Any, chosen: Sequence[int], random_state: Any) -> tuple[Array, Array | None]:
+def _movements(
+    model: TemporalNMF, chosen: Sequence[int], random_state: Any
+) -> tuple[Array, Array | None]:
     """log h_n / h_{n−1} as found and as expected, at all pairs of neighbours that were observed."""
     after = np.flatnonzero(model.observed_[1:] & model.observed_[:-1]) + 1
     if not len(after):
@@ -471,7 +477,7 @@ def _times(factor: float) -> str:
     return f"×$10^{{{round(np.log10(factor))}}}$"
 
 
-def _movement_said(model: Any, found: Array, expected: Array | None) -> str:
+def _movement_said(model: TemporalNMF, found: Array, expected: Array | None) -> str:
     if expected is None:
         return "no chain to compare with:\nplain NMF expects nothing of the next step"
     low, high = 0.1, 0.9
@@ -485,7 +491,7 @@ def _movement_said(model: Any, found: Array, expected: Array | None) -> str:
     return f"{chain} fits:\ncomponents move {factor:.2f} times as far as it expects"
 
 
-def plot_residuals(model: Any, n_worst: int = 5, *, ax: Any = None) -> Any:
+def plot_residuals(model: TemporalNMF, n_worst: int = 5, *, ax: Any = None) -> Any:
     """Error of the fit by time: where does the model fail?
 
     Parameters
@@ -538,7 +544,7 @@ def plot_residuals(model: Any, n_worst: int = 5, *, ax: Any = None) -> Any:
 # What the pictures share
 
 
-def _components(model: Any, components: Any) -> list[int]:
+def _components(model: TemporalNMF, components: Any) -> list[int]:
     check_is_fitted(model)
     return _indices(components, len(model.components_))
 
@@ -560,7 +566,7 @@ def _is_index(value: Any) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
-def _names(model: Any) -> list[str]:
+def _names(model: TemporalNMF) -> list[str]:
     return [component.name for component in component_summary(model)]
 
 
@@ -575,7 +581,7 @@ def _coverages(ahead: Any) -> list[float]:
     return sorted(ahead.coverage, reverse=True) if ahead.has_bands else []
 
 
-def _amount(model: Any) -> str:
+def _amount(model: TemporalNMF) -> str:
     given = np.any(np.asarray(model.exposure_) != 1.0)
     return "activation per unit of exposure" if given else "activation"
 
@@ -651,7 +657,7 @@ def _grid(n: int, n_features: int) -> Array:
     return axes.ravel()[:n]
 
 
-def _with_past(model: Any, ahead: Any, n_past: int) -> Array:
+def _with_past(model: TemporalNMF, ahead: Any, n_past: int) -> Array:
     """Labels of the last steps and of those ahead; texts where they are not of one kind."""
     past = model.times_[-n_past:]
     if past.dtype.kind == ahead.times.dtype.kind:

@@ -9,16 +9,19 @@ import re
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..runtime.files import refuse_overwriting, written_whole
 from .content import report_content
+
+if TYPE_CHECKING:
+    from ..estimator import TemporalNMF
 
 __all__ = ["report_content", "write_report"]
 
 
 def write_report(
-    model: Any,
+    model: TemporalNMF,
     path: Any,
     *,
     question: str | None = None,

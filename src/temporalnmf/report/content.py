@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -26,6 +26,9 @@ from .runs import runs_content, verdict_of
 from .subject import COVERAGE, Subject
 from .texts import NO_BREAK, change, clean, counted, level, number, percent, percents
 
+if TYPE_CHECKING:
+    from ..estimator import TemporalNMF
+
 # Rows of a table, at the most.
 _MOST_GAPS, _MOST_AHEAD = 40, 500
 _LONGEST_NOTE = 1000
@@ -34,7 +37,7 @@ _LIVELY = 1.25
 
 
 def report_content(
-    model: Any,
+    model: TemporalNMF,
     *,
     question: str | None = None,
     command: str | Sequence[str] | None = None,
@@ -318,7 +321,7 @@ def _worst_steps(subject: Subject) -> dict[str, Any]:
     return {"rows": rows, "usual": number_text(usual)}
 
 
-def _calibration(model: Any, hold_out: dict[str, Any] | None) -> dict[str, Any] | None:
+def _calibration(model: TemporalNMF, hold_out: dict[str, Any] | None) -> dict[str, Any] | None:
     """How often the truth lay inside, against how often it should."""
     if hold_out is None:
         found = getattr(model, "calibration_", None)
@@ -443,7 +446,7 @@ def _movement(subject: Subject) -> list[dict[str, Any]] | None:
     ]
 
 
-def _expected_pairs(model: Any, rng: np.random.Generator) -> Array:
+def _expected_pairs(model: TemporalNMF, rng: np.random.Generator) -> Array:
     """Pairs (n, 2, K) of neighbours: the second is a step of the chain from the first."""
     draws = model.posterior_
     if draws is None:

@@ -43,7 +43,9 @@ def _last_and_usual(subject: Subject, last: int, before: Array) -> tuple[float, 
     assert subject.errors is not None
     size = np.asarray(subject.model.exposure_)
     # Single entries that are missing do not count against a step.
-    _, weight = subject.model._series.row(last)
+    series = subject.model._series
+    assert series is not None
+    _, weight = series.row(last)
     expected = subject.model.activations_[last] @ subject.model.components_
     part = float(expected[weight > 0.0].sum() / expected.sum())
     usual = np.median(subject.errors.observed[before] / size[before]) * size[last] * part

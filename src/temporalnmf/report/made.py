@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,10 +18,13 @@ from .._typing import Array
 from ..persistence.models import parameters_of_fit
 from .texts import clean
 
+if TYPE_CHECKING:
+    from ..estimator import TemporalNMF
+
 _LONGEST_VALUE = 400
 
 
-def how_it_was_made(model: Any, command: Any, source: Any) -> dict[str, Any]:
+def how_it_was_made(model: TemporalNMF, command: Any, source: Any) -> dict[str, Any]:
     """All that it takes to make it again, and to see that it is the same."""
     parameters = parameters_of_fit(model)
     if command is None:
@@ -59,7 +62,7 @@ def _versions() -> dict[str, str]:
     return found | {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "numba")}
 
 
-def _checksums(model: Any, source: Any) -> dict[str, str]:
+def _checksums(model: TemporalNMF, source: Any) -> dict[str, str]:
     """SHA-256 of what was found, of the data where they are at hand, and of their file."""
     found = {"components and activations": _checksum([model.components_, model.activations_])}
     if model._series is not None:

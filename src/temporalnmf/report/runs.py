@@ -189,7 +189,8 @@ def _panel(trace: Trace, every: slice) -> dict[str, Any]:
 
 
 def _draws(subject: Subject) -> PosteriorDraws:
-    draws: PosteriorDraws = subject.model.posterior_
+    draws = subject.model.posterior_
+    assert draws is not None
     return draws
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from ..summary import component_summary, step_errors
 from ..timeline.grid import time_texts
 from .texts import clean
 from .units import unit_of
+
+if TYPE_CHECKING:
+    from ..estimator import TemporalNMF
 
 COVERAGE = (0.5, 0.9)
 
@@ -36,7 +39,9 @@ class Subject:
         What a step is called.
     """
 
-    def __init__(self, model: Any, steps: int | None, forecast: Any, n_features: int) -> None:
+    def __init__(
+        self, model: TemporalNMF, steps: int | None, forecast: Any, n_features: int
+    ) -> None:
         self.model = model
         self.n_steps, self.n_components = model.activations_.shape
         self.n_features = int(model.components_.shape[1])

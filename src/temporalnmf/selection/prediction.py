@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
 from .._typing import Array
+
+if TYPE_CHECKING:
+    from ..estimator import TemporalNMF
 
 
 def rows_of(X: Any, mask: Array) -> Array:
@@ -67,7 +70,7 @@ def last_values(
     return rows[np.searchsorted(known, source)] * (exposure / exposure[source])[:, None]
 
 
-def expected_steps(model: Any) -> Array:
+def expected_steps(model: TemporalNMF) -> Array:
     """What a fitted model expects of every step of its data, (n_times, n_features)."""
     if model.posterior_ is None:
         return model.activations_ @ model.components_ * model.exposure_[:, None]
