@@ -345,7 +345,7 @@ def _command(words: list[str], folder: Path) -> Found:
 def _of_table(path: Path) -> str:
     """Columns and cells, but not times that were measured."""
     table = pd.read_csv(path, dtype=str, keep_default_na=False)
-    measured = [name for name in table if "seconds" in name]
+    measured = [name for name in table if "seconds" in str(name)]
     return digest([list(table), table.drop(columns=measured).to_numpy()])
 
 
