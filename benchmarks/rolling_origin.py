@@ -103,7 +103,7 @@ def looks_of_draws(name, chain, X, origins):
             model.calibration_ = None
         rows.append(row)
         series = Series(X, np.ones((len(X), 1)), np.ones(len(X)))
-        past.append(past_forecast(model, series, origin, 1))
+        past.append(past_forecast(model._state(), series, origin, 1))
     return rows
 
 

@@ -96,7 +96,7 @@ def test_calibration_looks_at_nothing_that_came_after(monkeypatch):
 
     def spy(past, series, origin, *options):
         found = original(past, series, origin, *options)
-        seen.append((origin, found.futures.activations, past.components_.copy()))
+        seen.append((origin, found.futures.activations, past.components.copy()))
         return found
 
     changed = X.copy()

@@ -23,7 +23,7 @@ from children import in_child
 from clusters import eventually
 from temporalnmf import TemporalNMF
 from temporalnmf.chains import Rate
-from temporalnmf.forecasting import predicting
+from temporalnmf.forecasting import state
 from temporalnmf.runtime.compilation import announced
 from temporalnmf.runtime.threads import Workers
 from temporalnmf.selection import RollingOrigin, select
@@ -117,7 +117,7 @@ def test_eight_threads_ask_one_model(fit, tmp_path):
 
 def test_a_posterior_that_is_being_made_is_not_used_half_made(monkeypatch):
     """A thread asks while another is at it."""
-    model, laplace, inside = _fit(X=FEW, n_components=2), predicting.laplace, []
+    model, laplace, inside = _fit(X=FEW, n_components=2), state.laplace, []
 
     def ask(model):
         return model.forecast(2, n_samples=9).samples().tobytes()
@@ -129,7 +129,7 @@ def test_a_posterior_that_is_being_made_is_not_used_half_made(monkeypatch):
         return laplace(*given)
 
     alone = ask(copy.copy(model))
-    monkeypatch.setattr(predicting, "laplace", slowly)
+    monkeypatch.setattr(state, "laplace", slowly)
     assert ask(model) == alone
     assert inside == ["asked", alone]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from os import PathLike
 from types import MappingProxyType
 from typing import Any, Self
@@ -19,11 +19,12 @@ from .cluster.sources import is_split, split_series
 from .data.imputing import filled
 from .data.series import Series
 from .data.validation import check_held_out, check_series
-from .forecasting.activations import infer
-from .forecasting.appending import append
+from .forecasting.appending import fit_again, infer_again, whole_series
 from .forecasting.calibrating import Calibration, calibrate
 from .forecasting.forecast import Forecast
-from .forecasting.predicting import expected_rows, forecast, smooth
+from .forecasting.posterior import posterior_of
+from .forecasting.predicting import forecast, smooth
+from .forecasting.state import State, feature_labels
 from .inference.config import Config, Factors, likelihood_of
 from .inference.fitting import Fitted, fit_factors
 from .inference.laplace import Posterior
@@ -163,6 +164,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     """
 
     calibration_: Calibration | None
+    stability_: Array | None
     posterior_: PosteriorDraws | None
     # The data of the fit, not copied if possible; the steps of them that took part; what is known
     # of their activations, once it is asked for.
@@ -277,12 +279,10 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         array, (n_times, n_components)
         """
         check_is_fitted(self)
-        if is_split(X):
-            self._check_exposure_given(X, exposure)
-            with self._checked(X, mask, exposure, reset=False) as split:
-                return infer(self, split, continue_chain=continue_chain).T[split.rows]
-        series = self._series_of(X, mask, exposure)
-        return infer(self, series, continue_chain=continue_chain).T[series.rows]
+        self._check_exposure_given(X, exposure)
+        posterior = posterior_of(self._state())
+        with self._checked(X, mask, exposure, reset=False) as series:
+            return posterior.mean(series, continue_chain=continue_chain).T[series.rows]
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, as in scikit-learn; `chain__alpha=…` also for a chain given by name."""
@@ -314,7 +314,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         if isinstance(X, str | PathLike) and not is_split(X):
             X = read_table(X)
         series = self._series_of(X, mask, exposure)
-        return filled(X, series, expected_rows(self, series))
+        return filled(X, series, posterior_of(self._state()).expected_rows(series))
 
     def score(
         self,
@@ -354,7 +354,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 "held_out leaves no observed entry to infer activations from. Hold out less, or "
                 "score a forecast with continue_chain=True."
             )
-        expected = expected_rows(self, known, continue_chain=continue_chain)
+        posterior = posterior_of(self._state())
+        expected = posterior.expected_rows(known, continue_chain=continue_chain)
         total, weight_sum = 0.0, 0.0
         for n in map(int, np.flatnonzero(scored.observed)):
             x, weight = scored.row(n)
@@ -399,7 +400,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Forecast
         """
         check_is_fitted(self)
-        return forecast(self, steps, coverage, exposure, point, n_samples, random_state)
+        return forecast(self._state(), steps, coverage, exposure, point, n_samples, random_state)
 
     def smooth(
         self,
@@ -430,7 +431,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         if X is None and (mask is not None or exposure is not None):
             raise ValueError("mask= and exposure= are for an X of their own: give X, too.")
         series = None if X is None else self._series_of(X, mask, exposure)
-        return smooth(self, series, coverage, n_samples, random_state)
+        return smooth(self._state(), series, coverage, n_samples, random_state)
 
     def calibrate(
         self, n_origins: int = 20, *, steps: int = 1, coverage: float = 0.9, progress: Any = None
@@ -456,7 +457,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             Called with the numbers of origins done and wanted.
         """
         check_is_fitted(self)
-        self.calibration_ = calibrate(self, n_origins, steps, coverage, progress)
+        self.calibration_ = calibrate(self._state(), n_origins, steps, coverage, progress)
         return self
 
     def append(
@@ -505,7 +506,20 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         True
         """
         check_is_fitted(self)
-        append(self, self._series_of(X, mask, exposure), update_components)
+        state = self._state()
+        whole = whole_series(state, self._series_of(X, mask, exposure))
+        with self._all_or_nothing():
+            if update_components:
+                stability = self.stability_
+                self._take(fit_again(state, whole), whole)
+                if self.posterior_ is None:  # one start tells nothing of it; runs of draws do
+                    self.stability_ = stability
+                return self
+            found = infer_again(state, whole)
+            self.activations_, self.posterior_ = found.activations, found.draws
+            self.reconstruction_err_ = found.divergence
+            self._remember(whole, found.kept)
+            self.calibration_ = state.calibration  # of the components, which stay
         return self
 
     def save(self, path: str | PathLike[str], *, overwrite: bool = False, data: bool = True) -> Any:
@@ -558,10 +572,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def feature_labels(self) -> Array:
         """Names of the features: those of the data, or x0, x1, …"""
         check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", self._columns)
-        if names is None:
-            names = [f"x{f}" for f in range(self.components_.shape[1])]
-        return np.array([str(name) for name in names])
+        return feature_labels(self._names(), self.components_.shape[1])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -581,6 +592,32 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         if self.warm_start and hasattr(self, "components_"):
             previous = Factors(self.components_, self.activations_, self.chain_)
         return Config.of(self.get_params(deep=False), previous)
+
+    def _names(self) -> Any:
+        """Of the features, where the data have some."""
+        return getattr(self, "feature_names_in_", self._columns)
+
+    def _state(self) -> State:
+        """What the last fit left behind."""
+        return State(
+            config=self._config(),
+            factors=Factors(self.components_, self.activations_, self.chain_),
+            timeline=self.timeline_,
+            observed=self.observed_,
+            exposure=self.exposure_,
+            kept=self._kept,
+            series=self._series,
+            fingerprint=self._fingerprint,
+            draws=self.posterior_,
+            calibration=self.calibration_,
+            names=self._names(),
+            posterior=self._posterior,
+            keep=self._keep,
+        )
+
+    def _keep(self, posterior: Posterior) -> None:
+        """Keep what takes long to make."""
+        self._posterior = posterior
 
     def _likelihood(self) -> Likelihood:
         return likelihood_of(self.likelihood)
@@ -605,12 +642,18 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _fit(self, X: Any, mask: Any, exposure: Any) -> None:
         """Fit, or leave the estimator as it was."""
-        before = self.__dict__.copy()
-        try:
+        with self._all_or_nothing():
             config = self._config().check()
             self._columns = None
             with self._checked(X, mask, exposure, reset=True) as series:
                 self._take(fit_factors(config, series), series)
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """A block that changes the estimator, or leaves it as it was if it fails."""
+        before = self.__dict__.copy()
+        try:
+            yield
         except BaseException:
             self.__dict__ = before
             raise
@@ -628,10 +671,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Set everything that a fit leaves behind."""
         self._capped = {}
         monitor = fitted.monitor
-        sharded = not isinstance(fitted.W, np.ndarray)
-        self.components_ = fitted.W if sharded else np.ascontiguousarray(fitted.W.T)
-        self.activations_ = np.ascontiguousarray(fitted.H.T)
-        self.chain_ = fitted.chain
+        self.components_, self.activations_, self.chain_ = fitted.factors
         self.history_ = np.array(monitor.history)
         self.history_iterations_ = np.array(monitor.iterations)
         self.stop_reason_ = monitor.reason

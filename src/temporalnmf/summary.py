@@ -66,6 +66,8 @@ def stability_words(stability: float, start: str = "start") -> str:
     return f"varies between {start}s" if stability >= VARIES else "not found again"
 
 
+# Features in the name of a component.
+_IN_A_NAME = 3
 # How much weight itself counts in the relevance of a feature.
 _BY_WEIGHT = 0.6
 
@@ -93,7 +95,7 @@ def component_summary(model: Any, n_features: int = 8) -> list[ComponentSummary]
         found.append(
             ComponentSummary(
                 index=k,
-                name=", ".join(names[first[:3]]),
+                name=_name(names, first),
                 share=float(totals[k] / totals.sum()),
                 peak=texts[int(np.argmax(np.where(model.observed_, model.activations_[:, k], -1)))],
                 top=[(str(names[f]), float(w)) for f, w in zip(first, weights, strict=True)],
@@ -115,9 +117,14 @@ def _characteristic(components: Any, totals: Array, n_features: int) -> list[Arr
     return [first for first, _ in found]
 
 
-def component_names(model: Any) -> Array:
+def component_names(components: Any, activations: Array, feature_names: Array) -> Array:
     """Names of the components after their most characteristic features, (n_components,)."""
-    return np.array([one.name for one in component_summary(model, 3)])
+    found = _characteristic(components, activations.sum(axis=0), _IN_A_NAME)
+    return np.array([_name(feature_names, first) for first in found])
+
+
+def _name(feature_names: Array, first: Array) -> str:
+    return ", ".join(feature_names[first[:_IN_A_NAME]])
 
 
 class StepErrors(NamedTuple):

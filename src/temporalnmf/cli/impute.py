@@ -50,7 +50,6 @@ def impute(
     What was observed is written as it was.
     """
     with clean_errors(json) as voice:
-        from ..forecasting.predicting import data_of
         from ..runtime.files import about_apostrophes
         from ..timeline.grid import time_texts
 
@@ -71,7 +70,9 @@ def impute(
             table = data.read(file, how, voice)
             table = data.with_features_of(table, fitted, feature is not None, voice)
         series = (
-            data_of(fitted, "impute") if table is None else fitted._series_of(table, None, None)
+            fitted._state().data("impute")
+            if table is None
+            else fitted._series_of(table, None, None)
         )
         smoothed = fitted.smooth(
             table, coverage=levels, n_samples=samples if bands else 1, random_state=seed

@@ -2,72 +2,73 @@
 
 from __future__ import annotations
 
-import copy
-from typing import Any
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
+from .._typing import Array
 from ..chains.rate import Rate
 from ..data.series import Series
-from ..inference.fitting import divergence_of, fit_factors
+from ..inference.fitting import Fitted, divergence_of, fit_factors, infer_mode
 from ..inference.gaps import fitted_steps
+from ..sampling.draws import PosteriorDraws
+from ..sampling.inference import redraw
+from ..sampling.run import drawn_steps
 from ..timeline.grid import AS_GIVEN, Timeline, time_texts, timeline_of
-from .activations import infer
-from .predicting import data_of
+from .state import State
 
 
-def append(model: Any, new: Series, update_components: bool) -> None:
-    """Add steps to the series of a model, or leave it as it was; see `TemporalNMF.append`."""
-    old = data_of(model, "append")
-    before = model.__dict__.copy()
-    try:
-        assert old.timeline is not None
-        assert new.timeline is not None
-        whole = old.followed_by(new, _joined(old.timeline, new.timeline))
-        (_fit_again if update_components else _infer_again)(model, whole)
-    except BaseException:
-        model.__dict__ = before
-        raise
+class Appended(NamedTuple):
+    """A longer series, its steps that took part, and what was inferred from it.
+
+    `activations` are (N, K), `draws` None for a mode, `divergence` that of the whole series.
+    """
+
+    series: Series
+    kept: Array
+    activations: Array
+    draws: PosteriorDraws | None
+    divergence: float
 
 
-def _infer_again(model: Any, whole: Series) -> None:
+def whole_series(state: State, new: Series) -> Series:
+    """The data of the fit, then new steps."""
+    old = state.data("append")
+    assert old.timeline is not None
+    assert new.timeline is not None
+    return old.followed_by(new, _joined(old.timeline, new.timeline))
+
+
+def infer_again(state: State, whole: Series) -> Appended:
     """All activations given the whole series, at the components and the chain of the fit.
 
     A mode is solved from the start that `transform` has, not from the old activations: those are
     so good for all steps but the new ones that the solver would stop before these are.
     """
-    if model.posterior_ is None:
-        kept = fitted_steps(whole.observed, model.chain_, model.point)
-        model.activations_ = np.ascontiguousarray(infer(model, whole).T)
+    config, draws = state.config, state.draws
+    if draws is None:
+        kept = fitted_steps(whole.observed, state.chain, config.point)
+        activations = np.ascontiguousarray(infer_mode(config, state.factors, whole).T)
     else:
-        from ..sampling.inference import redraw
-        from ..sampling.run import drawn_steps
-
-        kept = drawn_steps(whole.observed, model.posterior_.chain)
-        model.posterior_ = posterior = redraw(model._config(), model.posterior_, whole, kept)
-        numbers = np.arange(posterior.n_draws)
-        model.activations_ = posterior.expected_steps(numbers, kept, whole.n_steps).mean(axis=0)
-    model.reconstruction_err_ = divergence_of(
-        model._config(), model.components_, whole, model.activations_.T
-    )
-    calibration = model.calibration_  # of the components, which stay
-    model._remember(whole, kept)
-    model.calibration_ = calibration
+        kept = drawn_steps(whole.observed, draws.chain)
+        draws = redraw(config, draws, whole, kept)
+        numbers = np.arange(draws.n_draws)
+        activations = draws.expected_steps(numbers, kept, whole.n_steps).mean(axis=0)
+    divergence = divergence_of(config, state.components, whole, activations.T)
+    return Appended(whole, kept, activations, draws, divergence)
 
 
-def _fit_again(model: Any, whole: Series) -> None:
+def fit_again(state: State, whole: Series) -> Fitted:
     """Components and activations, starting from the components of the fit."""
-    mode, start = copy.copy(model), copy.copy(model)
-    if model.posterior_ is not None:  # runs start at modes under the default chain
-        K = model.n_components
-        mode.posterior_, mode.chain_ = None, Rate().resolve(K * model.posterior_.level, K)
-        mode.set_params(solver="accelerated", map_scale="log")
-    start.activations_ = infer(mode, whole).T
-    fitted = fit_factors(start.set_params(warm_start=True, n_init=1)._config(), whole)
-    stability = model.stability_
-    model._take(fitted, whole)
-    if model.posterior_ is None:  # one start tells nothing of it; runs of draws do
-        model.stability_ = stability
+    config, factors = state.config, state.factors
+    mode = config
+    if state.draws is not None:  # runs start at modes under the default chain
+        K = config.n_components
+        factors = factors._replace(chain=Rate().resolve(K * state.draws.level, K))
+        mode = replace(config, solver="accelerated", map_scale="log")
+    start = factors._replace(activations=infer_mode(mode, factors, whole).T)
+    return fit_factors(replace(config, n_init=1, previous=start), whole)
 
 
 def _joined(old: Timeline, new: Timeline) -> Timeline:

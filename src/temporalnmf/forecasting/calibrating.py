@@ -12,22 +12,22 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import gammaln, xlog1py, xlogy
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from .. import registry
 from .._typing import Array
 from ..data.series import Series
-from ..inference.fitting import fit_factors
+from ..inference.config import Config
+from ..inference.fitting import fit_factors, infer_mode
 from ..kernels.floor import FLOOR
 from ..messages.arguments import check_count
 from ..messages.warning import without
 from ..timeline.grid import timeline_of
-from .activations import infer
 from .checks import CHECKED, Calibration, Check, Checked, Noise, Tally
 from .forecast import check_coverage
 from .futures import Futures
-from .predicting import NO_LAW, data_of, forecast
+from .predicting import NO_LAW, forecast
+from .state import State
 
 # Steps before the first origin, and origins, below which nothing can be learned.
 _FEWEST_STEPS, _FEWEST_ORIGINS = 8, 5
@@ -38,27 +38,37 @@ _MOST_ENTRIES, _FEWEST_ENTRIES = 10_000, 50
 
 
 def calibrate(
-    model: Any, n_origins: int, steps: int, coverage: float, progress: Callable[..., Any] | None
+    state: State, n_origins: int, steps: int, coverage: float, progress: Callable[..., Any] | None
 ) -> Calibration:
     """See `TemporalNMF.calibrate`."""
     n_origins, steps = check_count("n_origins", n_origins), check_count("steps", steps)
     (coverage,) = check_coverage(coverage)
-    if model.chain_.name == "none":
+    if state.chain.name == "none":
         raise ValueError(NO_LAW)
-    if not model._likelihood().additive:
+    if not state.config.likelihood.additive:
         raise ValueError(
-            f"calibrate is for counts, and the likelihood is {model._likelihood().name!r}."
+            f"calibrate is for counts, and the likelihood is {state.config.likelihood.name!r}."
         )
-    series = data_of(model, "calibrate")
+    series = state.data("calibrate")
     origins = _origins(series, n_origins)
-    past = clone(model).set_params(n_init=1, n_chains=1, verbose=0, callback=None, checkpoint=None)
-    if not isinstance(past.init, str):
-        past.set_params(init="random")  # starting values have the length of the whole series
+    config = replace(
+        state.config,
+        n_init=1,
+        n_chains=1,
+        verbose=0,
+        callback=None,
+        checkpoint=None,
+        previous=None,
+        random_state=copy.deepcopy(state.config.random_state),  # a RandomState moves on
+    )
+    if not isinstance(config.init, str):
+        config = replace(config, init="random")  # starting values are those of the whole series
     most_entries = max(_MOST_ENTRIES // (len(origins) * steps), _FEWEST_ENTRIES)
     found = []
     for i, origin in enumerate(map(int, origins)):
-        _fit_until(past, series, origin)
-        past.set_params(warm_start=True)  # each origin knows the ones before, none a later one
+        past = _fit_until(config, series, origin)
+        # Each origin knows the ones before, none a later one.
+        config = replace(config, previous=past.factors)
         found.append(past_forecast(past, series, origin, steps, most_entries))
         if progress is not None:
             progress(i + 1, len(origins))
@@ -86,14 +96,13 @@ def _origins(series: Series, n_origins: int) -> Array:
     return origins
 
 
-def _fit_until(past: Any, series: Series, origin: int) -> None:
+def _fit_until(config: Config, series: Series, origin: int) -> State:
     """Fit to the steps before the origin."""
     known = series.take(np.arange(origin)).on_grid(timeline_of(np.arange(origin)))
-    past.n_features_in_ = series.X.shape[1]
     # How far single runs of draws have settled shows in what they forecast.
-    unwanted = (ConvergenceWarning,) if past.solver in registry.SAMPLERS else ()
+    unwanted = (ConvergenceWarning,) if config.drawing else ()
     with without(*unwanted):
-        past._take(fit_factors(past._config(), known), known)
+        return State.of(config, fit_factors(config, known), known)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +152,7 @@ class PastForecast:
 
 
 def past_forecast(
-    past: Any, series: Series, origin: int, steps: int, most_entries: int = 500
+    past: State, series: Series, origin: int, steps: int, most_entries: int = 500
 ) -> PastForecast:
     """A forecast by a model of the steps before the origin, as far as there is a series."""
     steps = min(steps, series.n_steps - origin)
@@ -159,21 +168,19 @@ def past_forecast(
     return PastForecast(made.futures, made.ahead, tuple(outcomes))
 
 
-def _activations_alone(past: Any, series: Series) -> Array:
+def _activations_alone(past: State, series: Series) -> Array:
     """Activations (K, N) of steps, each from its own data alone."""
-    plain = copy.copy(past)
-    plain.chain_ = registry.create(registry.CHAINS, "none", "chain")
-    plain.posterior_, plain.solver = None, "accelerated"
+    plain = past.factors._replace(chain=registry.create(registry.CHAINS, "none", "chain"))
     with without(ConvergenceWarning):
-        return infer(plain, series)
+        return infer_mode(replace(past.config, solver="accelerated"), plain, series)
 
 
 def _outcome(
-    past: Any, futures: Futures, step: int, x: Array, weight: Array, h: Array, most: int
+    past: State, futures: Futures, step: int, x: Array, weight: Array, h: Array, most: int
 ) -> Outcome:
     there = np.flatnonzero(weight > 0.0)
     x = np.asarray(x[there], dtype=float)
-    W = past.components_[:, there]
+    W = past.components[:, there]
     some = np.arange(len(x))[:: -(-len(x) // most)]
     mass, of_some = W.sum(axis=1), W[:, some]
     if (which := futures.mixture.which) is not None:

@@ -69,6 +69,13 @@ class Fitted:
     draws: PosteriorDraws | None = None
     posterior: Posterior | None = None
 
+    @property
+    def factors(self) -> Factors:
+        """Components (K, F), activations (N, K) and the chain."""
+        sharded = not isinstance(self.W, np.ndarray)
+        components = self.W if sharded else np.ascontiguousarray(self.W.T)
+        return Factors(components, np.ascontiguousarray(self.H.T), self.chain)
+
 
 def fit_factors(config: Config, series: AnySeries) -> Fitted:
     """W and H: draws from their posterior, or its mode."""

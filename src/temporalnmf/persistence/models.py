@@ -32,7 +32,6 @@ from ..chains.base import Chain, Point
 from ..components import ShardedComponents, refuse_replacing, set_aside, staged_copy
 from ..data.series import Series
 from ..forecasting.checks import CHECKED, Calibration, Check, Noise, Tally
-from ..forecasting.predicting import posterior_of
 from ..inference.config import Config
 from ..inference.gaps import fitted_steps
 from ..inference.laplace import Posterior
@@ -78,7 +77,7 @@ def save_model(
     refuse_overwriting(path, overwrite)
     staged = _staged(model, path, overwrite)
     if model.posterior_ is None and model.chain_.name != "none" and model._series is not None:
-        posterior_of(model)  # forecasts of the file are those of the model, to the bit
+        _ = model._state().laplace  # forecasts of the file are those of the model, to the bit
     header = _header(model)
     labels = {
         "features": model.feature_labels().tolist(),

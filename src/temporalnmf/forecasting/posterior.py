@@ -1,0 +1,186 @@
+"""The posterior of the activations of a fitted model: by Laplace's approximation, or by draws."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from .._typing import Array
+from ..chains.base import Chain, Point
+from ..data.series import AnySeries, Series
+from ..inference.fitting import check_observed, infer_mode
+from ..inference.gaps import draw_steps, fitted_steps
+from ..sampling.draws import PosteriorDraws
+from ..sampling.inference import FittedSteps, Inferred, infer_draws
+from .forecast import DrawnComponents
+from .state import State
+
+# Numbers in the draws of a smoothed series, at the most.
+MOST = 20_000_000
+
+
+class Steps(NamedTuple):
+    """Steps of the past or of the future.
+
+    `activations` (T, K) is their point, which `point` names; `draws` (S, T, K) is None where there
+    is no law. Where components are known by draws, `which` (S,) says which goes with each draw,
+    and `drawn` has them. `start` (K,) is where paths into the future begin.
+    """
+
+    activations: Array
+    point: str
+    draws: Array | None
+    drawn: DrawnComponents | None = None
+    which: Array | None = None
+    start: Array = np.empty(0)
+
+
+class ActivationPosterior(ABC):
+    """What is known of the activations of a fitted model."""
+
+    @abstractmethod
+    def mean(self, series: AnySeries, *, continue_chain: bool = False) -> Array:
+        """Activations (K, N) of all steps of a series at fixed components, missing ones filled."""
+
+    @abstractmethod
+    def sample(self, series: Series | None, n_samples: int, rng: np.random.Generator) -> Steps:
+        """All steps of a series, of the fitted one by default."""
+
+    @abstractmethod
+    def ahead(self, steps: int, point: Point, n_samples: int, rng: np.random.Generator) -> Steps:
+        """The steps after the last."""
+
+    @abstractmethod
+    def expected_rows(
+        self, series: Series, *, continue_chain: bool = False
+    ) -> Callable[[int], Array]:
+        """What is expected of each step of a series, as a function of the step: (F,)."""
+
+
+class ModePosterior(ActivationPosterior):
+    """Around a posterior mode."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    def mean(self, series: AnySeries, *, continue_chain: bool = False) -> Array:
+        check_observed(series, continue_chain)
+        state = self._state
+        return infer_mode(state.config, state.factors, series, continue_chain=continue_chain)
+
+    def sample(self, series: Series | None, n_samples: int, rng: np.random.Generator) -> Steps:
+        state, chain = self._state, self._state.chain
+        has_law, posterior = chain.name != "none", None
+        if series is None:
+            H, kept, observed = state.activations.T, state.kept, state.observed
+            if has_law:
+                posterior = state.laplace
+        else:
+            H, observed = self.mean(series), series.observed
+            kept = fitted_steps(observed, chain, state.config.point)
+            if has_law:
+                posterior = state.laplace_of(series.take(kept), H[:, kept])
+        K, N = H.shape
+        draws = None
+        if posterior is not None:
+            n_samples = min(n_samples, max(100, MOST // (N * K)))
+            draws = draw_steps(posterior, kept, N, chain, n_samples, rng)
+        mean = state.config.map_scale == "log" and chain.dynamic
+        point = _smoothed("posterior mean" if mean else "posterior mode", chain, observed)
+        return Steps(np.ascontiguousarray(H.T), point, draws)
+
+    def ahead(self, steps: int, point: Point, n_samples: int, rng: np.random.Generator) -> Steps:
+        state, chain = self._state, self._state.chain
+        scale = state.config.map_scale
+        H = chain.point_forecast(state.activations[-1], steps, point, scale)
+        draws, start = None, np.empty(0)
+        if chain.name != "none":
+            since, last = state.since, state.laplace.last
+            start = last.activations[0]
+            draws = draw_steps(last, np.zeros(1, int), since + steps + 1, chain, n_samples, rng)
+            draws = draws[:, since + 1 :]
+        name = chain.point_name(point)
+        if scale == "linear" and chain.dynamic:
+            # The chain goes on from another mode than the draws do.
+            name = f"{name} from the mode of h"
+        return Steps(np.ascontiguousarray(H.T), name, draws, start=start)
+
+    def expected_rows(
+        self, series: Series, *, continue_chain: bool = False
+    ) -> Callable[[int], Array]:
+        H = self.mean(series, continue_chain=continue_chain)
+        components = self._state.components
+        return lambda n: series.exposure[n] * (H[:, n] @ components)
+
+
+class DrawnPosterior(ActivationPosterior):
+    """By draws: nothing is taken as known."""
+
+    def __init__(self, state: State, draws: PosteriorDraws) -> None:
+        self._state, self._draws = state, draws
+
+    def _inferred(self, series: Series, continue_chain: bool) -> Inferred:
+        state = self._state
+        fitted = FittedSteps(state.kept, state.n_steps, state.fingerprint)
+        return infer_draws(state.config, self._draws, fitted, series, continue_chain=continue_chain)
+
+    def mean(self, series: AnySeries, *, continue_chain: bool = False) -> Array:
+        check_observed(series, continue_chain)
+        if not isinstance(series, Series):
+            raise ValueError(
+                "X is not in memory, and a model that was fitted by draws wants it there. Give the "
+                "steps that are wanted as an array."
+            )
+        return self._inferred(series, continue_chain).expected.mean(axis=0).T
+
+    def sample(self, series: Series | None, n_samples: int, rng: np.random.Generator) -> Steps:
+        state, posterior = self._state, self._draws
+        if series is None:
+            N, K = state.activations.shape
+            # What is expected does not hang on how many samples one wants.
+            most = min(max(100, MOST // (N * K)), posterior.n_draws)
+            which, numbers = posterior.pick(min(n_samples, most)), posterior.pick(most)
+            draws = posterior.steps(which, state.kept, N, rng)
+            expected, observed = posterior.expected_steps(numbers, state.kept, N), state.observed
+        else:
+            numbers, draws, expected = self._inferred(series, continue_chain=False)
+            which, observed = numbers, series.observed
+        point = _smoothed("posterior mean", posterior.chain, observed)
+        drawn = DrawnComponents(posterior.flat("components"), numbers, expected)
+        return Steps(expected.mean(axis=0), point, draws, drawn, which)
+
+    def ahead(self, steps: int, point: Point, n_samples: int, rng: np.random.Generator) -> Steps:
+        posterior, since = self._draws, self._state.since
+        if point != "mean":
+            raise ValueError(f"point={point!r}: draws have a mean and no mode. Take point='mean'.")
+        which, numbers = posterior.pick(n_samples), np.arange(posterior.n_draws)
+        draws = posterior.paths_ahead(which, since + steps, rng)[:, since:]
+        expected = posterior.means_ahead(numbers, since + steps)[:, since:]
+        name = "posterior mean"
+        if not posterior.chain.dynamic:
+            name = "last value (posterior mean of the last observed step)"
+        elif not posterior.has_means:
+            name = "median of the draws (the mean is infinite)"
+        start = posterior.flat("activations")[:, -1].mean(axis=0)
+        drawn = DrawnComponents(posterior.flat("components"), numbers, expected)
+        return Steps(expected.mean(axis=0), name, draws, drawn, which, start)
+
+    def expected_rows(
+        self, series: Series, *, continue_chain: bool = False
+    ) -> Callable[[int], Array]:
+        numbers, _, expected = self._inferred(series, continue_chain)
+        drawn = DrawnComponents(self._draws.flat("components"), numbers, expected)
+        return lambda n: series.exposure[n] * drawn.at(np.array([n])).values()[0]
+
+
+def posterior_of(state: State) -> ActivationPosterior:
+    """The posterior of the activations, by what the fit left behind."""
+    return ModePosterior(state) if state.draws is None else DrawnPosterior(state, state.draws)
+
+
+def _smoothed(name: str, chain: Chain, observed: Array) -> str:
+    """Without dynamics nothing but its neighbours is known of a missing step."""
+    return name if chain.dynamic or observed.all() else f"{name}; missing steps interpolated"
