@@ -116,7 +116,7 @@ class BlockData:
         return np.array(list(about))
 
     def curvature(self, block: Block, H: Array, expected: bool) -> tuple[Array, Array]:
-        """Its part of (L1), see `posterior.data_part`."""
+        """Its part of (L1), see `laplace.data_part`."""
         used, likelihood = self.steps.of(self.piece.series()), self.observations.likelihood
         return data_part(used, block.W, H, likelihood, expected)
 
