@@ -138,15 +138,19 @@ class State:
             )
         return series
 
-    @cached_property
+    @property
     def laplace(self) -> Posterior:
-        """The posterior of the fitted steps, made when it is first wanted."""
-        if self.posterior is not None:
-            return self.posterior
-        used = self.data("this").take(self.kept)
-        found = self.laplace_of(used, self.activations.T[:, self.kept])
-        self.keep(found)
-        return found
+        """The posterior of the fitted steps, made when it is first wanted.
+
+        Not a `cached_property`: before Python 3.12 these hold a lock while they compute.
+        """
+        if self.posterior is None:
+            used = self.data("this").take(self.kept)
+            found = self.laplace_of(used, self.activations.T[:, self.kept])
+            object.__setattr__(self, "posterior", found)
+            self.keep(found)
+            return found
+        return self.posterior
 
     def laplace_of(self, used: Series, H: Array) -> Posterior:
         """The posterior of the steps of a series around their mode H (K, N)."""
