@@ -357,6 +357,7 @@ import sys, threading
 import numpy as np
 from temporalnmf.chains.rate import _value
 from temporalnmf.kernels.dense import dense_pass
+from temporalnmf.likelihoods import Poisson
 
 H = np.random.default_rng(0).gamma(2.0, size=(1, 9))
 V = np.asfortranarray(np.arange(36.0).reshape(4, 9))
@@ -368,8 +369,8 @@ def work(i):
     WA, HA, values = np.zeros((4, 1), order="F"), np.zeros((1, 1, 9)), np.zeros(1)
     start.wait()
     flags = np.zeros(8, dtype=np.int64)
-    dense_pass(1, 1, False, "v")(
-        flags, 0, 0, 1, V, np.ones((1, 9)), W, H, steps, bounds, WA, WA, HA, HA, values
+    dense_pass(1, Poisson.formulas, False, "v")(
+        flags, 0, 0, 1, V, np.ones((1, 9)), W, H, np.empty(0), steps, bounds, WA, WA, HA, HA, values
     )
     found[i] = _value(H, H, np.array([[3.0, 2.0, 1.0]])), float(values[0])
 

@@ -305,7 +305,7 @@ def _check_names(chain: str, likelihood: str, solver: str, calibrate: int) -> No
     check_calibrate(calibrate)
     if calibrate and chain == "none":
         raise ValueError(f"--calibrate {calibrate}: {NO_LAW}")
-    if calibrate and not TemporalNMF(likelihood=likelihood)._likelihood().additive:
+    if calibrate and not TemporalNMF(likelihood=likelihood)._likelihood().counts:
         raise ValueError(
             f"--calibrate {calibrate} is for counts, and --likelihood is {likelihood!r}. Leave it "
             f"out."

@@ -45,7 +45,7 @@ def calibrate(
     (coverage,) = check_coverage(coverage)
     if state.chain.name == "none":
         raise ValueError(NO_LAW)
-    if not state.config.likelihood.additive:
+    if not state.config.likelihood.counts:
         raise ValueError(
             f"calibrate is for counts, and the likelihood is {state.config.likelihood.name!r}."
         )

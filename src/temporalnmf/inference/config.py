@@ -116,7 +116,7 @@ class Config:
     def _check_drawing(self) -> None:
         """Refuse what has no posterior to draw from."""
         solver = f"solver={self.solver!r}"
-        if not self.likelihood.additive:
+        if not self.likelihood.has_draws:
             raise ValueError(
                 f"likelihood={self.likelihood.name!r}: {solver} draws for counts only, "
                 f"likelihood='poisson'. Use solver='accelerated' for this one."

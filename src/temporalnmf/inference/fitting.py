@@ -188,7 +188,7 @@ def divergence_of(config: Config, components: Array, series: Series, H: Array) -
 
 def _unit(series: AnySeries, likelihood: Likelihood) -> float:
     """The unit that activations of a series are solved in."""
-    if likelihood.additive:
+    if likelihood.own_unit:
         return 1.0
     seen = series.observed
     return unit_of(float(np.mean(series.totals[seen] / series.exposure[seen])), likelihood)

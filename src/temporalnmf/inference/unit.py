@@ -25,6 +25,6 @@ def unit_of(level: float, likelihood: Likelihood) -> float:
     >>> unit_of(1e-150, Exponential()) * 2.0**498, unit_of(3.0, Exponential())
     (1.0, 1.0)
     """
-    if likelihood.additive or not (0.0 < level < math.inf) or _NEAR[0] <= level <= _NEAR[1]:
+    if likelihood.own_unit or not (0.0 < level < math.inf) or _NEAR[0] <= level <= _NEAR[1]:
         return 1.0
     return math.ldexp(1.0, round(math.log2(level)))

@@ -1,33 +1,32 @@
-"""Fused passes over dense data.
+"""Fused passes over dense data, for any likelihood.
 
 Shapes and order: `V` (F, N) and `W` (F, K) are Fortran-ordered, so the features of one time step
-and of one component are contiguous; `H` is (K, N). `V` holds m·v. The weights `M` are (1, N)
-where they do not depend on the feature, else (F, N), Fortran-ordered. `steps` lists the steps
-with anything observed; the others are never looked at.
+and of one component are contiguous; `H` is (K, N). `V` and the weights `M` are what the
+likelihood's `weigh` makes of the data; `M` is (1, N) where weights do not depend on the feature,
+else (F, N), Fortran-ordered. `steps` lists the steps with an observed entry; the others are never
+read.
 
-`power` is the exponent of the β-divergence behind the likelihood: 1 for Poisson
-(Kullback–Leibler), 0 for the exponential law (Itakura–Saito). Every statistic of the majorizer
-(M) is a sum, over features for H and over steps for W, of w or h times
-
-    a = m v λ^(power−2)      b = m λ^(power−1)
-
-Sums of b that need no pass (Poisson, weights per step) are left to the caller.
+Every statistic of the majorizer (M) is a sum, over features for H and over steps for W, of w or h
+times two numbers a and b of an entry, which the likelihood's `Formulas` compute from v, m and λ.
+Sums of b that need no pass (`linear`, weights per step) are left to the caller.
 
 Arithmetic is that of W and H: in single precision, sums are taken so over one block of features
 and a few steps, and in double precision beyond.
 
-A pass cuts the features into shards, whose sums for H stay apart until the caller adds them up in
-order. Threads take ranges of shards, so the result does not depend on how many there are.
-Inside a shard, blocks of features stay in the cache while the steps go by.
+A pass cuts the features into ranges, whose sums for H stay apart until the caller adds them up in
+order. Threads take several of them, so the result does not depend on the number of threads.
+Inside a range, blocks of features stay in the cache while the steps go by.
 
-Up to `UNROLLED` components, passes are written out for their K, so that λ, the ratios and the
-sums live in registers: `_source` is the one place where this code is made. Above, `blocks_pass`
-works with buffers of a block, four components at a time.
+Up to `UNROLLED` components, passes are unrolled for their K, so that λ, a, b and the sums live in
+registers: `_source` generates this code. Above, `blocks_pass` works with buffers of a block, four
+components at a time. Both are compiled once per likelihood. The compiled formulas are globals of
+the pass, not arguments or closure variables, for which numba would compile again in each process.
 """
 
 from collections.abc import Callable
 from functools import cache, partial
-from typing import Any
+from types import FunctionType
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -51,101 +50,133 @@ def compiled(function: Any) -> Any:
     return njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)(function)
 
 
-def generated(name: str, lines: list[str], file: str, module: str) -> Any:
-    """Compile a function from the lines of its source.
+class Formulas(NamedTuple):
+    """Compiled formulas of an entry with value v, weight m and rate λ.
 
-    It passes for part of the given file and module: that lets numba keep its machine code there.
+    `theta` (P,) holds the parameters of the likelihood. b − a is the derivative in λ of the
+    entry's part in the objective.
+    """
+
+    name: str  # in the names of compiled functions
+    ratios: Callable[..., tuple[float, float]]  # (v, m, lam, theta): a and b
+    value: Callable[..., float]  # (v, m, lam, theta): the entry's part in the objective
+    # (v, lam, theta): m λ − value, where the rest does not depend on m; None for other likelihoods
+    gain: Callable[..., float] | None = None
+
+    @property
+    def linear(self) -> bool:
+        """Whether b = m, so that sums of b need no pass over the data."""
+        return self.gain is not None
+
+
+def generated(name: str, lines: list[str], file: str, module: str, **names: Any) -> Any:
+    """Compile a function from the lines of its source; `names` are globals of it.
+
+    The function claims to be part of the given file and module: numba keeps its machine code there.
     """
     namespace = {
-        "np": np, "log": log, "begin": begin, "end": end, "FLOOR": FLOOR,
-        "__name__": module,
+        "np": np, "log": log, "begin": begin, "end": end, "FLOOR": FLOOR, "__name__": module,
     }  # fmt: skip
+    namespace |= names
     exec(compile("\n".join(lines), file, "exec"), namespace)
     return compiled(namespace[name])
 
 
+def specialised(function: Any, name: str, **names: Any) -> Any:
+    """Compile a copy of a function under another name, with some of its globals replaced."""
+    code = function.__code__.replace(co_name=name, co_qualname=name)
+    return compiled(FunctionType(code, function.__globals__ | names, name))
+
+
 @cache
-def dense_pass(K: int, power: int, entries: bool, wants: str) -> Callable[..., None]:
+def dense_pass(
+    K: int, formulas: Formulas, entries: bool, wants: str, in_blocks: Formulas | None = None
+) -> Callable[..., None]:
     """The compiled pass for K components.
 
     Parameters
     ----------
     K : int
-    power : {0, 1}
+    formulas : Formulas
+        Of the likelihood.
     entries : bool
         Whether weights are given per entry.
     wants : str
         What to sum: any of "w" (WA, WB), "h" (HA, HB), "v" (the value).
+    in_blocks : Formulas, default=None
+        Those for passes that are not unrolled, where they differ in rounding.
 
     Returns
     -------
     callable
-        With arguments (flags, thread, first, last) for `Workers.run`, then (V, M, W, H, steps,
-        bounds, WA, WB, HA, HB, values). Shard s covers features bounds[s] to bounds[s+1]. It sets
-        its rows of WA and WB (F, K), HA[s] and HB[s] (K, N) and values[s], for first ≤ s < last.
+        With arguments (flags, thread, first, last) for `Workers.run`, then (V, M, W, H, theta,
+        steps, bounds, WA, WB, HA, HB, values). Range s covers features bounds[s] to bounds[s+1].
+        It sets its rows of WA and WB (F, K), HA[s] and HB[s] (K, N) and values[s], for
+        first ≤ s < last.
     """
+    sums_b = entries or not formulas.linear
     if K > UNROLLED:
-        return partial(blocks_pass, power, entries, "w" in wants, "h" in wants, "v" in wants)
-    name = f"_pass_{K}_{power}_{'entries' if entries else 'steps'}_{wants}"
-    return generated(name, _source(name, K, power, entries, wants), __file__, __name__)
+        return partial(
+            _any_pass(in_blocks or formulas),
+            entries,
+            sums_b,
+            "w" in wants,
+            "h" in wants,
+            "v" in wants,
+        )
+    name = f"_pass_{formulas.name}_{K}_{'entries' if entries else 'steps'}_{wants}"
+    lines = _source(name, K, entries, sums_b, wants)
+    names = {"ratios": formulas.ratios, "value_of": formulas.value}
+    return generated(name, lines, __file__, __name__, **names)
 
 
-def _source(name: str, K: int, power: int, entries: bool, wants: str) -> list[str]:
+@cache
+def _any_pass(formulas: Formulas) -> Any:
+    """The compiled pass for any number of components."""
+    names = {"ratios": formulas.ratios, "value_of": formulas.value}
+    return specialised(blocks_pass, f"_pass_{formulas.name}", **names)
+
+
+def _source(name: str, K: int, entries: bool, sums_b: bool, wants: str) -> list[str]:
     """Source of one pass.
 
     Several steps (j = 0, 1, …) go together, so that each w is loaded, and each sum for W stored,
     once for all of them. Where the number of steps is no multiple, the rest are empty columns.
     """
     ks, js, block = range(K), range(_together(K, wants)), CACHED // K
-    sums_b = power == 0 or entries
     in_w, in_h, in_v = "w" in wants, "h" in wants, "v" in wants
     lines = [
         f"def {name}(flags, thread, first, last,",
-        "  V, M, W, H, steps, bounds, WA, WB, HA, HB, values):",
+        "  V, M, W, H, theta, steps, bounds, WA, WB, HA, HB, values):",
         " begin(flags, thread)",
-        " floor, zero, one = W.dtype.type(FLOOR), W.dtype.type(0), W.dtype.type(1)",
+        " floor, zero = W.dtype.type(FLOOR), W.dtype.type(0)",
         f" nothing = np.zeros((1, {block}), dtype=V.dtype).T",
-        " for shard in range(first, last):",
+        " for s in range(first, last):",
         "  value = 0.0",
-        *(["  HA[shard] = 0.0"] if in_h else []),
-        *(["  HB[shard] = 0.0"] if in_h and sums_b else []),
-        f"  parts = (bounds[shard + 1] - bounds[shard] + {block - 1}) // {block}",
+        *(["  HA[s] = 0.0"] if in_h else []),
+        *(["  HB[s] = 0.0"] if in_h and sums_b else []),
+        f"  parts = (bounds[s + 1] - bounds[s] + {block - 1}) // {block}",
         "  for part in range(parts):",
-        "   start = bounds[shard] + part * (bounds[shard + 1] - bounds[shard]) // parts",
-        "   stop = bounds[shard] + (part + 1) * (bounds[shard + 1] - bounds[shard]) // parts",
+        "   start = bounds[s] + part * (bounds[s + 1] - bounds[s]) // parts",
+        "   stop = bounds[s] + (part + 1) * (bounds[s + 1] - bounds[s]) // parts",
         *(f"   w{k} = W[start:stop, {k}]" for k in ks),
         *(f"   wa{k} = WA[start:stop, {k}]" for k in ks if in_w),
         *(f"   wb{k} = WB[start:stop, {k}]" for k in ks if in_w and sums_b),
         *(f"   wa{k}[:] = 0.0" for k in ks if in_w),
         *(f"   wb{k}[:] = 0.0" for k in ks if in_w and sums_b),
         f"   for group in range(0, steps.size, {len(js)}):",
+        *(line for j in js for line in _load_step(j, K, entries, in_h)),
+        "    for i in range(v0.size):",
+        *(f"     w{k}i = w{k}[i]" for k in ks),
     ]
     for j in js:
-        lines += [
-            f"    there{j} = group + {j} < steps.size",
-            f"    n{j} = steps[group + {j}] if there{j} else 0",
-            f"    v{j} = V[start:stop, n{j}] if there{j} else nothing[: stop - start, 0]",
-            f"    m{j} = M[start:stop, n{j}] if there{j} else nothing[: stop - start, 0]"
-            if entries
-            else f"    m{j} = M[0, n{j}] if there{j} else zero",
-            *(f"    h{k}{j} = H[{k}, n{j}]" for k in ks),
-            *(f"    s{k}{j} = t{k}{j} = zero" for k in ks if in_h),
-        ]
-    lines += ["    for i in range(v0.size):"]
-    lines += [f"     w{k}i = w{k}[i]" for k in ks]
-    for j in js:
-        weight = f"m{j}[i]" if entries else f"m{j}"
+        entry = f"v{j}[i], {f'm{j}[i]' if entries else f'm{j}'}, l{j}, theta"
         lines += [
             f"     l{j} = {' + '.join(f'h{k}{j} * w{k}i' for k in ks)}",
             f"     l{j} = l{j} if l{j} > floor else floor",
+            *([f"     a{j}, b{j} = ratios({entry})"] if in_w or in_h else []),
+            *([f"     value += value_of({entry})"] if in_v else []),
         ]
-        if power == 1:
-            lines += [f"     a{j} = v{j}[i] / l{j}", f"     b{j} = {weight}"]
-            lines += [f"     value += {weight} * l{j} - v{j}[i] * log(l{j})"] if in_v else []
-        else:
-            lines += [f"     x{j} = one / l{j}", f"     a{j} = v{j}[i] * x{j}"]
-            lines += [f"     value += a{j} + {weight} * log(l{j})"] if in_v else []
-            lines += [f"     a{j} *= x{j}", f"     b{j} = {weight} * x{j}"]
     for k in ks:
         if in_h:
             lines += [f"     s{k}{j} += w{k}i * a{j}" for j in js]
@@ -156,10 +187,24 @@ def _source(name: str, K: int, power: int, entries: bool, wants: str) -> list[st
             lines += [f"     wb{k}[i] += {' + '.join(f'h{k}{j} * b{j}' for j in js)}"]
     for j in js if in_h else ():
         lines += [f"    if there{j}:"]
-        lines += [f"     HA[shard, {k}, n{j}] += s{k}{j}" for k in ks]
-        lines += [f"     HB[shard, {k}, n{j}] += t{k}{j}" for k in ks if sums_b]
-    lines += ["  values[shard] = value"] if in_v else []
+        lines += [f"     HA[s, {k}, n{j}] += s{k}{j}" for k in ks]
+        lines += [f"     HB[s, {k}, n{j}] += t{k}{j}" for k in ks if sums_b]
+    lines += ["  values[s] = value"] if in_v else []
     return [*lines, " end(flags, thread)"]
+
+
+def _load_step(j: int, K: int, entries: bool, in_h: bool) -> list[str]:
+    """Source that loads the j-th step of a group."""
+    column, empty = f"[start:stop, n{j}]", "nothing[: stop - start, 0]"
+    weight = (f"M{column}", empty) if entries else (f"M[0, n{j}]", "zero")
+    return [
+        f"    there{j} = group + {j} < steps.size",
+        f"    n{j} = steps[group + {j}] if there{j} else 0",
+        f"    v{j} = V{column} if there{j} else {empty}",
+        f"    m{j} = {weight[0]} if there{j} else {weight[1]}",
+        *(f"    h{k}{j} = H[{k}, n{j}]" for k in range(K)),
+        *(f"    s{k}{j} = t{k}{j} = zero" for k in range(K) if in_h),
+    ]
 
 
 def _together(K: int, wants: str) -> int:
@@ -229,69 +274,51 @@ def _spread(H, n, a, out, start):
             o[i] += h * a[i]
 
 
-@compiled
-def _ratios(power, v, m, lam, a, b):
-    """Both ratios of one block at one step."""
-    if power == 1:
-        for i in range(lam.size):
-            a[i] = v[i] / lam[i]
-            b[i] = m[i]
-    else:
-        for i in range(lam.size):
-            a[i] = v[i] / (lam[i] * lam[i])
-            b[i] = m[i] / lam[i]
+# Formulas of the likelihood, which `specialised` puts in place of these.
+ratios: Any = None
+value_of: Any = None
 
 
-@compiled
-def _block_value(power, v, m, lam):
-    total = 0.0
-    if power == 1:
-        for i in range(lam.size):
-            total += m[i] * lam[i] - v[i] * log(lam[i])
-    else:
-        for i in range(lam.size):
-            total += v[i] / lam[i] + m[i] * log(lam[i])
-    return total
-
-
-@compiled
 def blocks_pass(
-    power, entries, in_w, in_h, in_v,
-    flags, thread, first, last, V, M, W, H, steps, bounds, WA, WB, HA, HB, values,
+    entries, sums_b, in_w, in_h, in_v,
+    flags, thread, first, last, V, M, W, H, theta, steps, bounds, WA, WB, HA, HB, values,
 ):  # fmt: skip
-    """`dense_pass` for any K, with its choices as arguments."""
+    """`dense_pass` for any K, with its choices as arguments. `_any_pass` compiles it."""
     begin(flags, thread)
-    sums_b = power == 0 or entries
     buffers = np.empty((4, BLOCK))
-    for shard in range(first, last):
+    for s in range(first, last):
         if in_h:
-            HA[shard] = 0.0
+            HA[s] = 0.0
         if in_h and sums_b:
-            HB[shard] = 0.0
-        for start in range(bounds[shard], bounds[shard + 1], BLOCK):
-            stop = min(start + BLOCK, bounds[shard + 1])
+            HB[s] = 0.0
+        for start in range(bounds[s], bounds[s + 1], BLOCK):
+            stop = min(start + BLOCK, bounds[s + 1])
             size = stop - start
             if in_w:
                 WA[start:stop] = 0.0
             if in_w and sums_b:
                 WB[start:stop] = 0.0
-            lam, a, b, weights = (
+            lam, a, b, m = (
                 buffers[0, :size], buffers[1, :size], buffers[2, :size], buffers[3, :size],
             )  # fmt: skip
             for n in steps:
                 v = V[start:stop, n]
-                weights[:] = M[start:stop, n] if entries else M[:1, n]
+                m[:] = M[start:stop, n] if entries else M[:1, n]
                 _mix(W, H, n, start, lam)
                 if in_w or in_h:
-                    _ratios(power, v, weights, lam, a, b)
+                    for i in range(size):
+                        a[i], b[i] = ratios(v[i], m[i], lam[i], theta)
                 if in_h:
-                    _project(W, start, a, HA[shard], n)
+                    _project(W, start, a, HA[s], n)
                 if in_h and sums_b:
-                    _project(W, start, b, HB[shard], n)
+                    _project(W, start, b, HB[s], n)
                 if in_w:
                     _spread(H, n, a, WA, start)
                 if in_w and sums_b:
                     _spread(H, n, b, WB, start)
                 if in_v:
-                    values[shard] += _block_value(power, v, weights, lam)
+                    total = 0.0
+                    for i in range(size):
+                        total += value_of(v[i], m[i], lam[i], theta)
+                    values[s] += total
     end(flags, thread)

@@ -1,38 +1,37 @@
-"""A fused pass over the non-zeros of sparse counts (Poisson only: zeros need a rate, not a log).
+"""Fused passes over the non-zeros of sparse data, for likelihoods that are linear in λ at zeros.
 
-The counts come as the three arrays of compressed rows, holding m·v, once with a row per feature
-and once with a row per step. Either way a row gathers what it needs from short contiguous rows
-and writes only to its own, so rows can be shared out among threads and one kernel serves W and H:
+The data come as the three arrays of compressed rows, once with a row per feature and once with a
+row per step. Either way a row gathers what it needs from short contiguous rows and writes only to
+its own, so threads can share the rows, and one kernel serves W and H:
 
-    A[i] = Σ_j y_j v_ij / λ_ij,   λ_ij = x_i · y_j,
+    A[i] = Σ_j y_j a_ij,   λ_ij = x_i · y_j,
 
-with X = W, Y = Hᵀ by feature and X = Hᵀ, Y = W by step, both C-ordered.
-
-As in `dense.py`, code is written out for up to `UNROLLED` components and loops above.
+with X = W, Y = Hᵀ by feature and X = Hᵀ, Y = W by step, both C-ordered, and a as in `dense.py`.
+Likewise code is unrolled for up to `UNROLLED` components and loops above.
 """
 
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
-from .dense import UNROLLED, compiled, generated
+from .dense import UNROLLED, Formulas, compiled, generated, specialised
 from .floor import FLOOR
 from .handoff import begin, end
-from .logarithm import log
 
 
 @cache
-def sparse_pass(K: int) -> Callable[..., None]:
+def sparse_pass(K: int, formulas: Formulas) -> Callable[..., None]:
     """The compiled pass for K components.
 
-    Its arguments are (flags, thread, first, last) for `Workers.run`, then (indptr, indices,
-    counts, X, Y, bounds, A). It writes the rows from bounds[first] to bounds[last] of A.
+    Its arguments are (flags, thread, first, last) for `Workers.run`, then (indptr, indices, values,
+    X, Y, theta, bounds, A). It writes the rows from bounds[first] to bounds[last] of A.
     """
     if K > UNROLLED:
-        return _any_pass
+        return specialised(_any_pass, f"_pass_{formulas.name}", ratios=formulas.ratios)
     ks = range(K)
-    name = f"_pass_{K}"
+    name = f"_pass_{formulas.name}_{K}"
     lines = [
-        f"def {name}(flags, thread, first, last, indptr, indices, counts, X, Y, bounds, A):",
+        f"def {name}(flags, thread, first, last, indptr, indices, values, X, Y, theta, bounds, A):",
         " begin(flags, thread)",
         " for i in range(bounds[first], bounds[last]):",
         *(f"  x{k} = X[i, {k}]" for k in ks),
@@ -40,12 +39,24 @@ def sparse_pass(K: int) -> Callable[..., None]:
         "  for j in range(indptr[i], indptr[i + 1]):",
         "   n = indices[j]",
         *(f"   y{k} = Y[n, {k}]" for k in ks),
-        f"   a = counts[j] / max({' + '.join(f'x{k} * y{k}' for k in ks)}, FLOOR)",
+        f"   lam = max({' + '.join(f'x{k} * y{k}' for k in ks)}, FLOOR)",
+        "   a, _ = ratios(values[j], 0.0, lam, theta)",
         *(f"   s{k} += y{k} * a" for k in ks),
         *(f"  A[i, {k}] = s{k}" for k in ks),
         " end(flags, thread)",
     ]
-    return generated(name, lines, __file__, __name__)
+    return generated(name, lines, __file__, __name__, ratios=formulas.ratios)
+
+
+@cache
+def sparse_value(formulas: Formulas) -> Callable[..., None]:
+    """The compiled pass that sets its last argument, (ranges,), to −Σ gain over each range."""
+    return specialised(_value, f"_value_{formulas.name}", gain=formulas.gain)
+
+
+# Formulas of the likelihood, which `specialised` puts in place of these.
+ratios: Any = None
+gain: Any = None
 
 
 @compiled
@@ -56,28 +67,25 @@ def _rate(x, y):
     return max(total, FLOOR)
 
 
-@compiled
-def _any_pass(flags, thread, first, last, indptr, indices, counts, X, Y, bounds, A):
+def _any_pass(flags, thread, first, last, indptr, indices, values, X, Y, theta, bounds, A):
     begin(flags, thread)
     for i in range(bounds[first], bounds[last]):
         x, out = X[i], A[i]
         out[:] = 0.0
         for j in range(indptr[i], indptr[i + 1]):
             y = Y[indices[j]]
-            a = counts[j] / _rate(x, y)
+            a, _ = ratios(values[j], 0.0, _rate(x, y), theta)
             for k in range(x.size):
                 out[k] += y[k] * a
     end(flags, thread)
 
 
-@compiled
-def sparse_value(flags, thread, first, last, indptr, indices, counts, X, Y, bounds, values):
-    """values[s] = −Σ v log λ over the rows of shard s."""
+def _value(flags, thread, first, last, indptr, indices, values, X, Y, theta, bounds, sums):
     begin(flags, thread)
-    for shard in range(first, last):
+    for s in range(first, last):
         total = 0.0
-        for i in range(bounds[shard], bounds[shard + 1]):
+        for i in range(bounds[s], bounds[s + 1]):
             for j in range(indptr[i], indptr[i + 1]):
-                total -= counts[j] * log(_rate(X[i], Y[indices[j]]))
-        values[shard] = total
+                total -= gain(values[j], _rate(X[i], Y[indices[j]]), theta)
+        sums[s] = total
     end(flags, thread)

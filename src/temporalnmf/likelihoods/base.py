@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import ClassVar, NamedTuple
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from .._typing import Array
+from ..kernels.dense import Formulas
 
 
 class Majorizer(NamedTuple):
@@ -25,25 +27,43 @@ class Majorizer(NamedTuple):
         return Majorizer(self.p + other.p, self.q + other.q, self.r + other.r)
 
 
-class Likelihood:
+class Likelihood(BaseEstimator):
     """A law of v given λ that has a majorizer of the form (M).
 
     Attributes
     ----------
     name : str
         Its name in the registry.
-    power : int
-        Exponent of the β-divergence behind it, which selects the kernel: 1 or 0.
+    formulas : Formulas
+        Of an entry, for the kernels.
+    in_blocks : Formulas or None
+        Those for more components than passes are unrolled for, where they differ in rounding.
+    theta : array, (P,)
+        Numbers that the formulas read.
     takes_zeros : bool
         Whether v = 0 lies in its domain. Sparse data need it.
+    takes_single : bool
+        Whether sums over single-precision data may be taken in single precision.
     additive : bool
-        Whether a sum of entries has the same law, with the sum of their rates.
+        Whether a sum of entries has the same law, with the sum of their rates; see `split`.
+    counts : bool
+        Whether entries are counts, with a variance near their mean.
+    own_unit : bool
+        Whether the unit of the data is part of the law. If not, data far from one are rescaled.
+    has_draws : bool
+        Whether the Gibbs sampler knows it.
     """
 
     name: ClassVar[str]
-    power: ClassVar[int]
-    takes_zeros: ClassVar[bool]
+    formulas: ClassVar[Formulas]
+    in_blocks: ClassVar[Formulas | None] = None
+    theta: Array = np.empty(0)
+    takes_zeros: ClassVar[bool] = False
+    takes_single: ClassVar[bool] = False
     additive: ClassVar[bool] = False
+    counts: ClassVar[bool] = False
+    own_unit: ClassVar[bool] = False
+    has_draws: ClassVar[bool] = False
 
     def weigh(
         self, v: Array, weight: Array | float, exposure: Array | float
@@ -51,8 +71,12 @@ class Likelihood:
         """Fold weights and exposures into what the kernels read: (m·v, m) in the plain case."""
         raise NotImplementedError
 
+    def leaves_values(self, weight: Array, exposure: Array) -> bool:
+        """Whether `weigh` returns the values as they are, wherever they are observed."""
+        return bool(np.all((weight == 0.0) | (weight == 1.0)))
+
     def majorizer(self, A: Array, B: Array, x: Array) -> Majorizer:
-        """(M) at x from the sums A of m v λ^(power−2) and B of m λ^(power−1); A is used up."""
+        """(M) at x from the sums A and B of the `formulas`; A is overwritten."""
         raise NotImplementedError
 
     def log_density(self, v: Array, lam: Array) -> Array:

@@ -5,8 +5,34 @@ from __future__ import annotations
 import numpy as np
 
 from .._typing import Array
+from ..kernels.dense import Formulas, compiled
 from ..kernels.floor import FLOOR
+from ..kernels.logarithm import log
 from .base import Likelihood, Majorizer
+
+
+@compiled
+def _ratios(v: float, m: float, lam: float, theta: Array) -> tuple[float, float]:
+    inverse = 1.0 / lam
+    return v * inverse * inverse, m * inverse
+
+
+@compiled
+def _value(v: float, m: float, lam: float, theta: Array) -> float:
+    return v * (1.0 / lam) + m * log(lam)
+
+
+# In blocks divisions are vectorised.
+
+
+@compiled
+def _ratios_in_blocks(v: float, m: float, lam: float, theta: Array) -> tuple[float, float]:
+    return v / (lam * lam), m / lam
+
+
+@compiled
+def _value_in_blocks(v: float, m: float, lam: float, theta: Array) -> float:
+    return v / lam + m * log(lam)
 
 
 class Exponential(Likelihood):
@@ -25,16 +51,19 @@ class Exponential(Likelihood):
     """
 
     name = "exponential"
-    power = 0
-    takes_zeros = False
+    formulas = Formulas("exponential", _ratios, _value)
+    in_blocks = Formulas("exponential", _ratios_in_blocks, _value_in_blocks)
 
     def weigh(
         self, v: Array, weight: Array | float, exposure: Array | float
     ) -> tuple[Array, Array]:
         return np.multiply(weight, np.divide(v, exposure)), np.multiply(weight, 1.0)
 
+    def leaves_values(self, weight: Array, exposure: Array) -> bool:
+        return super().leaves_values(weight, exposure) and bool(np.all(exposure == 1.0))
+
     def majorizer(self, A: Array, B: Array, x: Array) -> Majorizer:
-        A *= x  # x² may be no double where nothing is observed and A is zero
+        A *= x  # x² may overflow where nothing is observed and A is zero
         A *= x
         return Majorizer(p=np.zeros_like(A), q=B, r=A)
 

@@ -6,8 +6,25 @@ import numpy as np
 from scipy.special import gammaln, xlogy
 
 from .._typing import Array
+from ..kernels.dense import Formulas, compiled
 from ..kernels.floor import FLOOR
+from ..kernels.logarithm import log
 from .base import Likelihood, Majorizer
+
+
+@compiled
+def _ratios(v: float, m: float, lam: float, theta: Array) -> tuple[float, float]:
+    return v / lam, m
+
+
+@compiled
+def _gain(v: float, lam: float, theta: Array) -> float:
+    return v * log(lam)
+
+
+@compiled
+def _value(v: float, m: float, lam: float, theta: Array) -> float:
+    return m * lam - _gain(v, lam, theta)
 
 
 class Poisson(Likelihood):
@@ -26,9 +43,8 @@ class Poisson(Likelihood):
     """
 
     name = "poisson"
-    power = 1
-    takes_zeros = True
-    additive = True
+    formulas = Formulas("poisson", _ratios, _value, _gain)
+    takes_zeros = takes_single = additive = counts = own_unit = has_draws = True
 
     def weigh(
         self, v: Array, weight: Array | float, exposure: Array | float

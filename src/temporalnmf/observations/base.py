@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Sums(NamedTuple):
-    """A = Σ m v λ^(power−2) w and B = Σ m λ^(power−1) w over features: (K, N), for H.
+    """A = Σ a w and B = Σ b w over features, with a and b of `Formulas`: (K, N), for H.
 
     For W, with h in the place of w and sums over steps: (F, K), where B is (1, K) if the features
     share it. B − A is the gradient of the value.

@@ -34,12 +34,10 @@ class DenseObservations(InMemory):
         N, F = X.shape
         self.likelihood = likelihood
         self.shape = (F, N)
-        single = likelihood.power == 1 and X.dtype == np.float32
+        single = likelihood.takes_single and X.dtype == np.float32
         dtype = np.float32 if single else np.float64
         self._entries = weights.shape[1] > 1
-        plain = not self._entries and bool(np.all((weights == 0.0) | (weights == 1.0)))
-        if likelihood.power == 0:
-            plain = plain and bool(np.all(exposure == 1.0))
+        plain = not self._entries and likelihood.leaves_values(weights, exposure)
         values = np.ascontiguousarray(X, dtype=dtype) if plain else np.empty((N, F), dtype=dtype)
         exposures = np.empty((N, weights.shape[1]), dtype=dtype if self._entries else np.float64)
         totals, exposed, self.saturated = np.zeros(F), np.zeros(F), 0.0
@@ -58,8 +56,8 @@ class DenseObservations(InMemory):
         self._describe(totals, exposed)
         self._V, self._M = values.T, exposures.T
         self._steps = np.flatnonzero(self._M.any(axis=0))
-        # Poisson with weights per step: B needs no pass.
-        self.shared, self.exposed = likelihood.power == 1 and not self._entries, self._M[0]
+        self.shared = likelihood.formulas.linear and not self._entries
+        self.exposed = self._M[0]
 
     def sums(self, W: Array, H: Array, wants: Literal["w", "h", "wh"]) -> tuple[Sums, ...]:
         (F, N), K = self.shape, len(H)
@@ -90,11 +88,12 @@ class DenseObservations(InMemory):
         return cut(self.shape[0], max(_SHARD // max(len(self._steps), 1), 8 * K))
 
     def _run(self, wants: str, W: Array, H: Array, dtype: Any, *results: Array) -> None:
-        kernel = dense_pass(len(H), self.likelihood.power, self._entries, wants)
+        law = self.likelihood
+        kernel = dense_pass(len(H), law.formulas, self._entries, wants, law.in_blocks)
         bounds = self._bounds(len(H))
         self.workers.run(
             kernel, len(bounds) - 1,
             self._V, self._M,
             np.asfortranarray(W, dtype=dtype), np.ascontiguousarray(H, dtype=dtype),
-            self._steps, bounds, *results,
+            law.theta, self._steps, bounds, *results,
         )  # fmt: skip

@@ -100,14 +100,14 @@ class SparseObservations(InMemory):
                 # Where every weight of a feature is corrected away the sum is zero up to rounding.
                 B = np.maximum(B + self._correction.T @ HT, 0.0)
             A = self._keep("WA", (F, K))
-            self._run(sparse_pass(K), self._by_feature, W, HT, A)
+            self._run(sparse_pass(K, self.likelihood.formulas), self._by_feature, W, HT, A)
             result.append(Sums(A, B))
         if "h" in wants:
             B = np.multiply.outer(column_sums(W), self.exposed)
             if not self.shared:
                 B = np.maximum(B + (self._correction @ W).T, 0.0)
             A = np.empty((N, K))
-            self._run(sparse_pass(K), self._by_step, HT, W, A)
+            self._run(sparse_pass(K, self.likelihood.formulas), self._by_step, HT, W, A)
             result.append(Sums(np.ascontiguousarray(A.T), np.ascontiguousarray(B)))
         return tuple(result)
 
@@ -118,13 +118,14 @@ class SparseObservations(InMemory):
         if not self.shared:
             expected += float(((self._correction @ W) * HT).sum())
         values = np.zeros(self._by_feature.n_shards)
-        self._run(sparse_value, self._by_feature, W, HT, values)
+        self._run(sparse_value(self.likelihood.formulas), self._by_feature, W, HT, values)
         return float(expected + values.sum())
 
     def _run(self, kernel: Any, rows: _Rows, X: Array, Y: Array, out: Array) -> None:
         self.workers.run(
-            kernel, rows.n_shards, rows.indptr, rows.indices, rows.counts, X, Y, rows.bounds, out
-        )
+            kernel, rows.n_shards, rows.indptr, rows.indices, rows.counts, X, Y,
+            self.likelihood.theta, rows.bounds, out,
+        )  # fmt: skip
 
 
 class _Rows(NamedTuple):
