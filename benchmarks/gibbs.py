@@ -22,9 +22,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from temporalnmf import TemporalNMF
 from temporalnmf.chains import BGAR, Chain, GaP, HierRate, HierShape, Rate, Shape
+from temporalnmf.chains.base import First
 from temporalnmf.data.series import Series
 from temporalnmf.runtime.threads import Workers
-from temporalnmf.sampling.conditionals import First
 from temporalnmf.sampling.gibbs import Gibbs
 from temporalnmf.sampling.learning import Learned, Smoothing
 

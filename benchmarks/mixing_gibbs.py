@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from temporalnmf.chains import BGAR, HierRate, HierShape, Rate, Shape
-from temporalnmf.sampling.conditionals import First, draw_activations, start_auxiliary
+from temporalnmf.chains.base import First
 from temporalnmf.sampling.diagnostics import ess_bulk
 from temporalnmf.sampling.learning import Learned
 
@@ -61,14 +61,14 @@ def run(law: Learned, *, learn: bool) -> tuple[np.ndarray, dict[str, np.ndarray]
     y, q = data()
     rng = np.random.default_rng(1)
     H = np.tile(np.interp(np.arange(N), np.flatnonzero(q), y[q > 0.0]), (RUNS, 1))
-    Z, Y = start_auxiliary(law.chain, H), np.tile(y, (RUNS, 1))
+    Z, Y = np.zeros((len(H), H.shape[1] - 1)), np.tile(y, (RUNS, 1))
     paths = np.empty((RUNS, SWEEPS, N))
     learned = {name: np.empty((RUNS, SWEEPS)) for name in law.names}
     began = 0.0
     for sweep in range(-TUNE, SWEEPS):
         if sweep == 0:
             began = time.process_time()
-        draw_activations(law.chain, H, Z, Y, q, rng, First(0.5, LEVEL))
+        law.chain.draw(H, Z, Y, q, rng, First(0.5, LEVEL))
         if learn:
             law.draw(H, Z, rng)
         if sweep >= 0:

@@ -7,11 +7,11 @@ import pytest
 
 from temporalnmf import registry
 from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
+from temporalnmf.chains.base import First
 from temporalnmf.data.series import Series
 from temporalnmf.runtime.threads import Workers
 from temporalnmf.sampling import gibbs as sampler
 from temporalnmf.sampling import learning
-from temporalnmf.sampling.conditionals import First
 from temporalnmf.sampling.gibbs import Gibbs
 from temporalnmf.sampling.learning import Learned, Smoothing
 

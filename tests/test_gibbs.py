@@ -20,10 +20,10 @@ from geweke import (
     started,
 )
 from temporalnmf.chains import GaP, Rate
+from temporalnmf.chains.base import Chain, First
 from temporalnmf.data.series import Series
 from temporalnmf.runtime.threads import Workers
 from temporalnmf.sampling import gibbs as sampler
-from temporalnmf.sampling.conditionals import First
 
 
 def test_every_chain_with_a_law_is_tested():
@@ -63,25 +63,25 @@ def _activations_off(change):
     """Activations drawn with another exposure, other counts or another first law."""
 
     def apply(monkeypatch):
-        right = sampler.draw_activations
+        right = Chain.draw
 
-        def draw_activations(chain, H, Z, Y, q, rng, first, *, held):
+        def draw(chain, H, Z, Y, q, rng, first, *, held):
             right(chain, H, Z, *change(Y, q), rng, first, held=held)
 
-        monkeypatch.setattr(sampler, "draw_activations", draw_activations)
+        monkeypatch.setattr(Chain, "draw", draw)
 
     return apply
 
 
 def _first_off(monkeypatch):
     """The power that a first activation has of its own law is forgotten."""
-    right = sampler.draw_activations
+    right = Chain.draw
 
-    def draw_activations(chain, H, Z, Y, q, rng, first, *, held):
+    def draw(chain, H, Z, Y, q, rng, first, *, held):
         wrong = First(0.5 * first.shape, 0.5 * first.level)  # the same rate
         right(chain, H, Z, Y, q, rng, wrong, held=held)
 
-    monkeypatch.setattr(sampler, "draw_activations", draw_activations)
+    monkeypatch.setattr(Chain, "draw", draw)
 
 
 def _unseen_off(monkeypatch):

@@ -15,6 +15,7 @@ import geweke as joint
 from clusters import a_client, a_client_of_its_own, eventually  # noqa: F401
 from temporalnmf import TemporalNMF
 from temporalnmf.chains import Rate
+from temporalnmf.chains.base import First
 from temporalnmf.cluster import dask
 from temporalnmf.cluster.gibbs import SplitGibbs
 from temporalnmf.cluster.series import SplitSeries, even_bounds, slices, split_here
@@ -24,7 +25,6 @@ from temporalnmf.observations import observe
 from temporalnmf.runtime.threads import Workers
 from temporalnmf.sampling import gibbs, learning
 from temporalnmf.sampling import run as runs
-from temporalnmf.sampling.conditionals import First
 from temporalnmf.sampling.gibbs import Gibbs
 from temporalnmf.sampling.learning import Learned, Smoothing
 from temporalnmf.sampling.run import draw_factors

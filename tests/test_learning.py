@@ -5,9 +5,10 @@ import pytest
 from scipy import stats
 
 import geweke as joint
+from temporalnmf import registry
 from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
+from temporalnmf.chains.base import PathLaw
 from temporalnmf.sampling import learning
-from temporalnmf.sampling.conditionals import LAWS, draw_activations, log_law
 from temporalnmf.sampling.learning import Learned, Prior, Smoothing, slice_step, slice_steps
 
 # All that can be learned at once, and where narrower priors put it: with the wide ones that users
@@ -39,6 +40,11 @@ SOME = [
     (BGAR("learn", "auto", 0.6), {"alpha": (1.2, 0.5)}),
 ]
 
+
+def log_law(chain, H, Z):
+    return chain.path_law(len(H)).given_first(H, Z)
+
+
 # Steps of paths on their own; one was not observed.
 N_STEPS = 5
 EXPOSURE = np.array([1.5, 0.0, 0.7, 2.0, 1.0])
@@ -53,7 +59,7 @@ def narrowed(chain, priors, n_components, level=3.0):
 
 
 def test_every_chain_is_learned_here():
-    assert set(LEARNED) == set(joint.NAMES) == set(LAWS)
+    assert set(LEARNED) == set(joint.NAMES) == set(registry.CHAINS) - {"none"}
 
 
 @pytest.mark.parametrize("name", joint.NAMES)
@@ -147,7 +153,7 @@ def geweke_of_paths(law, rounds=8):
     Y = rng.poisson(EXPOSURE * H).astype(float)
     before = _functionals(law, H, Y)
     for _ in range(rounds):
-        draw_activations(law.chain, H, Z, Y, EXPOSURE, rng, joint.FIRST_LAW)
+        law.chain.draw(H, Z, Y, EXPOSURE, rng, joint.FIRST_LAW)
         law.draw(H, Z, rng)
         Y = rng.poisson(EXPOSURE * H).astype(float)
     moved = _functionals(law, H, Y) - before
@@ -210,7 +216,8 @@ def _jacobian_dropped(monkeypatch):
 
 def _law_twice(monkeypatch):
     """Transitions count twice."""
-    monkeypatch.setattr(learning, "log_law", lambda chain, H, Z: 2.0 * log_law(chain, H, Z))
+    right = PathLaw.given_first
+    monkeypatch.setattr(PathLaw, "given_first", lambda *given: 2.0 * right(*given))
 
 
 def _slice_dropped(monkeypatch):

@@ -7,9 +7,9 @@ from scipy import special, stats
 import geweke as joint
 import test_learning as learning
 from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
+from temporalnmf.chains.base import Chain, First
 from temporalnmf.data.series import Series
 from temporalnmf.runtime.threads import Workers
-from temporalnmf.sampling.conditionals import First, draw_activations
 from temporalnmf.sampling.gibbs import Gibbs
 from temporalnmf.sampling.learning import Learned, Smoothing
 
@@ -79,12 +79,12 @@ def test_ranks_are_uniform(name):
 @pytest.mark.long
 def test_ranks_show_a_posterior_that_is_too_narrow(monkeypatch):
     """Counts that count four times: the test above notices."""
-    right = joint.sampler.draw_activations
+    right = Chain.draw
 
     def fourfold(chain, H, Z, Y, q, *rest, held):
         right(chain, H, Z, 4.0 * Y, 4.0 * q, *rest, held=held)
 
-    monkeypatch.setattr(joint.sampler, "draw_activations", fourfold)
+    monkeypatch.setattr(Chain, "draw", fourfold)
     assert calibrated(simulation_of("rate")).min() < 0.1 * LEAST
 
 
@@ -105,7 +105,7 @@ def calibrated_paths(law, burn=60, thin=8):
     H, Z = from_prior()
     for _draw in range(N_DRAWS):
         for _sweep in range(thin if draws else burn):
-            draw_activations(law.chain, H, Z, Y, q, rng, joint.FIRST_LAW)
+            law.chain.draw(H, Z, Y, q, rng, joint.FIRST_LAW)
             law.draw(H, Z, rng)
         draws.append(numbers())
     return p_of_ranks(np.array(draws), truth)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -17,10 +18,11 @@ from .parameters import Parameter, Purpose, Scale, scalar_or_array
 from .process import CEILING, Point, Process
 
 Row = tuple[float, ...]
+Grid = Sequence[Mapping[str, float | str]]
 
 __all__ = [
-    "Chain", "Expansion", "Kernels", "Parameter", "Point", "Row", "Scale", "dominate",
-    "lost_power", "quadratic_minimiser", "rows_of", "scalar_or_array",
+    "Chain", "Expansion", "First", "Grid", "Kernels", "Parameter", "PathLaw", "Point", "Row",
+    "Scale", "dominate", "lost_power", "quadratic_minimiser", "rows_of", "scalar_or_array",
 ]  # fmt: skip
 
 
@@ -85,6 +87,19 @@ class Kernels(NamedTuple):
     expand: Callable[..., float]  # (H, Z, rows, slope, diagonal, off): fills all but H and rows
     # (h, z, n, p, q, r, row): minimiser over h_n, (p, q, r) of likelihood and chain together
     minimiser: Callable[..., float] = quadratic_minimiser
+    # (rng, H, Z, Y, Q, rows, a, b, held): a round of posterior draws; None where there are none
+    draw: Callable[..., None] | None = None
+    log_law: Callable[..., None] | None = None  # (H, Z, rows, found): log p(path | parameters)
+
+
+class First(NamedTuple):
+    """Gamma(shape, shape/level) law of h_1 in posterior draws: a shape and a mean.
+
+    A shape of 1/2 around the level of the data allows anything from 0 to a few times that.
+    """
+
+    shape: float = 0.5
+    level: float = 1.0
 
 
 # Least standard deviation of a step as a share of its mean. The objective has the square of its
@@ -110,18 +125,34 @@ class Chain(Process):
     dynamic : bool
         Whether the steps depend on each other. If not, missing steps are left out of the fit
         and interpolated, as in the paper.
+    has_law : bool
+        Whether activations are random, so that there are intervals.
+    own_first : bool
+        Whether h_1 has a law under the chain. If not, posterior draws use `First`.
     sweeps : int
         How many rounds over H one pass over the data is worth.
+    grid, draws_grid : sequence of dict
+        Hyper-parameters for `select` to try, from loose to tight, for posterior modes and for
+        posterior draws. "100/level" is in units of the mean activation.
     """
 
     dynamic: ClassVar[bool] = True
+    has_law: ClassVar[bool] = True
+    own_first: ClassVar[bool] = False
     sweeps: ClassVar[int] = 1
+    grid: ClassVar[Grid] = ()
+    draws_grid: ClassVar[Grid] = ()
     _kernels: ClassVar[Kernels]
 
     # Names of the hyper-parameters that count per unit of h.
     _per_unit: ClassVar[tuple[str, ...]] = ()
     # Names of the hyper-parameters that `resolve` was asked to learn.
     _learned: tuple[str, ...] = ()
+    # Rates that decide on growth, which have a tighter prior in posterior draws; each rate with
+    # the shape it is measured in if both are learned; pairs that cannot both be learned.
+    _growth: ClassVar[tuple[str, ...]] = ()
+    _measured_in: ClassVar[Mapping[str, str]] = MappingProxyType({"beta": "alpha"})
+    _exclusive: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     def _columns(self, *names: str) -> list[Array]:
         """The named hyper-parameters as (K, 1) or (1, 1) arrays."""
@@ -241,6 +272,59 @@ class Chain(Process):
         ]
         return np.array(found)
 
+    # Posterior draws
+
+    @property
+    def has_draws(self) -> bool:
+        """Whether the Gibbs sampler knows this chain."""
+        return self._kernels.draw is not None
+
+    def draw(
+        self, H: Array, Z: Array, Y: Array, Q: Array, rng: np.random.Generator, first: First,
+        *, held: int = 0,
+    ) -> None:  # fmt: skip
+        """One round of posterior draws for all components, in place.
+
+        Counts of data, split over the components, are y_kn ~ Poisson(q_kn h_kn). A round draws all
+        h_kn from their conditional laws, with auxiliary variables z where these make the laws known
+        ones. Step by step a stiff chain would hardly move where nothing was observed, nor would its
+        level. So a round moves blocks as well, h_n … h_m → c h_n … c h_m: lengths 2, 4, 8 … from
+        random places on, and the whole path. Ratios inside a block stay, so c depends only on the
+        ends and on the counts. The density of log c is that of the moved path times the volume
+        c^length of the move (generalised Gibbs; Liu and Sabatti 2000).
+
+        Parameters
+        ----------
+        H : array, (K, N)
+        Z : array, (K, N−1)
+            Auxiliary variables. Only those of BGAR, the log odds of what is retained, are read.
+        Y : array, (K, N)
+            Counts of each component.
+        Q : array, (1, N) or (K, N)
+            Exposures, zero where a step was not observed.
+        rng : numpy Generator
+        first : First
+        held : {0, 1}
+            Steps at the beginning that are known and stay: the path goes on from there.
+        """
+        kernel = self._kernels.draw
+        assert kernel is not None
+        a, b = first.shape, first.shape / first.level
+        Q = np.ascontiguousarray(np.broadcast_to(Q, H.shape))
+        kernel(rng, H, Z, Y, Q, self._rows(len(H), "log"), a, b, held)
+
+    def path_law(self, n_paths: int) -> PathLaw:
+        """The law of paths, one for each component."""
+        assert self._kernels.log_law is not None
+        rows = self._rows(n_paths, "log")
+        return PathLaw(self._kernels.log_law, rows, self.own_first, self._log_volume)
+
+    def _log_volume(self, H: Array, Z: Array) -> Array:
+        """Log volume (K,) that makes the law one of (h, z) as they are drawn."""
+        return np.zeros(len(H))
+
+    # Learning
+
     @property
     def learns(self) -> bool:
         """Whether a hyper-parameter was set to "learn"."""
@@ -314,6 +398,36 @@ class Chain(Process):
 
     def point_name(self, point: Point) -> str:
         return super().point_name(point) if self.dynamic else "last value"
+
+
+class PathLaw(NamedTuple):
+    """The law of paths under a chain with hyper-parameters that are numbers.
+
+    Auxiliary variables that a round of draws begins by drawing anew are integrated out. Those of
+    BGAR are not, so its law is that of activations and retained parts.
+    """
+
+    log_law: Callable[..., None]
+    rows: Array
+    own_first: bool
+    log_volume: Callable[[Array, Array], Array]
+
+    def given_first(self, H: Array, Z: Array) -> Array:
+        """Log density (K,) of each path (N,), on which hyper-parameters depend.
+
+        The first step counts for chains that have a law of their own there.
+        """
+        found = np.empty(len(H))
+        self.log_law(H, Z, self.rows, found)
+        return found
+
+    def __call__(self, H: Array, Z: Array, first: First) -> Array:
+        """The same as a density of (h, z), first step included."""
+        found = self.given_first(H, Z) + self.log_volume(H, Z)
+        if not self.own_first:
+            a, level = first
+            found += (a - 1.0) * np.log(H[:, 0]) - a * H[:, 0] / level
+        return found
 
 
 def rows_of(n_components: int, *columns: Any) -> Array:

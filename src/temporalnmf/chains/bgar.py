@@ -16,6 +16,7 @@ from ..kernels.rows import seven
 from ..kernels.transition import bgar_log_density
 from ..messages.arguments import check_choice
 from .base import Chain, Kernels, Parameter, Row, Scale, dominate, lost_power, rows_of
+from .bgar_draws import draw, log_law, log_volume
 from .process import Moments
 from .stationary import Stationary
 
@@ -346,8 +347,14 @@ class BGAR(Stationary, Chain):
     """
 
     name = "bgar"
+    grid = tuple({"alpha": a, "rho": r} for a in (1.0, 5.0) for r in (0.9, 0.99))
+    draws_grid = (
+        {"alpha": 1.0, "rho": 0.97},
+        {"alpha": 50.0, "rho": 0.97},
+        {"alpha": "learn", "rho": "learn"},
+    )
     _per_unit = ("beta",)
-    _kernels = Kernels(_terms, _value, _sweep, _expand, _minimiser)
+    _kernels = Kernels(_terms, _value, _sweep, _expand, _minimiser, draw, log_law)
     _auto = _learn = ("beta",)
     _zero = _fraction = ("rho",)
 
@@ -357,6 +364,9 @@ class BGAR(Stationary, Chain):
         self.alpha = alpha
         self.beta = beta
         self.rho = rho
+
+    def _log_volume(self, H: Array, Z: Array) -> Array:
+        return log_volume(H, Z)
 
     def _check_mode(self, scale: Scale) -> None:
         if not np.all(map_region(self.alpha, self.rho, scale)):

@@ -13,6 +13,7 @@ from ..kernels.floor import FLOOR
 from ..kernels.roots import _quadratic_root
 from ..kernels.rows import three
 from ..kernels.special import gamma_constant, gamma_excess
+from ..kernels.variates.paths import gamma_draw, log_gamma_density
 from .base import Chain, Kernels, Parameter, Row, Scale, lost_power, rows_of
 from .process import Moments
 from .stationary import Stationary
@@ -63,6 +64,30 @@ def _expand(H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off:
     return _value(H, Z, rows)
 
 
+# Posterior draws: independent steps have known laws, and there are no blocks to move.
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _draw(
+    rng: Any, H: Array, Z: Array, Y: Array, Q: Array, rows: Array, a: float, b: float, held: int
+) -> None:
+    """h_n ~ Gamma(α + y_n, β + q_n)."""
+    for k in range(H.shape[0]):
+        alpha, beta, _ = three(rows[k])
+        for n in range(held, H.shape[1]):
+            H[k, n] = gamma_draw(rng, alpha + Y[k, n], beta + Q[k, n])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _log_law(H: Array, Z: Array, rows: Array, found: Array) -> None:
+    """The first step as all others."""
+    for k in range(H.shape[0]):
+        alpha, beta, _ = three(rows[k])
+        found[k] = 0.0
+        for n in range(H.shape[1]):
+            found[k] += log_gamma_density(H[k, n], alpha, beta, FLOOR)
+
+
 class GaP(Stationary, Chain):
     """Independent Gamma prior, the paper's baseline without time.
 
@@ -85,9 +110,11 @@ class GaP(Stationary, Chain):
     """
 
     name = "gap"
+    grid = tuple({"alpha": a} for a in (0.1, 1.0, 10.0))
+    draws_grid = ({"alpha": 1.0}, {"alpha": "learn"})
     _per_unit = ("beta",)
     dynamic = False
-    _kernels = Kernels(_terms, _value, _sweep, _expand)
+    _kernels = Kernels(_terms, _value, _sweep, _expand, draw=_draw, log_law=_log_law)
     _auto = _learn = ("beta",)
 
     def __init__(self, alpha: Parameter = 1.0, beta: Parameter = "auto") -> None:

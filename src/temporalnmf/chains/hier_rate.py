@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from ..kernels.floor import FLOOR
 from ..kernels.roots import _quadratic_root
 from ..kernels.rows import seven
 from ..kernels.special import gamma_constant, gamma_excess
+from ..kernels.variates.paths import blocks, counted, gamma_draw, scale
 from .base import Kernels, Parameter, Point, Row, Scale, lost_power, rows_of, scalar_or_array
 from .multiplicative import Multiplicative, from_log, log_gamma_draws
 from .outlook import Outlook
@@ -102,6 +104,65 @@ def _expand(H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off:
     return _value(H, Z, rows)
 
 
+# Posterior draws.
+#
+#     p(z, h_n | h_{n−1}) ∝ (z h_{n−1})^α_z (z h_n)^α_h e^{−z (β_z h_{n−1} + β_h h_n)} / (z h_n),
+#     z_n given both steps ~ Gamma(α_z + α_h, β_z h_{n−1} + β_h h_n).
+#
+# A block scaled by c scales its inner z by 1/c: the products z h stay, and the volume cancels
+# 1/(z h). So only the z at its ends have to be drawn. The density of log c has the factors
+# c^α_h e^{−c β_h z_n h_n}, or c^a e^{−c b h_1}, from its first step; c^α_z e^{−c β_z z_{m+1} h_m}
+# from the step after it; c^Σy e^{−c Σqh} from the counts. So c is Gamma. A single step is a block,
+# too, so a round consists of blocks.
+#
+# With z integrated out a transition is a beta-prime law: with x = β_z h_{n−1} and x′ = β_h h_n
+#
+#     p(h_n | h_{n−1}) = Γ(α_z + α_h)/(Γ(α_z) Γ(α_h)) (x/(x + x′))^α_z (x′/(x + x′))^α_h / h_n.
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _draw(
+    rng: Any, H: Array, Z: Array, Y: Array, Q: Array, rows: Array, a: float, b: float, held: int
+) -> None:
+    """Blocks, from single steps on: z at their ends, then c."""
+    N = H.shape[1]
+    for k in range(H.shape[0]):
+        alpha_z, beta_z, alpha_h, beta_h, _, _, _ = seven(rows[k])
+        h, y, q = H[k], Y[k], Q[k]
+        for n, m in blocks(rng, N, held, 0):
+            shape, rate = counted(h, y, q, n, m)
+            if n > 0:
+                z = gamma_draw(rng, alpha_z + alpha_h, beta_z * h[n - 1] + beta_h * h[n])
+                shape += alpha_h
+                rate += beta_h * z * h[n]
+            else:
+                shape += a
+                rate += b * h[n]
+            if m < N - 1:
+                z = gamma_draw(rng, alpha_z + alpha_h, beta_z * h[m] + beta_h * h[m + 1])
+                shape += alpha_z
+                rate += beta_z * z * h[m]
+            scale(h, n, m, rng.standard_gamma(shape) / rate)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _log_law(H: Array, Z: Array, rows: Array, found: Array) -> None:
+    """Given the first step, z integrated out."""
+    for k in range(H.shape[0]):
+        alpha_z, beta_z, alpha_h, beta_h, _, _, _ = seven(rows[k])
+        constant = math.lgamma(alpha_z + alpha_h) - math.lgamma(alpha_z) - math.lgamma(alpha_h)
+        found[k] = 0.0
+        for n in range(1, H.shape[1]):
+            before, after = beta_z * H[k, n - 1], beta_h * H[k, n]
+            total = before + after
+            found[k] += (
+                constant
+                + alpha_z * math.log(before / total)
+                + alpha_h * math.log(after / total)
+                - math.log(H[k, n])
+            )
+
+
 class HierRate(Multiplicative):
     """Multiplicative noise with heavy tails: sudden jumps are cheaper than under `Rate`.
 
@@ -132,8 +193,17 @@ class HierRate(Multiplicative):
     """
 
     name = "hier_rate"
+    grid = tuple({"alpha_z": a, "alpha_h": a} for a in (20.0, 200.0, 2000.0))
+    draws_grid = (
+        {"alpha_z": 600.0, "alpha_h": 600.0},
+        {"alpha_z": 20_000.0, "alpha_h": 20_000.0},
+        {"alpha_z": "learn", "alpha_h": "learn"},
+    )
+    _growth = ("beta_z", "beta_h")
+    _measured_in = MappingProxyType({"beta_z": "alpha_z", "beta_h": "alpha_h"})
+    _exclusive = MappingProxyType({"beta_h": "beta_z"})
     sweeps = 5  # cheap, and news travel one step per round
-    _kernels = Kernels(_terms, _value, _sweep, _expand)
+    _kernels = Kernels(_terms, _value, _sweep, _expand, draw=_draw, log_law=_log_law)
     _auto = _learn = ("beta_z", "beta_h")
 
     def __init__(

@@ -25,8 +25,10 @@ class NoChain(Chain):
     """
 
     name = "none"
+    grid = ({},)
     dynamic = False
-    _kernels = GaP._kernels  # a power and a rate of zero
+    has_law = False
+    _kernels = GaP._kernels._replace(draw=None)  # a power and a rate of zero
 
     def _concrete(self) -> Self:
         raise ValueError(

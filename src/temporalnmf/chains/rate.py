@@ -15,6 +15,8 @@ from ..kernels.floor import FLOOR
 from ..kernels.roots import _quadratic_root
 from ..kernels.rows import three
 from ..kernels.special import gamma_constant, gamma_excess
+from ..kernels.variates import gig
+from ..kernels.variates.paths import blocks, counted, log_gamma_density, scale
 from .base import Kernels, Parameter, Row, Scale, lost_power, rows_of
 from .multiplicative import Multiplicative, log_gamma_draws
 
@@ -72,6 +74,51 @@ def _expand(H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off:
     return _value(H, Z, rows)
 
 
+# Posterior draws.
+#
+#     p(h_n | h_{n−1}) = (β r)^α e^{−β r} / (Γ(α) h_n),   r = h_n/h_{n−1}.
+#
+# A block scaled by c keeps its inner ratios, and its volume cancels 1/h at its steps. The density
+# of log c has the factors c^α e^{−c β h_n/h_{n−1}}, or c^a e^{−c b h_1}, from its first step;
+# c^{−α} e^{−β h_{m+1}/(c h_m)} from the step after it; c^Σy e^{−c Σqh} from the counts. So c is
+# generalised inverse Gaussian, or Gamma at the end of the path. A single step is a block, too, so a
+# round consists of blocks.
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _draw(
+    rng: Any, H: Array, Z: Array, Y: Array, Q: Array, rows: Array, a: float, b: float, held: int
+) -> None:
+    """Blocks, from single steps on."""
+    N = H.shape[1]
+    for k in range(H.shape[0]):
+        alpha, beta, _ = three(rows[k])
+        h, y, q = H[k], Y[k], Q[k]
+        for n, m in blocks(rng, N, held, 0):
+            index, rate = counted(h, y, q, n, m)
+            if n > 0:
+                index += alpha
+                rate += beta * h[n] / h[n - 1]
+            else:
+                index += a
+                rate += b * h[n]
+            if m < N - 1:
+                factor = gig(rng, index - alpha, 2.0 * rate, 2.0 * beta * h[m + 1] / h[m])
+            else:
+                factor = rng.standard_gamma(index) / rate
+            scale(h, n, m, factor)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _log_law(H: Array, Z: Array, rows: Array, found: Array) -> None:
+    """Given the first step."""
+    for k in range(H.shape[0]):
+        alpha, beta, _ = three(rows[k])
+        found[k] = 0.0
+        for n in range(1, H.shape[1]):
+            found[k] += log_gamma_density(H[k, n], alpha, beta / H[k, n - 1], FLOOR)
+
+
 class Rate(Multiplicative):
     """Multiplicative noise: each step is the last one times a Gamma variable.
 
@@ -98,9 +145,11 @@ class Rate(Multiplicative):
     """
 
     name = "rate"
-    sweeps = 5  # cheap, and news travel one step per round
-    _kernels = Kernels(_terms, _value, _sweep, _expand)
-    _auto = _learn = ("beta",)
+    grid = tuple({"alpha": a} for a in (10.0, 100.0, 1000.0))
+    draws_grid = ({"alpha": 300.0}, {"alpha": 10_000.0}, {"alpha": "learn"})
+    sweeps = 5  # cheap, and information propagates one step per round
+    _kernels = Kernels(_terms, _value, _sweep, _expand, draw=_draw, log_law=_log_law)
+    _auto = _learn = _growth = ("beta",)
 
     def __init__(self, alpha: Parameter = 300.0, beta: Parameter = "auto") -> None:
         self.alpha = alpha

@@ -16,6 +16,8 @@ from .regime import Paths
 class Stationary(Process):
     """Every h_n ~ Gamma(α, β) if h_1 is, and the law is approached from any other start."""
 
+    own_first = True
+
     alpha: Parameter
     beta: Parameter
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from .._typing import Array
+from ..chains.base import First
 from ..observations.base import Observations
 from ..runtime.threads import MOST_SHARDS
-from ..sampling.conditionals import First
 from ..sampling.gibbs import Sweeps
 from ..sampling.learning import Learned, Smoothing, Tally
 from ..sampling.sharing import _MOST_FEATURES

@@ -13,12 +13,12 @@ import numpy as np
 from scipy import sparse
 
 from .._typing import Array
+from ..chains.base import First
 from ..data.series import Series
 from ..likelihoods.base import Likelihood
 from ..observations.base import Observations, Sums
 from ..observations.features import Features
 from ..runtime.threads import Workers
-from ..sampling.conditionals import First
 from ..sampling.learning import Learned, Smoothing
 from ..timeline.grid import Timeline
 from .bench import Bench

@@ -43,7 +43,7 @@ def calibrate(
     """See `TemporalNMF.calibrate`."""
     n_origins, steps = check_count("n_origins", n_origins), check_count("steps", steps)
     (coverage,) = check_coverage(coverage)
-    if state.chain.name == "none":
+    if not state.chain.has_law:
         raise ValueError(NO_LAW)
     if not state.config.likelihood.counts:
         raise ValueError(

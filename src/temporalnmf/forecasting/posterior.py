@@ -73,7 +73,7 @@ class ModePosterior(ActivationPosterior):
 
     def sample(self, series: Series | None, n_samples: int, rng: np.random.Generator) -> Steps:
         state, chain = self._state, self._state.chain
-        has_law, posterior = chain.name != "none", None
+        has_law, posterior = chain.has_law, None
         if series is None:
             H, kept, observed = state.activations.T, state.kept, state.observed
             if has_law:
@@ -97,7 +97,7 @@ class ModePosterior(ActivationPosterior):
         scale = state.config.map_scale
         H = chain.point_forecast(state.activations[-1], steps, point, scale)
         draws, start = None, np.empty(0)
-        if chain.name != "none":
+        if chain.has_law:
             since, last = state.since, state.laplace.last
             start = last.activations[0]
             draws = draw_steps(last, np.zeros(1, int), since + steps + 1, chain, n_samples, rng)

@@ -200,7 +200,7 @@ def _since_observed(observed: Array) -> Array:
 
 def _notes(state: State) -> tuple[Note, ...]:
     chain = state.chain
-    if chain.name == "none":
+    if not chain.has_law:
         return (NO_LAW,)
     notes: tuple[Note, ...] = ()
     if state.draws is not None and not state.draws.diagnosis.ok:
@@ -234,7 +234,7 @@ def _assumed(size: float) -> list[Note]:
 def _short(state: State, ahead: Array) -> list[Note]:
     """A word on intervals that hold less than they promise after calibration, too."""
     found = state.calibration
-    if found is None or state.chain.name == "none":
+    if found is None or not state.chain.has_law:
         return []
     short = found.short(range(1, max(int(ahead.max()), 1) + 1))
     if not short:
@@ -251,7 +251,7 @@ def _short(state: State, ahead: Array) -> list[Note]:
 def _horizon(state: State, ahead: Array) -> list[Note]:
     """A word on steps beyond those that calibration checked."""
     found, last = state.calibration, int(ahead[-1])
-    if found is None or state.chain.name == "none" or last <= max(found.horizons):
+    if found is None or not state.chain.has_law or last <= max(found.horizons):
         return []
     checked = max(found.horizons)
     text = (

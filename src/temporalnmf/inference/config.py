@@ -121,7 +121,7 @@ class Config:
                 f"likelihood={self.likelihood.name!r}: {solver} draws for counts only, "
                 f"likelihood='poisson'. Use solver='accelerated' for this one."
             )
-        if self.chain.name == "none":
+        if not self.chain.has_law:
             raise ValueError(
                 f"chain='none' is no prior, so there is no posterior to draw from ({solver}). Take "
                 f"'gap' for steps that are independent of each other, or another chain."

@@ -142,7 +142,7 @@ def _posterior_now(
     config: Config, features: Features, H: Array, chain: Chain, unit: float
 ) -> Posterior | None:
     """The posterior of the activations, while the data can be asked."""
-    if chain.name == "none":
+    if not chain.has_law:
         return None
     if config.map_scale != "log":
         problem = Problem(features.observations, chain, "log")

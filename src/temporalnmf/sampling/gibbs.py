@@ -5,7 +5,7 @@ Counts are split over the components, v_fn = Σ_k v_fkn; given the parts,
     column k of W ~ Dirichlet(s + Σ_n v_fkn),     Σ_f v_fkn ~ Poisson(e_n h_kn),
 
 since columns of W sum to one, so the activations of each component are drawn on their own
-(`conditionals/`). Hyper-parameters to learn are drawn in between (`learning.py`).
+(`Chain.draw`). Hyper-parameters to learn are drawn in between (`learning.py`).
 
 Given H, features have to do with each other only through sums, so they may lie in several blocks
 (`cluster/gibbs.py`).
@@ -21,13 +21,13 @@ from scipy import sparse
 from scipy.special import gammaln
 
 from .._typing import Array
+from ..chains.base import First
 from ..data.series import Series
 from ..kernels.allocation import allocate_rows, draw_weights
 from ..kernels.floor import FLOOR
 from ..observations.base import Observations, cut
 from ..runtime.archives import UnlikeError, json_of, refuse_negative, refuse_unlike
 from ..runtime.threads import MOST_SHARDS, Workers
-from .conditionals import First, Paths, draw_activations, start_auxiliary
 from .learning import Learned, Smoothing
 from .sharing import share
 
@@ -72,7 +72,7 @@ class Sweeps:
         self.law, self.smoothing, self.first = law, smoothing, first
         self.exposure, self._rng, self.held = exposure, rng, held
         self.H = np.array(H, order="C")
-        self.Z = start_auxiliary(law.chain, self.H)
+        self.Z = np.zeros((len(H), H.shape[1] - 1))
 
     # Of the features.
 
@@ -120,10 +120,9 @@ class Sweeps:
         of_steps = self._allocate()
         if not fixed_W:
             self._draw_components()
-        draw_activations(
-            self.law.chain, self.H, self.Z, of_steps, self.exposure, self._rng, self.first,
-            held=self.held,
-        )  # fmt: skip
+        self.law.chain.draw(
+            self.H, self.Z, of_steps, self.exposure, self._rng, self.first, held=self.held
+        )
         if not fixed_W:
             self._share_components()
             self.law.draw(self.H, self.Z, self._rng)
@@ -137,7 +136,7 @@ class Sweeps:
         """Log density of data, components, activations and what is learned, up to a constant."""
         s, K, n_active = self.smoothing.value, len(self.H), self.count_active()
         value = -self._value(observations)
-        value += float(Paths(self.law.chain, K)(self.H, self.Z, self.first).sum())
+        value += float(self.law.chain.path_law(K)(self.H, self.Z, self.first).sum())
         value += K * float(gammaln(n_active * s) - n_active * gammaln(s))
         value += (s - 1.0) * self.log_sum()
         return value + self.law.log_prior() + self.smoothing.log_prior()

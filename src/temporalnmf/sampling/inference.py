@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from .._typing import Array
+from ..chains.base import First
 from ..data.series import Series
 from ..inference.config import Config
 from ..inference.fitting import check_observed, machinery
@@ -16,7 +17,6 @@ from ..inference.starts import start_activations
 from ..kernels.floor import FLOOR
 from ..runtime.interrupts import between_sweeps
 from ..runtime.threads import Workers
-from .conditionals import First
 from .draws import PosteriorDraws
 from .gibbs import Gibbs
 from .learning import Learned, Smoothing

@@ -27,19 +27,8 @@ from scipy.special import expit, gammaln, logit
 
 from .._typing import Array
 from ..chains.base import Chain
-from .conditionals import log_law
 
 _WIDE, _GROWTH = 2.0, 0.5
-# Spread of the logarithm, where it is not the wide one.
-_SPREADS = {
-    ("rate", "beta"): _GROWTH,
-    ("hier_rate", "beta_z"): _GROWTH,
-    ("hier_rate", "beta_h"): _GROWTH,
-    ("shape", "beta"): _GROWTH,
-}
-# A rate, and the shape it is measured in if both are learned.
-_MEASURED_IN = {"beta": "alpha", "beta_z": "alpha_z", "beta_h": "alpha_h"}
-
 # Smoothing: where its prior is centred. Counts from this on are summed one by one.
 SMOOTHING = 0.1
 _TABLE = 256
@@ -91,8 +80,8 @@ class Learned:
             if name in type(chain)._fraction:
                 self.priors[name] = Prior(float(logit(value)), None)
                 continue
-            spread = _SPREADS.get((chain.name, name), _WIDE)
-            unit = _MEASURED_IN.get(name)
+            spread = _GROWTH if name in chain._growth else _WIDE
+            unit = chain._measured_in.get(name)
             scale = float(np.mean(getattr(started, unit))) if unit in self.names else 1.0
             self.priors[name] = Prior(float(np.log(value / scale)), spread)
         self.coordinates = {
@@ -109,7 +98,7 @@ class Learned:
                 # Strictly inside: odds of e^±30 are beyond anything data could tell.
                 setattr(chain, name, expit(np.clip(x, -30.0, 30.0)))
                 continue
-            unit = _MEASURED_IN.get(name)
+            unit = chain._measured_in.get(name)
             if unit in self.names:
                 x = x + coordinates[unit]
             setattr(chain, name, np.exp(x))
@@ -132,7 +121,7 @@ class Learned:
 
             def density(x: Array, name: str = name, prior: Prior = prior) -> Array:
                 at = self.at({**self.coordinates, name: x})
-                return prior.log_density(x) + log_law(at, H, Z)
+                return prior.log_density(x) + at.path_law(len(H)).given_first(H, Z)
 
             self.move({**self.coordinates, name: slice_steps(rng, density, self.coordinates[name])})
 

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from .. import registry
 from .._typing import Array
-from ..chains.base import Chain
+from ..chains.base import Chain, First
 from ..chains.rate import Rate
 from ..checkpoints.file import Checkpoint, when_saved
 from ..data.series import AnySeries, Series
@@ -25,6 +25,7 @@ from ..inference.fitting import (
 )
 from ..inference.matching import match, stability
 from ..inference.starts import start_factors
+from ..messages.errors import ArgumentError
 from ..messages.warning import warn
 from ..objective import Problem
 from ..observations import Observations
@@ -33,7 +34,6 @@ from ..runtime.archives import UnlikeError, refuse_negative, refuse_unlike
 from ..runtime.interrupts import Interrupt, between_sweeps
 from ..runtime.threads import Workers
 from ..solvers.monitor import Monitor, Progress
-from .conditionals import LAWS, First
 from .draws import PosteriorDraws
 from .gibbs import FARTHEST, LEAST, Gibbs, Sweeps, check_counts
 from .learning import SMOOTHING, Learned, Smoothing
@@ -72,11 +72,12 @@ def draw_factors(config: Config, series: AnySeries) -> Fitted:
     """Draw W and H from their posterior; see `TemporalNMF(solver="gibbs")`."""
     check_size(config, series)
     chain = config.chain
-    if chain.name not in LAWS:
-        raise ValueError(
-            f"chain={chain!r}: solver='gibbs' knows no draws for it. Choose one of "
-            f"{', '.join(LAWS)}, or use solver='accelerated'."
-        )
+    if not chain.has_draws:
+        known = (name for name in registry.CHAINS if name in registry.PROCESSES)
+        raise ArgumentError(
+            "chain", chain, ": solver='gibbs' has no draws for it.",
+            f"Choose one of {', '.join(known)}, or use solver='accelerated'.",
+        )  # fmt: skip
     kept = drawn_steps(series.observed, chain)
     used = series.take(kept)
     if not used.local:

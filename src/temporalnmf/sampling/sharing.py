@@ -21,8 +21,7 @@ import math
 import numpy as np
 
 from .._typing import Array
-from ..chains.base import Chain
-from .conditionals import First, Paths
+from ..chains.base import Chain, First
 from .learning import slice_step
 
 # Features from which on, and ways up to which, nothing is gained.
@@ -50,7 +49,7 @@ def _move(
 ) -> None:  # fmt: skip
     w_i, w_j = W[active, i], W[active, j]
     pair = np.array([i, j])
-    h, z, law = H[pair], Z[pair], Paths(chain.reordered(pair), 2)
+    h, z, law = H[pair], Z[pair], chain.reordered(pair).path_law(2)
     volume = h.shape[1] - len(w_i) + 1.0
 
     path = np.empty_like(h)

@@ -1,38 +1,29 @@
-"""Hyper-parameters to try for each chain: around the defaults, from loose to tight."""
+"""Hyper-parameters to try, which every chain has: around the defaults, from loose to tight."""
 
 from __future__ import annotations
 
-from itertools import product
+from collections.abc import Mapping
 from typing import Any
 
-Grid = list[dict[str, Any]]
+from .. import registry
+from ..chains.base import Grid
 
 # A model without factorization: each hidden step is predicted by the observed one before it.
 LAST_VALUE = "last_value"
 
-# "100/level": in units of the mean activation, for chains that are not scale-free.
-OUR_GRIDS: dict[str, Grid] = {
-    "none": [{}],
-    "gap": [{"alpha": a} for a in (0.1, 1.0, 10.0)],
-    "rate": [{"alpha": a} for a in (10.0, 100.0, 1000.0)],
-    "hier_rate": [{"alpha_z": a, "alpha_h": a} for a in (20.0, 200.0, 2000.0)],
-    "shape": [{"alpha": f"{a}/level"} for a in (10, 100, 1000)],
-    "hier_shape": [{"alpha": 1.0, "beta": f"{b}/level"} for b in (20, 200, 2000)],
-    "bgar": [{"alpha": a, "rho": r} for a, r in product((1.0, 5.0), (0.9, 0.99))],
-}
 
-# For draws, which can learn what a mode cannot, and gain from tighter chains.
-GIBBS_GRIDS: dict[str, Grid] = {
-    "gap": [{"alpha": 1.0}, {"alpha": "learn"}],
-    "rate": [{"alpha": a} for a in (300.0, 10_000.0, "learn")],
-    "hier_rate": [{"alpha_z": a, "alpha_h": a} for a in (600.0, 20_000.0, "learn")],
-    "shape": [{"alpha": a} for a in ("100/level", "5000/level", "learn")],
-    "hier_shape": [{"alpha": 1.0, "beta": b} for b in ("200/level", "10000/level", "learn")],
-    "bgar": [{"alpha": a, "rho": r} for a, r in ((1.0, 0.97), (50.0, 0.97), ("learn", "learn"))],
-}
+def _grids(of: str) -> dict[str, Grid]:
+    """The attribute `of` of all chains in the registry that have it."""
+    found = {name: getattr(registry.load(path), of) for name, path in registry.CHAINS.items()}
+    return {name: grid for name, grid in found.items() if grid}
 
 
-def in_units(values: dict[str, Any], level: float) -> dict[str, Any]:
+OUR_GRIDS = _grids("grid")
+# Posterior draws can learn what a mode cannot, and gain from tighter chains.
+GIBBS_GRIDS = _grids("draws_grid")
+
+
+def in_units(values: Mapping[str, Any], level: float) -> dict[str, Any]:
     """Hyper-parameters with "100/level" turned into numbers.
 
     Examples

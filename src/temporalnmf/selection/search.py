@@ -347,7 +347,7 @@ def _settings(chains: Any) -> list[Setting]:
                 grids.append((chain.name, [chain]))
             else:
                 check_choice("chains", chain, tuple(OUR_GRIDS))
-                grids.append((chain, OUR_GRIDS[chain]))
+                grids.append((chain, list(OUR_GRIDS[chain])))
     for name, grid in grids:
         check_choice("chains", name, tuple(registry.CHAINS))
         if not grid:

@@ -1,4 +1,4 @@
-"""What several chains need: Gamma laws with a floor, blocks of steps, a stand-in for their law."""
+"""What draws of paths share: Gamma laws with a floor, blocks of steps, a surrogate density."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from ..._typing import Array
-from ...kernels.floor import FLOOR
+from ..floor import FLOOR
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -1,4 +1,6 @@
-"""BGAR, h_1 ~ Gamma(α, β) and h_n = a_n + Gamma(γ, β), where a_n/h_{n−1} ~ Beta(η, γ) is retained.
+"""Posterior draws of BGAR.
+
+h_1 ~ Gamma(α, β) and h_n = a_n + Gamma(γ, β), where a_n/h_{n−1} ~ Beta(η, γ) is retained.
 
 η = αρ, γ = α (1 − ρ). The part a is known by its log odds z in w, the smaller of both steps:
 a = w s, s = 1/(1 + e^−z), rest = 1 − s. The steps are above it by w rest and |gap| + w rest, with
@@ -29,10 +31,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from ..._typing import Array
-from ...kernels.rows import seven
-from ...kernels.variates import slice_step
-from .shared import blocks, counted, log_gamma_density
+from .._typing import Array
+from ..kernels.rows import seven
+from ..kernels.variates import slice_step
+from ..kernels.variates.paths import blocks, counted, log_gamma_density
 
 # Relative distance of neighbouring doubles: what is nearer to each other is equal.
 _DIGITS = 2.0**-52
@@ -44,7 +46,7 @@ _CLOSEST = -12.0
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def draw(
-    rng: Any, H: Array, Z: Array, Y: Array, q: Array, rows: Array, a: float, b: float, held: int
+    rng: Any, H: Array, Z: Array, Y: Array, Q: Array, rows: Array, a: float, b: float, held: int
 ) -> None:
     """Retained parts; blocks, from single steps on; runs of nearly equal steps; the whole path.
 
@@ -57,7 +59,7 @@ def draw(
     for k in range(H.shape[0]):
         beta, eta, gamma, _, _, _, _ = seven(rows[k])
         alpha = eta + gamma
-        h, y, z = H[k], Y[k], Z[k]
+        h, y, z, q = H[k], Y[k], Z[k], Q[k]
         for n in range(1, N):
             gaps[n] = _gap(rng, h[n - 1], h[n], _rest(z[n - 1]), gamma)
             w = min(h[n - 1], h[n])
