@@ -192,10 +192,17 @@ def random_problem(
     return problem, np.array(W / W.sum(axis=0), order=observations.order), H
 
 
+def update_weights(features: Any, H: Any, smoothing: float) -> None:
+    """The W step of MM, in place, as `mm.iterate` does it."""
+    shared = features.observations.shared
+    totals = features.multiply(H, smoothing) if shared else mm.w_root(features, H, smoothing)
+    features.divide(totals)
+
+
 def w_step(problem: Problem, W: Any, H: np.ndarray) -> Any:
     """The W step of MM; returns the weights after it."""
     features = problem.observations.hold(W)
-    features.update(H, float(problem.smoothing))
+    update_weights(features, H, float(problem.smoothing))
     return features.array()
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, logsumexp
 
-from cases import SCALES, chains
+from cases import SCALES, chains, update_weights
 from oracle_updates import (
     PRECISION,
     Law,
@@ -846,7 +846,7 @@ def minimised(p, q, r, n_blocks=1):
         Bounded(p[cut], q if len(q) == 1 else q[cut], r if len(r) == 1 else r[cut]) for cut in cuts
     ]
     features = blocks[0] if n_blocks == 1 else SplitFeatures(blocks[0].observations, Side(blocks))
-    features.update(None, 0.0)
+    update_weights(features, None, 0.0)
     return features.array()
 
 

@@ -251,14 +251,18 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         -------
         self
         """
-        self._fit(X, mask, exposure)
+        with self._all_or_nothing():
+            config = self._config().check()
+            self._columns = None
+            with self._checked(X, mask, exposure, reset=True) as series:
+                self._take(fit_factors(config, series), series)
         return self
 
     def fit_transform(
         self, X: Any, y: Any = None, *, mask: Any = None, exposure: Any = None
     ) -> Array:
         """Fit, and return the activations (n_times, n_components)."""
-        self._fit(X, mask, exposure)
+        self.fit(X, mask=mask, exposure=exposure)
         return self.activations_[self.timeline_.rows]
 
     def transform(
@@ -639,14 +643,6 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 "exposure=None, and the model was fitted with exposure: its activations are rates. "
                 "Give exposure= for these steps, too."
             )
-
-    def _fit(self, X: Any, mask: Any, exposure: Any) -> None:
-        """Fit, or leave the estimator as it was."""
-        with self._all_or_nothing():
-            config = self._config().check()
-            self._columns = None
-            with self._checked(X, mask, exposure, reset=True) as series:
-                self._take(fit_factors(config, series), series)
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ._typing import Array
 from .chains.base import Chain, Scale
@@ -34,6 +34,18 @@ class Problem:
         """
         observations = self.observations
         return observations.seen if self.smoothing else observations.counted
+
+    @property
+    def learns(self) -> bool:
+        """Whether a parameter is set to "learn"."""
+        return self.chain.learns
+
+    def learned(self, H: Array, aux: Array) -> tuple[Problem, Array]:
+        """The problem with better estimates of what is set to "learn", and its `aux`."""
+        if not self.learns:
+            return self, aux
+        problem = replace(self, chain=self.chain.learn(H, aux))
+        return problem, problem.chain.auxiliary(H, self.scale)
 
     def parts(self, W: Array | Features, H: Array, aux: Array) -> dict[str, float]:
         """The terms of the objective by name."""

@@ -53,6 +53,15 @@ class Expansion(NamedTuple):
     diagonal: Array
     off: Array
 
+    def add_to(self, band: Array, diagonal: Array) -> None:
+        """Add the Hessian, and another diagonal (K, N), to a symmetric banded matrix.
+
+        `band` (K + 1, N, K) holds it in the order (step, component), in the upper form of
+        `scipy.linalg`: band[K + i − j, j] is entry (i, j). Steps are coupled K places apart.
+        """
+        band[-1] += (diagonal + self.diagonal).T
+        band[0, 1:] = self.off.T
+
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def quadratic_minimiser(

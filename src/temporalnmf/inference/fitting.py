@@ -78,64 +78,78 @@ class Fitted:
 
 
 def fit_factors(config: Config, series: AnySeries) -> Fitted:
-    """W and H: draws from their posterior, or its mode."""
+    """W and H: draws from their posterior, or its mode, the best of several starts."""
     if config.drawing:
         draw: Callable[[Config, AnySeries], Fitted] = registry.load(
             registry.SAMPLERS[config.solver]
         )
         return draw(config, series)
-    return _best_mode(config, series)
-
-
-def _best_mode(config: Config, series: AnySeries) -> Fitted:
-    """Solve for W and H from every start and keep the lowest objective."""
     check_size(config, series)
-    chain = config.chain
-    kept = fitted_steps(series.observed, chain, config.point)
+    kept = fitted_steps(series.observed, config.chain, config.point)
     used = series.take(kept)
     unit = _unit(used, config.likelihood)
     used = used.in_unit(unit)
+    solver = registry.create(registry.SOLVERS, config.solver, "solver")
     with machinery(config) as workers:
-        observations = used.observe(config.likelihood, workers)
-        check_counted(observations)
-        level = unit * observations.level
-        chain = chain.resolve(level, config.n_components)
-        chain.check_level(level / config.n_components)
-        chain = chain.in_unit(unit)
-        chain.check("map", config.map_scale)
-        problem = Problem(observations, chain, config.map_scale, float(config.smoothing))
-        observations.check_room(config.n_components)
+        problem = _problem(config, used, unit, workers)
         seeds = check_random_state(config.random_state).randint(2**31 - 1, size=4)
+        results: list[FitResult] = []
         with _keeper(config, series, problem, seeds) as keeper:
-            results = list(_starts(config, problem, series, kept, seeds, keeper, unit))
-        best = min(results, key=lambda result: result.monitor.history[-1])
-        others = [result.features for result in results if result is not best]
-        stability = matching.stability(best.features, others)
-        for features in others:
-            features.drop()
-        best, order = _in_order(config, best)
-        features = best.features
-        # The last word on H is what `transform` does with the same data, to the bit.
-        problem = replace(problem, chain=best.chain)
-        start = start_activations(used, config.n_components)
-        H = _solve_activations(config, problem, features, start)
-        objective = problem.objective(features, H)
-        divergence = max(features.value(H) - observations.saturated, 0.0)
-        posterior = None
-        if not observations.local:
-            posterior = _posterior_now(config, features, H, best.chain, unit)
-        W = features.result()
+            for start in _starts(config, problem, series, kept, seeds, keeper, unit):
+                with nullcontext() if keeper is None else keeper.reading():
+                    results.append(solver.solve(problem, *start, keeper=keeper))
+        fitted = _finished(config, problem, used, results, unit)
         if keeper is not None:
             when_saved(keeper.remove)
-    _warn(config, best.monitor, best.chain, H)
-    filled = fill_gaps(H, kept, series.n_steps, best.chain, config.point, config.map_scale, unit)
-    chain = best.chain.in_unit(1.0 / unit)
-    if stability is not None:
-        stability = stability[order]
+    _warn(config, fitted.monitor, fitted.chain, fitted.H)
+    chain, point, scale = fitted.chain, config.point, config.map_scale
+    H = fill_gaps(fitted.H, kept, series.n_steps, chain, point, scale, unit)
+    return replace(fitted, H=H, kept=kept, chain=chain.in_unit(1.0 / unit))
+
+
+def _problem(config: Config, used: AnySeries, unit: float, workers: Workers) -> Problem:
+    """The objective, with hyper-parameters of the chain that are numbers, in a unit."""
+    observations = used.observe(config.likelihood, workers)
+    check_counted(observations)
+    level = unit * observations.level
+    chain = config.chain.resolve(level, config.n_components)
+    chain.check_level(level / config.n_components)
+    chain = chain.in_unit(unit)
+    chain.check("map", config.map_scale)
+    observations.check_room(config.n_components)
+    return Problem(observations, chain, config.map_scale, float(config.smoothing))
+
+
+def _finished(
+    config: Config, problem: Problem, used: AnySeries, results: list[FitResult], unit: float
+) -> Fitted:
+    """The best result, still in the unit of the fit, components by total activation."""
+    best = min(results, key=lambda result: result.monitor.history[-1])
+    others = [result.features for result in results if result is not best]
+    stability = matching.stability(best.features, others)
+    for features in others:
+        features.drop()
+    best, order = _in_order(config, best)
+    features, observations = best.features, problem.observations
+    # The final H is what `transform` returns for the same data, to the bit.
+    problem = replace(problem, chain=best.chain)
+    H = _solve_activations(config, problem, features, start_activations(used, config.n_components))
+    objective = problem.objective(features, H)
+    divergence = max(features.value(H) - observations.saturated, 0.0)
+    posterior = None
+    if not observations.local:
+        posterior = _posterior_now(config, features, H, best.chain, unit)
     return Fitted(
-        W, filled, kept, chain, best.monitor, objective, divergence, stability,
+        W=features.result(),
+        H=H,
+        kept=np.arange(H.shape[1]),
+        chain=best.chain,
+        monitor=best.monitor,
+        objective=objective,
+        divergence=divergence,
+        stability=None if stability is None else stability[order],
         posterior=posterior,
-    )  # fmt: skip
+    )
 
 
 def _posterior_now(
@@ -248,7 +262,7 @@ def check_size(config: Config, series: AnySeries) -> None:
 def _keeper(
     config: Config, series: AnySeries, problem: Problem, seeds: Array
 ) -> Iterator[FitKeeper | None]:
-    """Who keeps a fit, where there is a place for it."""
+    """The checkpoint writer, or None."""
     store = problem.observations.store(config.checkpoint)
     if store is None:
         yield None
@@ -298,8 +312,8 @@ def _starts(
     seeds: Array,
     keeper: FitKeeper | None,
     unit: float,
-) -> Iterator[FitResult]:
-    solver = registry.create(registry.SOLVERS, config.solver, "solver")
+) -> Iterator[tuple[Features, Array, Monitor]]:
+    """Starting points W and H, each with the monitor of its solve."""
     parent = np.random.default_rng(seeds if keeper is None else keeper.seeds)
     for i in range(config.n_init):
         (rng,) = parent.spawn(1)
@@ -309,9 +323,7 @@ def _starts(
         W, H = begun or start_factors(config, problem, series, kept, rng, unit)
         if keeper is not None:
             keeper.begin(i, W)
-        with nullcontext() if keeper is None else keeper.reading():
-            result = solver.solve(problem, W, H, monitor, keeper=keeper)
-        yield result
+        yield W, H, monitor
 
 
 def _in_order(config: Config, result: FitResult) -> tuple[FitResult, Array]:

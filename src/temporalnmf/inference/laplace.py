@@ -170,13 +170,11 @@ def _factor(
 ) -> Array | None:
     """Cholesky factor of (L1), None where it has none."""
     K, N = H.shape
-    expansion = chain.expansion(H, "log")
-    band = np.zeros((K + 1, N, K))  # scipy's upper form: band[K + i − j, j] = P[i, j]
+    band = np.zeros((K + 1, N, K))
     for offset in range(K):
         pairs = np.arange(offset, K)
         band[K - offset, :, offset:] = blocks[:, pairs - offset, pairs]
-    band[K] += (slopes + expansion.diagonal).T
-    band[0, 1:] = expansion.off.T
+    chain.expansion(H, "log").add_to(band, slopes)
     if ridge is not None:
         band[K] += _LEAST + ridge * band[K].max()
     factor = band.reshape(K + 1, N * K)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from .._typing import Array
 from ..kernels.dense import dense_pass
@@ -67,7 +68,8 @@ class DenseObservations(InMemory):
         WB, HB = WA, HA
         if not shared:
             WB, HB = self._keep("WB", (K, F)).T, self._keep("HB", (n_shards, K, N))
-        self._run(wants, W, H, self._V.dtype, WA, WB, HA, HB, np.empty(0))
+        given = self._pass(wants, W, H, self._V.dtype)
+        self.workers.run(*given, WA, WB, HA, HB, np.empty(0))
         result = []
         if "w" in wants:
             result.append(Sums(WA, (H @ self.exposed)[None] if shared else WB))
@@ -80,20 +82,17 @@ class DenseObservations(InMemory):
         values = np.zeros(len(self._bounds(len(H))) - 1)
         nothing = np.empty((0, 0), order="F")
         none = np.empty((0, 0, 0))
-        self._run("v", W, H, np.float64, nothing, nothing, none, none, values)
+        given = self._pass("v", W, H, np.float64)
+        self.workers.run(*given, nothing, nothing, none, none, values)
         return float(values.sum())
 
     def _bounds(self, K: int) -> Array:
         # A shard keeps sums (K, N) of its own: at most an eighth of its data.
         return cut(self.shape[0], max(_SHARD // max(len(self._steps), 1), 8 * K))
 
-    def _run(self, wants: str, W: Array, H: Array, dtype: Any, *results: Array) -> None:
-        law = self.likelihood
+    def _pass(self, wants: str, W: Array, H: Array, dtype: DTypeLike) -> tuple[Any, ...]:
+        """A kernel, its number of ranges, and its arguments up to the results."""
+        law, bounds = self.likelihood, self._bounds(len(H))
         kernel = dense_pass(len(H), law.formulas, self._entries, wants, law.in_blocks)
-        bounds = self._bounds(len(H))
-        self.workers.run(
-            kernel, len(bounds) - 1,
-            self._V, self._M,
-            np.asfortranarray(W, dtype=dtype), np.ascontiguousarray(H, dtype=dtype),
-            law.theta, self._steps, bounds, *results,
-        )  # fmt: skip
+        W, H = np.asfortranarray(W, dtype=dtype), np.ascontiguousarray(H, dtype=dtype)
+        return kernel, len(bounds) - 1, self._V, self._M, W, H, law.theta, self._steps, bounds

@@ -16,10 +16,6 @@ import numpy as np
 from .._typing import Array
 from .base import Observations, Sums
 
-_MAX_STEPS = 300
-# Newton's error after a step of this relative size is its square, below rounding.
-_LAST_STEP = 1e-9
-
 
 class Evaluation(NamedTuple):
     """The sums for H at a trial point, Σ_f y² and the multipliers of Σ_f w = 1."""
@@ -120,32 +116,7 @@ class Features(ABC):
         """The part of the data in (L1); for data in memory see `laplace.data_part`."""
         raise NotImplementedError
 
-    # Majorize–minimize.
-
-    def update(self, H: Array, smoothing: float) -> None:
-        """Minimise the bound in W over the simplex, (W1)–(W3)."""
-        if self.observations.shared:
-            totals = self.multiply(H, smoothing)
-        else:
-            totals = self._root(H, smoothing)
-        self.divide(totals)
-
-    def _root(self, H: Array, smoothing: float) -> Array:
-        """(W2) by Newton's method, see `kernels/simplex.py`."""
-        lowest = self.bound(H, smoothing)
-        used = np.isfinite(lowest)
-        m = self.left(lowest)
-        wanted = used.copy()
-        for _ in range(_MAX_STEPS):
-            total, slope = self.roots(lowest, m, wanted)
-            step = np.zeros_like(m)
-            step[wanted] = (total * (total - 1.0))[wanted] / slope[wanted]
-            m = m + step
-            wanted = wanted & (np.abs(step) > _LAST_STEP * m)
-            if not wanted.any():
-                break
-        self.roots(lowest, m, used)
-        return self.above_floor(used)
+    # Majorize–minimize, see `solvers/mm.py`.
 
     @abstractmethod
     def multiply(self, H: Array, smoothing: float) -> Array:

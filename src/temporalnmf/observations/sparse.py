@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
@@ -93,6 +94,7 @@ class SparseObservations(InMemory):
     def sums(self, W: Array, H: Array, wants: Literal["w", "h", "wh"]) -> tuple[Sums, ...]:
         W, HT = np.ascontiguousarray(W), np.ascontiguousarray(H.T)
         (F, N), K = self.shape, len(H)
+        kernel = sparse_pass(K, self.likelihood.formulas)
         result = []
         if "w" in wants:
             B = (self.exposed @ HT)[None]
@@ -100,14 +102,14 @@ class SparseObservations(InMemory):
                 # Where every weight of a feature is corrected away the sum is zero up to rounding.
                 B = np.maximum(B + self._correction.T @ HT, 0.0)
             A = self._keep("WA", (F, K))
-            self._run(sparse_pass(K, self.likelihood.formulas), self._by_feature, W, HT, A)
+            self.workers.run(*self._pass(kernel, self._by_feature, W, HT), A)
             result.append(Sums(A, B))
         if "h" in wants:
             B = np.multiply.outer(column_sums(W), self.exposed)
             if not self.shared:
                 B = np.maximum(B + (self._correction @ W).T, 0.0)
             A = np.empty((N, K))
-            self._run(sparse_pass(K, self.likelihood.formulas), self._by_step, HT, W, A)
+            self.workers.run(*self._pass(kernel, self._by_step, HT, W), A)
             result.append(Sums(np.ascontiguousarray(A.T), np.ascontiguousarray(B)))
         return tuple(result)
 
@@ -118,14 +120,17 @@ class SparseObservations(InMemory):
         if not self.shared:
             expected += float(((self._correction @ W) * HT).sum())
         values = np.zeros(self._by_feature.n_shards)
-        self._run(sparse_value(self.likelihood.formulas), self._by_feature, W, HT, values)
+        kernel = sparse_value(self.likelihood.formulas)
+        self.workers.run(*self._pass(kernel, self._by_feature, W, HT), values)
         return float(expected + values.sum())
 
-    def _run(self, kernel: Any, rows: _Rows, X: Array, Y: Array, out: Array) -> None:
-        self.workers.run(
-            kernel, rows.n_shards, rows.indptr, rows.indices, rows.counts, X, Y,
-            self.likelihood.theta, rows.bounds, out,
-        )  # fmt: skip
+    def _pass(
+        self, kernel: Callable[..., None], rows: _Rows, X: Array, Y: Array
+    ) -> tuple[Any, ...]:
+        """A kernel, its number of ranges, and its arguments up to the result."""
+        theta = self.likelihood.theta
+        given = rows.indptr, rows.indices, rows.counts, X, Y, theta, rows.bounds
+        return kernel, rows.n_shards, *given
 
 
 class _Rows(NamedTuple):

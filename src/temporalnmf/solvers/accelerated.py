@@ -15,8 +15,6 @@ time it happens in a row.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from .._typing import Array
@@ -111,9 +109,8 @@ class Accelerated:
             path.commit()
             H[...], aux = path.H, trial_aux
             objective, setback = lower, _SETBACK
-            if problem.chain.learns and not fixed_W:
-                problem = replace(problem, chain=problem.chain.learn(H, aux))
-                aux = problem.chain.auxiliary(H, problem.scale)
+            if problem.learns and not fixed_W:
+                problem, aux = problem.learned(H, aux)
                 objective = problem.objective(features, H, aux)
             path.reconsider(problem)
             monitor.record(objective, features, H, n)

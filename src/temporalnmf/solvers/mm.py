@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -14,6 +14,10 @@ from ..objective import Problem
 from ..observations.features import Features
 from .keeping import Keeper, go_on, state_of
 from .monitor import Monitor
+
+_MAX_STEPS = 300
+# Newton's error after a step of this relative size is its square, below rounding.
+_LAST_STEP = 1e-9
 
 
 @dataclass(frozen=True)
@@ -40,14 +44,31 @@ def h_step(problem: Problem, features: Features, H: Array, aux: Array, *, held: 
 def iterate(
     problem: Problem, features: Features, H: Array, aux: Array, *, fixed_W: bool, held: int
 ) -> tuple[Problem, Array]:
-    """One iteration, in place: W, then H, then whatever hyper-parameters are being learned."""
+    """One iteration, in place: W, then H, then the parameters that are learned."""
     if not fixed_W:
-        features.update(H, float(problem.smoothing))
+        s = float(problem.smoothing)
+        shared = problem.observations.shared
+        features.divide(features.multiply(H, s) if shared else w_root(features, H, s))
     aux = h_step(problem, features, H, aux, held=held)
-    if problem.chain.learns and not fixed_W:
-        problem = replace(problem, chain=problem.chain.learn(H, aux))
-        aux = problem.chain.auxiliary(H, problem.scale)
-    return problem, aux
+    return (problem, aux) if fixed_W else problem.learned(H, aux)
+
+
+def w_root(features: Features, H: Array, smoothing: float) -> Array:
+    """(W2) by Newton's method, see `kernels/simplex.py`; returns the sums Σ_f w, (K,)."""
+    lowest = features.bound(H, smoothing)
+    used = np.isfinite(lowest)
+    m = features.left(lowest)
+    wanted = used.copy()
+    for _ in range(_MAX_STEPS):
+        total, slope = features.roots(lowest, m, wanted)
+        step = np.zeros_like(m)
+        step[wanted] = (total * (total - 1.0))[wanted] / slope[wanted]
+        m = m + step
+        wanted = wanted & (np.abs(step) > _LAST_STEP * m)
+        if not wanted.any():
+            break
+    features.roots(lowest, m, used)
+    return features.above_floor(used)
 
 
 def held_features(problem: Problem, W: Array | Features) -> Features:
