@@ -15,6 +15,7 @@ from .._typing import Array
 from ..kernels.roots import _quadratic_root
 from ..likelihoods.base import Majorizer
 from .parameters import Parameter, Purpose, Scale, scalar_or_array
+from .prior import ActivationPrior, Expansion
 from .process import CEILING, Point, Process
 
 Row = tuple[float, ...]
@@ -29,38 +30,6 @@ __all__ = [
 def lost_power(scale: Scale) -> float:
     """What the exponent of a Gamma density loses on a scale: h^(α−1) against (log h)'s h^α."""
     return 1.0 if scale == "linear" else 0.0
-
-
-class Expansion(NamedTuple):
-    """−log p(H) to second order in u = log h, auxiliary variables optimal.
-
-    The Hessian is block diagonal, one symmetric tridiagonal block per component, and its diagonal
-    is raised where it takes that to be diagonally dominant, hence positive semidefinite.
-
-    Attributes
-    ----------
-    value : float
-    slope : array, (K, N)
-        ∂ value / ∂u.
-    diagonal : array, (K, N)
-        Of the Hessian, ≥ 0.
-    off : array, (K, N−1)
-        Its entries beside the diagonal, ≤ 0.
-    """
-
-    value: float
-    slope: Array
-    diagonal: Array
-    off: Array
-
-    def add_to(self, band: Array, diagonal: Array) -> None:
-        """Add the Hessian, and another diagonal (K, N), to a symmetric banded matrix.
-
-        `band` (K + 1, N, K) holds it in the order (step, component), in the upper form of
-        `scipy.linalg`: band[K + i − j, j] is entry (i, j). Steps are coupled K places apart.
-        """
-        band[-1] += (diagonal + self.diagonal).T
-        band[0, 1:] = self.off.T
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -120,7 +89,7 @@ _MOST_SPREAD = 1e50
 _FARTHEST = 1e100
 
 
-class Chain(Process):
+class Chain(ActivationPrior, Process):
     """Prior on the rows of H: K independent chains over N steps.
 
     What the chain is as a law of motion stands in `Process`. For a fit it is written down by
@@ -131,11 +100,6 @@ class Chain(Process):
 
     Attributes
     ----------
-    dynamic : bool
-        Whether the steps depend on each other. If not, missing steps are left out of the fit
-        and interpolated, as in the paper.
-    has_law : bool
-        Whether activations are random, so that there are intervals.
     own_first : bool
         Whether h_1 has a law under the chain. If not, posterior draws use `First`.
     sweeps : int
@@ -145,8 +109,6 @@ class Chain(Process):
         posterior draws. "100/level" is in units of the mean activation.
     """
 
-    dynamic: ClassVar[bool] = True
-    has_law: ClassVar[bool] = True
     own_first: ClassVar[bool] = False
     sweeps: ClassVar[int] = 1
     grid: ClassVar[Grid] = ()
@@ -227,15 +189,12 @@ class Chain(Process):
         return True
 
     def auxiliary(self, H: Array, scale: Scale) -> Array:
-        """Auxiliary variables that are optimal for H: (K, N−1), or empty where there are none."""
         return np.empty((len(H), 0))
 
     def value(self, H: Array, aux: Array, scale: Scale) -> float:
-        """−log p(H, aux) on the scale, normalising constants included."""
         return self._kernels.value(np.ascontiguousarray(H), aux, self._rows(len(H), scale))
 
     def expansion(self, H: Array, scale: Scale) -> Expansion:
-        """−log p(H) to second order in log h, auxiliary variables optimal."""
         K, N = H.shape
         slope, diagonal, off = np.empty((K, N)), np.empty((K, N)), np.empty((K, N - 1))
         value = self._kernels.expand(
@@ -251,10 +210,6 @@ class Chain(Process):
     def sweep(
         self, H: Array, aux: Array, majorizer: Majorizer, scale: Scale, *, held: int = 0
     ) -> Array:
-        """Update H in place, `sweeps` times; never increases majorizer + value.
-
-        The first `held` steps stay as they are. Returns the auxiliary variables that go with H.
-        """
         aux = aux.copy()
         p, q, r = map(np.ascontiguousarray, majorizer)
         self._kernels.sweep(H, aux, p, q, r, self._rows(len(H), scale), held, self.sweeps)
@@ -336,11 +291,10 @@ class Chain(Process):
 
     @property
     def learns(self) -> bool:
-        """Whether a hyper-parameter was set to "learn"."""
         return bool(self._learned)
 
     def learn(self, H: Array, aux: Array) -> Self:
-        """A copy with the maximum-likelihood values of what was set to "learn"."""
+        """A copy with the maximum-likelihood values of what is set to "learn"."""
         chain = copy.copy(self)
         if self.dynamic and H.shape[1] < 2:
             return chain  # one step says nothing of how they follow each other
@@ -380,19 +334,25 @@ class Chain(Process):
                 break
         return H[:, 1]
 
+    def sample_ahead(self, state: Array, steps: int, rng: np.random.Generator) -> Array:
+        return self.sample(len(state), steps + 1, rng, state)[:, 1:]
+
+    def mean_ahead(self, state: Array, steps: int) -> Array:
+        return self.mean(state, np.arange(2, steps + 2))
+
     def point_forecast(
-        self, h_last: Array, steps: int, point: Point = "mean", scale: Scale = "log"
+        self, state: Array, steps: int, point: Point = "mean", scale: Scale = "log"
     ) -> Array:
-        """Point forecast (K, steps) from the last activations (K,).
+        """Point forecast (K, steps) after a state (K,).
 
         Means are exact; modes are chained step by step. Without dynamics the last value is
-        repeated, as in the paper. What is larger than any double ends where simulated paths do.
+        repeated, as in the paper. Numbers too large for a double end where simulated paths do.
         """
         if not self.dynamic:
-            return np.repeat(h_last[:, None], steps, axis=1)
+            return np.repeat(state[:, None], steps, axis=1)
         if steps and point == "mean":
-            return np.minimum(self.mean(h_last, np.arange(2, steps + 2)).T, CEILING)
-        path = [np.asarray(h_last, dtype=float)]
+            return np.minimum(self.mean_ahead(state, steps).T, CEILING)
+        path = [np.asarray(state, dtype=float)]
         for _ in range(steps):
             path.append(np.minimum(self.conditional_mode(path[-1], scale), CEILING))
         return np.reshape(path[1:], (steps, len(path[0]))).T
@@ -402,7 +362,6 @@ class Chain(Process):
         return ahead.T.reshape(steps, *last.shape)
 
     def backcast(self, h_first: Array, steps: int) -> Array:
-        """Values (K, steps) for missing steps before the first observed one."""
         return np.repeat(h_first[:, None], steps, axis=1)
 
     def point_name(self, point: Point) -> str:

@@ -95,7 +95,7 @@ class ModePosterior(ActivationPosterior):
     def ahead(self, steps: int, point: Point, n_samples: int, rng: np.random.Generator) -> Steps:
         state, chain = self._state, self._state.chain
         scale = state.config.map_scale
-        H = chain.point_forecast(state.activations[-1], steps, point, scale)
+        H = chain.point_forecast(chain.state_of(state.activations), steps, point, scale)
         draws, start = None, np.empty(0)
         if chain.has_law:
             since, last = state.since, state.laplace.last

@@ -170,8 +170,8 @@ def infer_mode(
     """The mode of the activations (K, N) of all steps at fixed components, missing ones filled."""
     chain, W = fitted.chain, fitted.components.T
     if not series.observed.any():
-        last = fitted.activations[-1]
-        return chain.point_forecast(last, series.n_steps, config.point, config.map_scale)
+        state = chain.state_of(fitted.activations)
+        return chain.point_forecast(state, series.n_steps, config.point, config.map_scale)
     kept = fitted_steps(series.observed, chain, config.point)
     last = fitted.activations[-1] if continue_chain and chain.dynamic else None
     if last is not None:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from .._typing import Array
-from ..chains.base import Chain, Point, Scale
-from ..chains.process import CEILING
+from ..chains.parameters import Scale
+from ..chains.prior import ActivationPrior
+from ..chains.process import CEILING, Point
 from .laplace import Posterior
 
 # A mean that is smaller than such a share of another one cannot be scaled to it.
 _NOTHING = 1e-200
 
 
-def fitted_steps(observed: Array, chain: Chain, point: Point) -> Array:
+def fitted_steps(observed: Array, chain: ActivationPrior, point: Point) -> Array:
     """Indices of the steps that take part in a fit.
 
     Gaps inside the series are part of a chain with dynamics; leading and trailing ones say
@@ -33,7 +32,7 @@ def fill_gaps(
     H: Array,
     kept: Array,
     n_steps: int,
-    chain: Chain,
+    chain: ActivationPrior,
     point: Point,
     scale: Scale,
     unit: float = 1.0,
@@ -49,13 +48,19 @@ def fill_gaps(
     filled[:, inside] = H if chain.dynamic else [np.interp(inside, kept, row) for row in H]
     filled[:, :first] = chain.backcast(filled[:, first], first)
     ahead = n_steps - 1 - last
-    filled[:, last + 1 :] = chain.point_forecast(filled[:, last], ahead, point, scale)
+    state = chain.state_of(filled[:, : last + 1].T)
+    filled[:, last + 1 :] = chain.point_forecast(state, ahead, point, scale)
     with np.errstate(over="ignore"):
         return np.clip(unit * filled, 1.0 / CEILING, CEILING)
 
 
 def draw_steps(
-    posterior: Posterior, kept: Array, n_steps: int, chain: Chain, n_draws: int, rng: Any
+    posterior: Posterior,
+    kept: Array,
+    n_steps: int,
+    chain: ActivationPrior,
+    n_draws: int,
+    rng: np.random.Generator,
 ) -> Array:
     """Draws (n_draws, n_steps, K) of the activations of all steps; `fill_gaps` has their means.
 
@@ -68,14 +73,15 @@ def draw_steps(
     draws[:, kept] = posterior.draw(n_draws, rng)
     inside = np.setdiff1d(np.arange(first, last + 1), kept)
     for n in inside:  # only without dynamics
-        draws[:, n] = chain.sample(n_draws, 2, rng, draws[:, first])[:, 1]
+        draws[:, n] = chain.sample_ahead(draws[:, first], 1, rng)[:, 0]
     if last + 1 < n_steps:
-        draws[:, last + 1 :] = chain.sample(n_draws, n_steps - last, rng, draws[:, last])[:, 1:]
+        state = chain.state_of(draws[:, : last + 1])
+        draws[:, last + 1 :] = chain.sample_ahead(state, n_steps - 1 - last, rng)
     if first > 0:
-        back = chain.sample(n_draws, first + 1, rng, draws[:, first])[:, 1:]
+        back = chain.sample_ahead(draws[:, first], first, rng)
         start = posterior.activations[0]
         wanted = chain.backcast(start, first).T[::-1]
-        expected = chain.mean(start, np.arange(2, first + 2)) if chain.dynamic else wanted
+        expected = chain.mean_ahead(start, first) if chain.dynamic else wanted
         lost = expected < _NOTHING * wanted  # of paths that vanish no spread is left
         told = np.isfinite(expected) & ~lost
         back *= np.divide(wanted, expected, out=np.ones_like(wanted), where=told)

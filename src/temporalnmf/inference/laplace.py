@@ -26,6 +26,7 @@ from scipy.special import gammaincinv, ndtr
 
 from .._typing import Array
 from ..chains.base import Chain
+from ..chains.prior import ActivationPrior
 from ..data.series import Series
 from ..kernels.banded import band_of_inverse, factor_upper, solve_upper
 from ..kernels.curvature import add_curvature, rates
@@ -92,7 +93,7 @@ def laplace(series: Series, W: Array, H: Array, chain: Chain, likelihood: Likeli
 
 
 def laplace_of(
-    part_of: Callable[[Array, bool], tuple[Array, Array]], H: Array, chain: Chain
+    part_of: Callable[[Array, bool], tuple[Array, Array]], H: Array, chain: ActivationPrior
 ) -> Posterior:
     """The same from the data's part, as `data_part` makes it, for H and `expected`."""
     H = np.maximum(H, FLOOR)
@@ -114,7 +115,7 @@ _RIDGES = (0.0, 1e-14, 1e-12, 1e-10, 1e-8)
 
 
 def _posterior_of(
-    blocks: Array, slopes: Array, H: Array, chain: Chain, ridge: float | None = None
+    blocks: Array, slopes: Array, H: Array, chain: ActivationPrior, ridge: float | None = None
 ) -> Posterior | None:
     """None where there is no Cholesky factor, or some direction is free."""
     factor = _factor(blocks, slopes, H, chain, ridge)
@@ -166,7 +167,7 @@ def _counts_part(series: Series, W: Array, H: Array) -> tuple[Array, Array]:
 
 
 def _factor(
-    blocks: Array, slopes: Array, H: Array, chain: Chain, ridge: float | None
+    blocks: Array, slopes: Array, H: Array, chain: ActivationPrior, ridge: float | None
 ) -> Array | None:
     """Cholesky factor of (L1), None where it has none."""
     K, N = H.shape

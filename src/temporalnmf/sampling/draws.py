@@ -103,10 +103,10 @@ class PosteriorDraws:
         Without dynamics the last value goes on, as for a posterior mode. If the law of a draw has
         no mean, all get the median of what may come instead, see `has_means`.
         """
-        last = self.flat("activations")[which, -1]
+        last = self.chain.state_of(self.flat("activations")[which])
         if not self.chain.dynamic or steps == 0:
             return np.repeat(last[:, None], steps, axis=1)
-        ahead = self.chain_at(which).mean(last.ravel(), np.arange(2, steps + 2))
+        ahead = self.chain_at(which).mean_ahead(last.ravel(), steps)
         if not np.isfinite(ahead).all():
             paths = self.paths_ahead(self.pick(_FOR_MEDIANS), steps, np.random.default_rng(0))
             return np.repeat(np.median(paths, axis=0)[None], len(which), axis=0)
@@ -115,14 +115,14 @@ class PosteriorDraws:
     @cached_property
     def has_means(self) -> bool:
         """Whether the next step has a mean under every draw."""
-        last = self.flat("activations")[:, -1]
-        mean = self.chain_at(np.arange(self.n_draws)).mean(last.ravel(), 2)
+        last = self.chain.state_of(self.flat("activations"))
+        mean = self.chain_at(np.arange(self.n_draws)).mean_ahead(last.ravel(), 1)[0]
         return not self.chain.dynamic or bool(np.isfinite(mean).all())
 
     def paths_ahead(self, which: Array, steps: int, rng: np.random.Generator) -> Array:
         """Simulated activations (draws, steps, K) of the steps after the last."""
-        last = self.flat("activations")[which, -1]
-        path = self.chain_at(which).sample(1, steps + 1, rng, last.reshape(1, -1))[0, 1:]
+        last = self.chain.state_of(self.flat("activations")[which])
+        path = self.chain_at(which).sample_ahead(last.reshape(1, -1), steps, rng)[0]
         return np.moveaxis(path.reshape(steps, *last.shape), 0, 1)
 
     def to_last(self, which: Array, since: int, rng: np.random.Generator) -> Array:
@@ -138,8 +138,8 @@ class PosteriorDraws:
         found[:, kept] = drawn
         last, chain = int(kept[-1]), self.chain_at(which)
         for n in np.setdiff1d(np.arange(last + 1), kept):  # only without dynamics
-            path = chain.sample(1, 2, rng, drawn[:, 0].reshape(1, -1))
-            found[:, n] = path[0, 1].reshape(len(which), -1)
+            step = chain.sample_ahead(drawn[:, 0].reshape(1, -1), 1, rng)
+            found[:, n] = step[0, 0].reshape(len(which), -1)
         if last + 1 < n_steps:
             found[:, last + 1 :] = self.paths_ahead(which, n_steps - 1 - last, rng)
         return found

@@ -1,0 +1,119 @@
+"""The prior on the activations, as solvers, Laplace's approximation and forecasts see it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar, NamedTuple, Self
+
+import numpy as np
+
+from .._typing import Array
+from ..likelihoods.base import Majorizer
+from .parameters import Scale
+from .process import Point
+
+
+class Expansion(NamedTuple):
+    """−log p(H) to second order in u = log h, auxiliary variables optimal.
+
+    The Hessian is block diagonal, one symmetric tridiagonal block per component. Its diagonal is
+    raised where that makes it diagonally dominant, hence positive semidefinite.
+
+    Attributes
+    ----------
+    value : float
+    slope : array, (K, N)
+        ∂ value / ∂u.
+    diagonal : array, (K, N)
+        Of the Hessian, ≥ 0.
+    off : array, (K, N−1)
+        Its entries beside the diagonal, ≤ 0.
+    """
+
+    value: float
+    slope: Array
+    diagonal: Array
+    off: Array
+
+    def add_to(self, band: Array, diagonal: Array) -> None:
+        """Add the Hessian, and another diagonal (K, N), to a symmetric banded matrix.
+
+        `band` (K + 1, N, K) holds it in the order (step, component), in the upper form of
+        `scipy.linalg`: band[K + i − j, j] is entry (i, j). Steps are coupled K places apart.
+        """
+        band[-1] += (diagonal + self.diagonal).T
+        band[0, 1:] = self.off.T
+
+
+class ActivationPrior(ABC):
+    """Prior on H (K, N). A `Chain` is the one of K independent Markov chains.
+
+    Attributes
+    ----------
+    dynamic : bool
+        Whether the steps depend on each other. If not, missing steps are left out of the fit
+        and interpolated, as in the paper.
+    has_law : bool
+        Whether activations are random, so that there are intervals.
+    """
+
+    dynamic: ClassVar[bool] = True
+    has_law: ClassVar[bool] = True
+
+    # A posterior mode
+
+    @abstractmethod
+    def auxiliary(self, H: Array, scale: Scale) -> Array:
+        """Auxiliary variables that are optimal for H: (K, N−1), or empty where there are none."""
+
+    @abstractmethod
+    def value(self, H: Array, aux: Array, scale: Scale) -> float:
+        """−log p(H, aux) on a scale, without the constants that the docstring names."""
+
+    @abstractmethod
+    def sweep(
+        self, H: Array, aux: Array, majorizer: Majorizer, scale: Scale, *, held: int = 0
+    ) -> Array:
+        """Update H in place; never increases majorizer + value.
+
+        The first `held` steps stay as they are. Returns the auxiliary variables that go with H.
+        """
+
+    @abstractmethod
+    def expansion(self, H: Array, scale: Scale) -> Expansion:
+        """The value to second order in log h."""
+
+    # Learning
+
+    @property
+    @abstractmethod
+    def learns(self) -> bool:
+        """Whether a hyper-parameter is set to "learn"."""
+
+    @abstractmethod
+    def learn(self, H: Array, aux: Array) -> Self:
+        """A copy with better estimates of what is set to "learn"."""
+
+    # The future
+
+    def state_of(self, paths: Array) -> Array:
+        """What the future of paths (…, N, K) depends on: their last step, for a Markov chain."""
+        return paths[..., -1, :]
+
+    @abstractmethod
+    def sample_ahead(self, state: Array, steps: int, rng: np.random.Generator) -> Array:
+        """Simulated activations (S, steps, K) after states (S, K)."""
+
+    @abstractmethod
+    def mean_ahead(self, state: Array, steps: int) -> Array:
+        """Expected activations (steps, …, K) after states (…, K)."""
+
+    @abstractmethod
+    def point_forecast(
+        self, state: Array, steps: int, point: Point = "mean", scale: Scale = "log"
+    ) -> Array:
+        """Point forecast (K, steps) after a state (K,)."""
+
+    @abstractmethod
+    def backcast(self, h_first: Array, steps: int) -> Array:
+        """Values (K, steps) for missing steps before the first observed one."""
