@@ -574,8 +574,9 @@ def test_what_has_no_posterior_is_refused(settings, words):
 def test_a_chain_without_conditional_laws_is_refused():
     class Mine(Rate):
         name = "mine"
+        _kernels = Rate._kernels._replace(draw=None)
 
-    with pytest.raises(ValueError, match=r"Mine\(\).*knows no draws.*rate"):
+    with pytest.raises(ValueError, match=r"Mine\(\).*has no draws.*rate"):
         fitted(chain=Mine())
 
 
