@@ -2,8 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
-from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[Any]
+Generator = np.random.Generator
+# What `numpy.random.default_rng` takes.
+Seed = int | Sequence[int] | Generator | None
+
+
+class Law(Protocol):
+    """A continuous distribution, as those of `scipy.stats` with their parameters."""
+
+    def mean(self) -> Array: ...
+    def var(self) -> Array: ...
+    def ppf(self, q: ArrayLike) -> Array: ...
+    def logpdf(self, x: ArrayLike) -> Array: ...
+    def rvs(self, size: tuple[int, ...], random_state: Generator) -> Array: ...

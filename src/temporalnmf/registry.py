@@ -43,7 +43,7 @@ def load(path: str) -> Any:
     return getattr(import_module(module), name)
 
 
-def create(table: dict[str, str], name: Any, argument: str) -> Any:
+def create(table: dict[str, str], name: object, argument: str) -> Any:
     """A new object of the class registered under a name; `argument` is named in the error.
 
     Examples

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numba import njit
@@ -398,7 +398,7 @@ class PathLaw(NamedTuple):
         return found
 
 
-def rows_of(n_components: int, *columns: Any) -> Array:
+def rows_of(n_components: int, *columns: Parameter) -> Array:
     """Numbers, or arrays with one per component, as the columns of a (K, P) array."""
     rows = np.empty((n_components, len(columns)))
     for i, column in enumerate(columns):
@@ -406,5 +406,5 @@ def rows_of(n_components: int, *columns: Any) -> Array:
     return rows
 
 
-def _is_word(value: Any, word: str) -> bool:
+def _is_word(value: object, word: str) -> bool:
     return isinstance(value, str) and value == word

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numba import njit
+from numpy.typing import ArrayLike
 from scipy.special import betaln, gammaln
 
-from .._typing import Array
+from .._typing import Array, Law
 from ..kernels.floor import FLOOR
 from ..kernels.roots import LAST_STEP, _barrier_root, _retained_guess, _retained_odds
 from ..kernels.rows import seven
@@ -409,7 +409,7 @@ class BGAR(Stationary, Chain):
             constant=fresh / beta / beta,
         )
 
-    def _transition(self, h: Array, steps: int) -> Any:
+    def _transition(self, h: Array, steps: int) -> Law | None:
         return self._independent(h) if np.all(np.asarray(self.rho) == 0.0) else None
 
     def _log_density(self, h: Array, before: Array) -> Array:
@@ -433,7 +433,7 @@ class BGAR(Stationary, Chain):
         return self.point_forecast(h_first, steps)[:, ::-1]
 
 
-def map_region(alpha: Any, rho: Any, scale: Scale = "linear") -> Array:
+def map_region(alpha: ArrayLike, rho: ArrayLike, scale: Scale = "linear") -> Array:
     """Whether BGAR has a posterior mode: α(1−ρ) > 1 and αρ > 1 on the linear scale.
 
     On the log scale every α > 0 and 0 < ρ < 1 will do.

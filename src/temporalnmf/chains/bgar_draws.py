@@ -26,12 +26,12 @@ x^{γ−1} e^{−β noise}, noise in proportion to x, and with the volume x^γ.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from .._typing import Array
+from .._typing import Array, Generator
 from ..kernels.rows import seven
 from ..kernels.variates import slice_step
 from ..kernels.variates.paths import blocks, counted, log_gamma_density
@@ -46,7 +46,15 @@ _CLOSEST = -12.0
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def draw(
-    rng: Any, H: Array, Z: Array, Y: Array, Q: Array, rows: Array, a: float, b: float, held: int
+    rng: Generator,
+    H: Array,
+    Z: Array,
+    Y: Array,
+    Q: Array,
+    rows: Array,
+    a: float,
+    b: float,
+    held: int,
 ) -> None:
     """Retained parts; blocks, from single steps on; runs of nearly equal steps; the whole path.
 
@@ -111,7 +119,7 @@ def _log_odds_density(z: float, p: tuple[float, float, float, float, float]) -> 
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _gap(rng: Any, before: float, after: float, rest: float, gamma: float) -> float:
+def _gap(rng: Generator, before: float, after: float, rest: float, gamma: float) -> float:
     """h_n − h_{n−1} with all its digits, given those that are known."""
     gap, w = after - before, min(before, after)
     if abs(gap) > _DIGITS * w:
@@ -123,7 +131,7 @@ def _gap(rng: Any, before: float, after: float, rest: float, gamma: float) -> fl
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _near(rng: Any, reach: float, rest: float, gamma: float) -> float:
+def _near(rng: Generator, reach: float, rest: float, gamma: float) -> float:
     """x in (−reach, reach) with the density (|x| + rest)^(γ−1), by inversion."""
     low = rest**gamma
     level = low + rng.random() * ((reach + rest) ** gamma - low)
@@ -219,7 +227,7 @@ def _end(before: float, after: float, gap: float, rest: float, p: _Block) -> flo
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _slid(rng: Any, p: _Block) -> tuple[float, float, float]:
+def _slid(rng: Generator, p: _Block) -> tuple[float, float, float]:
     """A slice step of log x; where to, and the gaps there."""
     width = 2.0 / math.sqrt(1.0 + max(p.power, 0.0) + p.alpha * p.alpha / p.gamma)
     shift = p.x * math.expm1(slice_step(rng, _value_of_log, 0.0, p, width))
@@ -237,7 +245,7 @@ def _value_of_log(u: float, p: _Block) -> float:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _leapt(rng: Any, p: _Block) -> tuple[float, float, float]:
+def _leapt(rng: Generator, p: _Block) -> tuple[float, float, float]:
     """A Metropolis step from spike to spike: to one neighbour, to the other, or elsewhere.
 
     All three with the same probability. Near a neighbour x has the density of the spike; elsewhere

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numba import njit
 
-from .._typing import Array
+from .._typing import Array, Generator, Law
 from ..kernels.floor import FLOOR
 from ..kernels.roots import _quadratic_root
 from ..kernels.rows import three
@@ -69,7 +68,15 @@ def _expand(H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _draw(
-    rng: Any, H: Array, Z: Array, Y: Array, Q: Array, rows: Array, a: float, b: float, held: int
+    rng: Generator,
+    H: Array,
+    Z: Array,
+    Y: Array,
+    Q: Array,
+    rows: Array,
+    a: float,
+    b: float,
+    held: int,
 ) -> None:
     """h_n ~ Gamma(α + y_n, β + q_n)."""
     for k in range(H.shape[0]):
@@ -137,7 +144,7 @@ class GaP(Stationary, Chain):
         alpha, beta = self._values("alpha", "beta")
         return Moments(slope=np.zeros_like(beta), offset=alpha / beta, constant=alpha / beta / beta)
 
-    def _transition(self, h: Array, steps: int) -> Any:
+    def _transition(self, h: Array, steps: int) -> Law | None:
         return self._independent(h)
 
     def _step(self, h: Array, rng: np.random.Generator) -> tuple[Array, None]:

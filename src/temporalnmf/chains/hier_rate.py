@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 from numba import njit
+from numpy.typing import ArrayLike
 from scipy import stats
 from scipy.special import betaincinv, digamma, polygamma
 
-from .._typing import Array
+from .._typing import Array, Generator, Law
 from ..kernels.floor import FLOOR
 from ..kernels.roots import _quadratic_root
 from ..kernels.rows import seven
@@ -122,7 +123,15 @@ def _expand(H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _draw(
-    rng: Any, H: Array, Z: Array, Y: Array, Q: Array, rows: Array, a: float, b: float, held: int
+    rng: Generator,
+    H: Array,
+    Z: Array,
+    Y: Array,
+    Q: Array,
+    rows: Array,
+    a: float,
+    b: float,
+    held: int,
 ) -> None:
     """Blocks, from single steps on: z at their ends, then c."""
     N = H.shape[1]
@@ -283,7 +292,7 @@ class HierRate(Multiplicative):
     def _all(self) -> list[Array]:
         return self._values("alpha_z", "beta_z", "alpha_h", "beta_h")
 
-    def _transition(self, h: Array, steps: int) -> Any:
+    def _transition(self, h: Array, steps: int) -> Law | None:
         alpha_z, beta_z, alpha_h, beta_h = self._all()
         return stats.betaprime(alpha_h, alpha_z, scale=beta_z / beta_h * h) if steps == 1 else None
 
@@ -291,7 +300,7 @@ class HierRate(Multiplicative):
         return np.asarray(self.alpha_z, dtype=float) > 1.0
 
     def forecast(
-        self, h_last: Any, steps: int, *, point: Point = "mean", **options: Any
+        self, h_last: ArrayLike, steps: int, *, point: Point = "mean", **options: Any
     ) -> Outlook:
         ahead = super().forecast(h_last, steps, point=point, **options)
         if point == "mean" and not np.all(self._has_mean()):

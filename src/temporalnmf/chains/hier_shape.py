@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numba import njit
 from scipy import stats
 
-from .._typing import Array
+from .._typing import Array, Generator, Law
 from ..kernels.floor import FLOOR
 from ..kernels.roots import _quadratic_root
 from ..kernels.rows import three
@@ -139,7 +138,15 @@ def _expand(H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _draw(
-    rng: Any, H: Array, Z: Array, Y: Array, Q: Array, rows: Array, a: float, b: float, held: int
+    rng: Generator,
+    H: Array,
+    Z: Array,
+    Y: Array,
+    Q: Array,
+    rows: Array,
+    a: float,
+    b: float,
+    held: int,
 ) -> None:
     """z, activations, blocks from two steps on."""
     N = H.shape[1]
@@ -166,7 +173,7 @@ def _draw(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _move_block(
-    rng: Any, h: Array, y: Array, q: Array, alpha: float, beta: float, a: float, b: float,
+    rng: Generator, h: Array, y: Array, q: Array, alpha: float, beta: float, a: float, b: float,
     n: int, m: int,
 ) -> None:  # fmt: skip
     """A surrogate transition of h_n … h_m."""
@@ -297,7 +304,7 @@ class HierShape(Chain):
             constant=alpha / beta / beta,
         )
 
-    def _transition(self, h: Array, steps: int) -> Any:
+    def _transition(self, h: Array, steps: int) -> Law | None:
         """2β h_{n+s}/s is non-central χ² with 2α degrees of freedom, non-centrality 2β h_n/s."""
         alpha, beta = self._values("alpha", "beta")
         if np.any(alpha == 0.0):  # an atom at zero, which SciPy's law has not

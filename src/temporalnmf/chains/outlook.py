@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from .._typing import Array
+from .._typing import Array, Law
 from .regime import Regime
 
 
@@ -50,10 +50,10 @@ class Outlook:
     point: Array
     point_name: str
     paths: Array
-    laws: list[Any]
+    laws: list[Law | None]
     regime: Regime | list[Regime]
 
-    def quantile(self, levels: Any) -> Array:
+    def quantile(self, levels: ArrayLike) -> Array:
         """Quantiles at the levels, e.g. 0.9: (len(levels), steps, …), or (steps, …) for one.
 
         Exact where the step has a law in closed form (and SciPy finds its quantiles), otherwise

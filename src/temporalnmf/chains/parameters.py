@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import copy
 from inspect import signature
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from .._typing import Array
@@ -63,7 +64,7 @@ class Parametric(BaseEstimator):
             )
 
     def _check_value(
-        self, name: str, value: Any, purpose: Purpose, n_components: int | None
+        self, name: str, value: object, purpose: Purpose, n_components: int | None
     ) -> None:
         shown = f"{type(self).__name__}({name}={value!r})"
         if name == "marginal":
@@ -141,7 +142,7 @@ class Parametric(BaseEstimator):
         values = self.get_params().values()
         return np.broadcast_shapes(*(np.shape(v) for v in values if not isinstance(v, str | bool)))
 
-    def _check_values_of(self, name: str, value: Any, *, zero: bool = False) -> Array:
+    def _check_values_of(self, name: str, value: ArrayLike, *, zero: bool = False) -> Array:
         """Values of h: positive, with the components, if several, on the last axis."""
         array = check_positive(name, value, zero=zero)
         if self._shape and array.ndim and array.shape[-1] not in (1, *self._shape):
@@ -152,7 +153,7 @@ class Parametric(BaseEstimator):
         return array
 
 
-def scalar_or_array(values: Any) -> float | Array:
+def scalar_or_array(values: ArrayLike) -> float | Array:
     """A plain float where there is one value for all components."""
     array = np.asarray(values, dtype=float)
     return float(array) if array.ndim == 0 else array

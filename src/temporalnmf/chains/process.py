@@ -6,8 +6,9 @@ import copy
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from .._typing import Array
+from .._typing import Array, Law, Seed
 from ..messages.arguments import check_choice, check_count, check_rng, check_steps
 from .outlook import Outlook
 from .parameters import Parametric, Scale
@@ -29,11 +30,11 @@ class Moments(NamedTuple):
     Each is a number, or an array with one per component, and none is negative.
     """
 
-    slope: Any
-    offset: Any = 0.0
-    square: Any = 0.0
-    linear: Any = 0.0
-    constant: Any = 0.0
+    slope: Array | float
+    offset: Array | float = 0.0
+    square: Array | float = 0.0
+    linear: Array | float = 0.0
+    constant: Array | float = 0.0
 
 
 class Process(Parametric):
@@ -59,20 +60,20 @@ class Process(Parametric):
     def _moments(self) -> Moments:
         raise NotImplementedError
 
-    def conditional_mean(self, h: Any) -> Array:
+    def conditional_mean(self, h: ArrayLike) -> Array:
         """E[h_n | h_{n−1} = h]; infinite where the law has no mean."""
         chain = self._concrete()
         m = chain._moments()
         return m.slope * chain._check_values_of("h", h, zero=True) + m.offset
 
-    def conditional_var(self, h: Any) -> Array:
+    def conditional_var(self, h: ArrayLike) -> Array:
         """Var[h_n | h_{n−1} = h]; infinite where there is a mean only, NaN where there is none."""
         chain = self._concrete()
         m, h = chain._moments(), chain._check_values_of("h", h, zero=True)
         with np.errstate(all="ignore"):
             return _times(m.square, h**2) + _times(m.linear, h) + m.constant
 
-    def mean(self, h1: Any = None, n: Any = 1) -> Array:
+    def mean(self, h1: ArrayLike | None = None, n: ArrayLike = 1) -> Array:
         """E[h_n], n = 1 being the first step.
 
         Parameters
@@ -84,21 +85,21 @@ class Process(Parametric):
         """
         return self._moments_at(h1, n)[0]
 
-    def var(self, h1: Any = None, n: Any = 1) -> Array:
+    def var(self, h1: ArrayLike | None = None, n: ArrayLike = 1) -> Array:
         """Var[h_n], n = 1 being the first step; infinite or NaN as in `conditional_var`.
 
         Parameters are those of `mean`.
         """
         return self._moments_at(h1, n)[1]
 
-    def _moments_at(self, h1: Any, n: Any) -> tuple[Array, Array]:
+    def _moments_at(self, h1: ArrayLike | None, n: ArrayLike) -> tuple[Array, Array]:
         """Mean and variance at the steps n; nothing is subtracted on the way to them."""
         chain = self._concrete()
         steps = check_steps("n", n)
         slope, offset, square, linear, constant = m = chain._moments()
         mean, var = chain._start_moments()
         if h1 is not None:
-            mean, var = chain._check_values_of("h1", h1), 0.0
+            mean, var = chain._check_values_of("h1", h1), np.zeros(())
         shape = np.broadcast_shapes(np.shape(mean), *map(np.shape, m))
         mean, var = np.broadcast_to(mean, shape), np.broadcast_to(var, shape)
         means, variances = np.empty((2, int(steps.max()), *shape))
@@ -112,12 +113,14 @@ class Process(Parametric):
                 mean = slope * mean + offset
         return means[steps - 1], variances[steps - 1]
 
-    def _start_moments(self) -> tuple[Any, Any]:
+    def _start_moments(self) -> tuple[Array, Array]:
         """Mean and variance of h_1 where none is given."""
         law = self.stationary()
-        return (1.0, 0.0) if law is None else (law.mean(), law.var())
+        return (np.ones(()), np.zeros(())) if law is None else (law.mean(), law.var())
 
-    def autocorrelation(self, lag: Any, n: int | None = None, h1: Any = None) -> Array:
+    def autocorrelation(
+        self, lag: ArrayLike, n: int | None = None, h1: ArrayLike | None = None
+    ) -> Array:
         """corr(h_n, h_{n+lag}).
 
         Parameters
@@ -156,7 +159,7 @@ class Process(Parametric):
 
     # Laws
 
-    def transition(self, h: Any, steps: int = 1) -> Any:
+    def transition(self, h: ArrayLike, steps: int = 1) -> Law | None:
         """The law of h_{n+steps} given h_n = h, as a frozen SciPy distribution.
 
         None where it has no closed form; `log_density` may still know its density.
@@ -164,10 +167,10 @@ class Process(Parametric):
         chain = self._concrete()
         return chain._transition(chain._check_values_of("h", h), check_count("steps", steps))
 
-    def _transition(self, h: Array, steps: int) -> Any:
+    def _transition(self, h: Array, steps: int) -> Law | None:
         return None
 
-    def log_density(self, h: Any, before: Any) -> Array:
+    def log_density(self, h: ArrayLike, before: ArrayLike) -> Array:
         """log p(h_n = h | h_{n−1} = before), −∞ where h is not positive."""
         chain = self._concrete()
         before, h = chain._check_values_of("before", before), np.asarray(h, dtype=float)
@@ -176,13 +179,15 @@ class Process(Parametric):
         return np.where(np.isnan(h), np.nan, density)[()]
 
     def _log_density(self, h: Array, before: Array) -> Array:
-        return self._transition(before, 1).logpdf(h)
+        law = self._transition(before, 1)
+        assert law is not None
+        return law.logpdf(h)
 
-    def stationary(self) -> Any:
+    def stationary(self) -> Law | None:
         """The law that h_n tends to, or keeps, as a frozen SciPy distribution; None without."""
         return self._concrete()._stationary()
 
-    def _stationary(self) -> Any:
+    def _stationary(self) -> Law | None:
         return None
 
     def regime(self) -> Regime | list[Regime]:
@@ -218,8 +223,8 @@ class Process(Parametric):
         self,
         n_paths: int,
         n_steps: int,
-        rng: Any = None,
-        h1: Any = None,
+        rng: Seed = None,
+        h1: ArrayLike | None = None,
         *,
         return_aux: bool = False,
     ) -> Any:
@@ -257,7 +262,7 @@ class Process(Parametric):
         paths, aux = (np.ascontiguousarray(np.moveaxis(a, 0, 1)) for a in (paths, aux))
         return (paths, aux) if return_aux else paths
 
-    def _first_values(self, n_paths: int, h1: Any, rng: np.random.Generator) -> Array:
+    def _first_values(self, n_paths: int, h1: ArrayLike | None, rng: np.random.Generator) -> Array:
         shape = (n_paths, *self._shape)
         if h1 is None:
             law = self._stationary()
@@ -273,7 +278,9 @@ class Process(Parametric):
                 f"h1 has shape {given.shape}: expected a number, or {shape} values."
             ) from error
 
-    def _simulate(self, first: Array, n_steps: int, rng: np.random.Generator) -> tuple[Any, Any]:
+    def _simulate(
+        self, first: Array, n_steps: int, rng: np.random.Generator
+    ) -> tuple[Array, Array]:
         """Paths (n_steps, …) and auxiliary variables (n_steps − 1, …) or (0, …)."""
         paths = np.empty((n_steps, *first.shape))
         paths[0] = first
@@ -291,13 +298,13 @@ class Process(Parametric):
 
     def forecast(
         self,
-        h_last: Any,
+        h_last: ArrayLike,
         steps: int,
         *,
         point: Point = "mean",
         scale: Scale = "log",
         n_paths: int = 10_000,
-        rng: Any = 0,
+        rng: Seed = 0,
     ) -> Outlook:
         """What the chain says of the steps after a known value.
 
@@ -354,6 +361,6 @@ class Process(Parametric):
         return f"conditional {point}"
 
 
-def _times(coefficient: Any, values: Array) -> Array:
+def _times(coefficient: Array | float, values: Array) -> Array:
     """Product in which zero times infinity is zero."""
     return np.where(np.equal(coefficient, 0.0), 0.0, coefficient * values)

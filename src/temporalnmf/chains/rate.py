@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numba import njit
 from scipy import stats
 from scipy.special import digamma
 
-from .._typing import Array
+from .._typing import Array, Generator, Law
 from ..kernels.floor import FLOOR
 from ..kernels.roots import _quadratic_root
 from ..kernels.rows import three
@@ -87,7 +86,15 @@ def _expand(H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _draw(
-    rng: Any, H: Array, Z: Array, Y: Array, Q: Array, rows: Array, a: float, b: float, held: int
+    rng: Generator,
+    H: Array,
+    Z: Array,
+    Y: Array,
+    Q: Array,
+    rows: Array,
+    a: float,
+    b: float,
+    held: int,
 ) -> None:
     """Blocks, from single steps on."""
     N = H.shape[1]
@@ -184,6 +191,6 @@ class Rate(Multiplicative):
         alpha, beta = self._values("alpha", "beta")
         return log_gamma_draws(alpha, shape, rng) - np.log(beta), None
 
-    def _transition(self, h: Array, steps: int) -> Any:
+    def _transition(self, h: Array, steps: int) -> Law | None:
         alpha, beta = self._values("alpha", "beta")
         return stats.gamma(alpha, scale=h / beta) if steps == 1 else None

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numba import njit
 from scipy import optimize, stats
 
-from .._typing import Array
+from .._typing import Array, Generator, Law
 from ..kernels.floor import FLOOR
 from ..kernels.roots import _quadratic_root, _shape_equation, _shape_root
 from ..kernels.rows import three
@@ -120,7 +119,15 @@ def _expand(H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _draw(
-    rng: Any, H: Array, Z: Array, Y: Array, Q: Array, rows: Array, a: float, b: float, held: int
+    rng: Generator,
+    H: Array,
+    Z: Array,
+    Y: Array,
+    Q: Array,
+    rows: Array,
+    a: float,
+    b: float,
+    held: int,
 ) -> None:
     """Counts, activations, blocks from two steps on."""
     N = H.shape[1]
@@ -142,7 +149,7 @@ def _draw(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _move_block(
-    rng: Any, h: Array, y: Array, q: Array, alpha: float, beta: float, a: float, b: float,
+    rng: Generator, h: Array, y: Array, q: Array, alpha: float, beta: float, a: float, b: float,
     n: int, m: int,
 ) -> None:  # fmt: skip
     """A surrogate transition of h_n … h_m."""
@@ -233,7 +240,7 @@ class Shape(Chain):
         alpha, beta = self._values("alpha", "beta")
         return Moments(slope=alpha / beta, linear=alpha / beta / beta)
 
-    def _transition(self, h: Array, steps: int) -> Any:
+    def _transition(self, h: Array, steps: int) -> Law | None:
         alpha, beta = self._values("alpha", "beta")
         return stats.gamma(alpha * h, scale=1.0 / beta) if steps == 1 else None
 

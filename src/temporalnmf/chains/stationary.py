@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy import stats
 
-from .._typing import Array
+from .._typing import Array, Law
 from .parameters import Parameter, scalar_or_array
 from .process import Process
 from .regime import Paths
@@ -26,11 +24,11 @@ class Stationary(Process):
         if isinstance(self.beta, str):
             self.beta = scalar_or_array(np.divide(self.alpha, level))
 
-    def _stationary(self) -> Any:
+    def _stationary(self) -> Law:
         alpha, beta = self._values("alpha", "beta")
         return stats.gamma(alpha, scale=1.0 / beta)
 
-    def _independent(self, h: Array) -> Any:
+    def _independent(self, h: Array) -> Law:
         """The stationary law as that of the next step, in the shape of h."""
         alpha, beta = self._values("alpha", "beta")
         shape = np.broadcast_shapes(h.shape, alpha.shape, beta.shape)

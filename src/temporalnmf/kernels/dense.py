@@ -26,7 +26,7 @@ the pass, not arguments or closure variables, for which numba would compile agai
 from collections.abc import Callable
 from functools import cache, partial
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numba import njit
@@ -45,9 +45,13 @@ UNROLLED = 8
 _FAST = {"reassoc", "contract"}
 
 
-def compiled(function: Any) -> Any:
+F = TypeVar("F", bound=Callable[..., object])
+Kernel = Callable[..., None]
+
+
+def compiled(function: F) -> F:
     """Compile on first use, keep the machine code beside the file, let threads run."""
-    return njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)(function)
+    return cast(F, njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)(function))
 
 
 class Formulas(NamedTuple):
@@ -69,12 +73,12 @@ class Formulas(NamedTuple):
         return self.gain is not None
 
 
-def generated(name: str, lines: list[str], file: str, module: str, **names: Any) -> Any:
+def generated(name: str, lines: list[str], file: str, module: str, **names: object) -> Kernel:
     """Compile a function from the lines of its source; `names` are globals of it.
 
     The function claims to be part of the given file and module: numba keeps its machine code there.
     """
-    namespace = {
+    namespace: dict[str, Any] = {
         "np": np, "log": log, "begin": begin, "end": end, "FLOOR": FLOOR, "__name__": module,
     }  # fmt: skip
     namespace |= names
@@ -82,8 +86,9 @@ def generated(name: str, lines: list[str], file: str, module: str, **names: Any)
     return compiled(namespace[name])
 
 
-def specialised(function: Any, name: str, **names: Any) -> Any:
+def specialised(function: Kernel, name: str, **names: object) -> Kernel:
     """Compile a copy of a function under another name, with some of its globals replaced."""
+    assert isinstance(function, FunctionType)
     code = function.__code__.replace(co_name=name, co_qualname=name)
     return compiled(FunctionType(code, function.__globals__ | names, name))
 
@@ -91,7 +96,7 @@ def specialised(function: Any, name: str, **names: Any) -> Any:
 @cache
 def dense_pass(
     K: int, formulas: Formulas, entries: bool, wants: str, in_blocks: Formulas | None = None
-) -> Callable[..., None]:
+) -> Kernel:
     """The compiled pass for K components.
 
     Parameters
@@ -131,7 +136,7 @@ def dense_pass(
 
 
 @cache
-def _any_pass(formulas: Formulas) -> Any:
+def _any_pass(formulas: Formulas) -> Kernel:
     """The compiled pass for any number of components."""
     names = {"ratios": formulas.ratios, "value_of": formulas.value}
     return specialised(blocks_pass, f"_pass_{formulas.name}", **names)
@@ -275,8 +280,10 @@ def _spread(H, n, a, out, start):
 
 
 # Formulas of the likelihood, which `specialised` puts in place of these.
-ratios: Any = None
-value_of: Any = None
+def ratios(*entry): ...
+
+
+def value_of(*entry): ...
 
 
 def blocks_pass(

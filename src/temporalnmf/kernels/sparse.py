@@ -10,17 +10,15 @@ with X = W, Y = Hᵀ by feature and X = Hᵀ, Y = W by step, both C-ordered, and
 Likewise code is unrolled for up to `UNROLLED` components and loops above.
 """
 
-from collections.abc import Callable
 from functools import cache
-from typing import Any
 
-from .dense import UNROLLED, Formulas, compiled, generated, specialised
+from .dense import UNROLLED, Formulas, Kernel, compiled, generated, specialised
 from .floor import FLOOR
 from .handoff import begin, end
 
 
 @cache
-def sparse_pass(K: int, formulas: Formulas) -> Callable[..., None]:
+def sparse_pass(K: int, formulas: Formulas) -> Kernel:
     """The compiled pass for K components.
 
     Its arguments are (flags, thread, first, last) for `Workers.run`, then (indptr, indices, values,
@@ -49,14 +47,16 @@ def sparse_pass(K: int, formulas: Formulas) -> Callable[..., None]:
 
 
 @cache
-def sparse_value(formulas: Formulas) -> Callable[..., None]:
+def sparse_value(formulas: Formulas) -> Kernel:
     """The compiled pass that sets its last argument, (ranges,), to −Σ gain over each range."""
     return specialised(_value, f"_value_{formulas.name}", gain=formulas.gain)
 
 
 # Formulas of the likelihood, which `specialised` puts in place of these.
-ratios: Any = None
-gain: Any = None
+def ratios(*entry): ...
+
+
+def gain(*entry): ...
 
 
 @compiled

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.sparse import issparse, sparray
 
@@ -38,7 +36,7 @@ def observe(
     workers : Workers, default=None
         None is one thread.
     """
-    kind: Any = SparseObservations if issparse(X) else DenseObservations
+    kind = SparseObservations if issparse(X) else DenseObservations
     observations: InMemory = kind(X, weights, np.asarray(exposure), likelihood)
     if workers is not None:
         observations.workers = workers

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numba import njit
 
-from ..._typing import Array
+from ..._typing import Array, Generator
 from ..floor import FLOOR
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def gamma_draw(rng: Any, shape: float, rate: float) -> float:
+def gamma_draw(rng: Generator, shape: float, rate: float) -> float:
     """From Gamma(shape, rate); the floor stands for all below it."""
     return max(rng.standard_gamma(shape) / rate, FLOOR)
 
@@ -30,7 +29,7 @@ def log_gamma_density(h: float, shape: float, rate: float, floor: float) -> floa
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def blocks(rng: Any, n_steps: int, held: int, shortest: int) -> Array:
+def blocks(rng: Generator, n_steps: int, held: int, shortest: int) -> Array:
     """First and last steps (…, 2) of blocks of 2^shortest, … 2^m ≥ N steps, at random offsets.
 
     Each length covers all steps that may move; what sticks out at the ends is cut off.
