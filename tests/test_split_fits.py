@@ -406,10 +406,10 @@ def test_the_client_that_there_is_is_found(client, monkeypatch):
 def test_workers_hold_the_blocks_where_there_are_some(client, monkeypatch):
     """And the data do not come here."""
     asked = []
-    from temporalnmf.cluster.dask import DaskTeam
+    from temporalnmf.cluster.dask import DaskExecutor
 
-    ask = DaskTeam.ask
-    monkeypatch.setattr(DaskTeam, "ask", lambda self, q: asked.append(q.name) or ask(self, q))
+    ask = DaskExecutor.ask
+    monkeypatch.setattr(DaskExecutor, "ask", lambda self, q: asked.append(q.name) or ask(self, q))
     X = da.from_array(counts(), chunks=(N, CHUNK))
     with client.as_current():
         fit(X)

@@ -15,8 +15,7 @@ import numpy as np
 
 from .. import __version__
 from .._typing import Array
-from ..runtime.archives import UnlikeError, json_of, read_npz, sealed, unsealed
-from ..runtime.files import written_whole
+from ..runtime.archives import UnlikeError, json_of, read_npz, sealed, unsealed, write_npz
 
 # Seconds between two writes, if nobody says otherwise.
 EVERY = 30.0
@@ -95,8 +94,7 @@ class Checkpoint:
     def write(self, arrays: dict[str, Array]) -> None:
         assert self.path is not None
         members: dict[str, Any] = {"identity": np.array(json.dumps(self.identity)), **arrays}
-        with written_whole(self.path) as partial, partial.open("wb") as file:
-            np.savez(file, **sealed(members))
+        write_npz(self.path, sealed(members))
         self._written = monotonic()
 
     def read(self) -> dict[str, Array] | None:

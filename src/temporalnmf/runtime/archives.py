@@ -11,13 +11,15 @@ import math
 import os
 import sys
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import blake2b
 from os import PathLike
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
+
+from .files import written_whole
 
 if TYPE_CHECKING:
     from .._typing import Array  # not at run time: it loads the compiler
@@ -225,12 +227,19 @@ def read_npz(file: str | PathLike[str] | IO[bytes]) -> dict[str, Array]:
         return {name: archive.array(name) for name in archive.arrays}
 
 
-def sealed(arrays: dict[str, Any]) -> dict[str, Any]:
-    """Arrays with a checksum of them all, for files that compiled code goes on from."""
+def write_npz(path: Path, arrays: Mapping[str, Array]) -> None:
+    """Write an .npz file, whole or not at all."""
+    save: Callable[..., None] = np.savez
+    with written_whole(path) as partial, partial.open("wb") as file:
+        save(file, **arrays)
+
+
+def sealed(arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """Arrays with a checksum of all of them, for files that compiled code resumes from."""
     return {**arrays, "seal": np.array(_seal(arrays))}
 
 
-def unsealed(found: dict[str, Any]) -> dict[str, Any]:
+def unsealed(found: Mapping[str, Array]) -> dict[str, Array]:
     """What `sealed` was given; refused if anything of it is not as it was.
 
     Examples
@@ -244,7 +253,7 @@ def unsealed(found: dict[str, Any]) -> dict[str, Any]:
     return arrays
 
 
-def _seal(arrays: dict[str, Any]) -> str:
+def _seal(arrays: Mapping[str, Array]) -> str:
     found = blake2b(digest_size=16)
     for name in sorted(arrays):
         array = np.asarray(arrays[name])
