@@ -119,7 +119,7 @@ def test_a_local_cluster_leaves_nothing_behind(capfd):
      ("1MB", "is 0.95 MiB, too little"), ("0.5", "too little"), (-1, "too little")],
 )  # fmt: skip
 def test_bad_limits_of_memory_are_named(limit, words):
-    with pytest.raises(ValueError, match=rf"memory_limit={limit!r} .*{words}"):
+    with pytest.raises(ValueError, match=rf"memory_limit={limit!r}.*{words}"):
         entered(local(1, memory_limit=limit))
 
 

@@ -831,12 +831,12 @@ class Side(Slot):
     def __init__(self, blocks):
         self.blocks, self.executor = blocks, SimpleNamespace(n_blocks=len(blocks))
 
-    def _ask(self, method, arguments, how):
+    def call(self, method, arguments, how):
         found = [getattr(block, method.__name__)(*arguments) for block in self.blocks]
         return result({(0, i): one for i, one in enumerate(found)}, len(found), how)
 
-    def tell(self, method, *arguments):
-        self._ask(method, arguments, "each")
+    def post(self, method, arguments):
+        self.call(method, arguments, "each")
 
 
 def minimised(p, q, r, n_blocks=1):

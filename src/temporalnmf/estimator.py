@@ -754,4 +754,8 @@ def load(path: str | PathLike[str]) -> TemporalNMF:
     >>> bool(np.all(again.forecast(2).samples() == model.forecast(2).samples()))
     True
     """
-    return read_model(path, TemporalNMF)
+    stored = read_model(path, TemporalNMF().get_params(deep=False))
+    model = TemporalNMF().set_params(**stored.parameters)
+    for name, value in stored.attributes.items():
+        setattr(model, name, value)
+    return model

@@ -127,43 +127,46 @@ class Slot:
 
     def add(self, method: Callable[[B, *Ts], T], *arguments: *Ts) -> T:
         """Call a method of every block, and add up the results."""
-        return self._ask(method, arguments, "add")
+        return self.call(method, arguments, "add")
 
     def add_with(self, method: Callable[[B, Block, *Ts], T], other: Slot, *arguments: *Ts) -> T:
         """`add` for a method whose first argument is the block in another slot."""
-        return self._ask(method, (Reference(other.number), *arguments), "add")
+        return self.call(method, (Reference(other.number), *arguments), "add")
 
     def min(self, method: Callable[[B, *Ts], T], *arguments: *Ts) -> T:
         """The minimum of the results."""
-        return self._ask(method, arguments, "min")
+        return self.call(method, arguments, "min")
 
     def max(self, method: Callable[[B, *Ts], T], *arguments: *Ts) -> T:
         """The maximum of the results."""
-        return self._ask(method, arguments, "max")
+        return self.call(method, arguments, "max")
 
     def each(self, method: Callable[[B, *Ts], T], *arguments: *Ts) -> list[T]:
         """The results of all blocks, in order."""
-        return cast(list[T], self._ask(method, arguments, "each"))
+        return cast(list[T], self.call(method, arguments, "each"))
 
     def gather(self, method: Callable[[B, *Ts], Array], *arguments: *Ts) -> Array:
         """The results of all blocks, concatenated."""
         found = self.each(method, *arguments)
         return found[0] if len(found) == 1 else np.concatenate(found)
 
-    def _ask(self, method: Callable[..., T], arguments: tuple[object, ...], how: How) -> T:
+    def call(self, method: Callable[..., T], arguments: tuple[object, ...], how: How) -> T:
+        """Call a method of every block, and reduce the results."""
         request = Request(self.number, method.__name__, arguments, how)
         return cast(T, self.executor.ask(request))
 
     def tell(self, method: Callable[[B, *Ts], object], *arguments: *Ts) -> None:
         """Call a method without a result; it may be deferred."""
+        self.post(method, arguments)
+
+    def post(self, method: Callable[..., object], arguments: tuple[object, ...]) -> None:
         self.executor.tell(Request(self.number, method.__name__, arguments))
 
     def tell_with(
         self, method: Callable[[B, Block, *Ts], object], other: Slot, *arguments: *Ts
     ) -> None:
         """`tell` for a method whose first argument is the block in another slot."""
-        given = Reference(other.number), *arguments
-        self.executor.tell(Request(self.number, method.__name__, given))
+        self.post(method, (Reference(other.number), *arguments))
 
     def tell_each(self, method: Callable[[B, V], object], own: Mapping[int, V]) -> None:
         """Call a method with an argument for each block, by its number."""

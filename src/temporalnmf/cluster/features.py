@@ -5,7 +5,9 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
+from collections.abc import Callable
 from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -17,6 +19,9 @@ from ..observations.features import Evaluation, Features
 from .block_data import BlockData
 from .executor import Slot
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 # Largest W, in bytes, that is gathered from the blocks.
 MOST_HERE = 2**30
 
@@ -26,16 +31,30 @@ def too_large(n_features: int, n_components: int) -> bool:
     return 8 * n_features * n_components > MOST_HERE
 
 
-class SplitFeatures(Features):
-    """Weights that stay with their blocks.
+def _sum(
+    method: Callable[Concatenate[Block, P], T],
+) -> Callable[Concatenate[SplitFeatures, P], T]:
+    """The method of `Features` that adds up the results of all blocks."""
 
-    Parameters
-    ----------
-    observations : Observations
-        Of all features.
-    slot : Slot
-        Where the blocks hold these weights.
-    """
+    def call(features: SplitFeatures, /, *arguments: P.args, **_: P.kwargs) -> T:
+        return features.slot.call(method, arguments, "add")
+
+    return call
+
+
+def _all(
+    method: Callable[Concatenate[Block, P], None],
+) -> Callable[Concatenate[SplitFeatures, P], None]:
+    """The method of `Features` that calls those of all blocks, which have no results."""
+
+    def call(features: SplitFeatures, /, *arguments: P.args, **_: P.kwargs) -> None:
+        features.slot.post(method, arguments)
+
+    return call
+
+
+class SplitFeatures(Features):
+    """Weights that stay with their blocks, in the slot `slot`."""
 
     local = False
 
@@ -46,6 +65,12 @@ class SplitFeatures(Features):
         self._brief = observations.shared and slot.executor.n_blocks > 1
 
     # Weights.
+
+    fill_random = _sum(Block.fill_random)
+    clear_inactive = _sum(Block.clear_inactive)
+    totals = _sum(Block.totals)
+    divide = _all(Block.divide)
+    reorder = _all(Block.reorder)
 
     def array(self) -> Array:
         return self.slot.gather(Block.array)
@@ -69,25 +94,10 @@ class SplitFeatures(Features):
         write_header(folder, n_components, executor.bounds.tolist())
         return ShardedComponents.open(folder)
 
-    def fill_random(self, rng: np.random.Generator, n_components: int) -> Array:
-        return self.slot.add(Block.fill_random, rng, n_components)
-
     def perturbed(self, rng: np.random.Generator) -> Features:
         (own,) = rng.spawn(1)
         self.divide(self.slot.add(Block.shake, own))
         return self
-
-    def clear_inactive(self, seen: bool) -> Array:
-        return self.slot.add(Block.clear_inactive, seen)
-
-    def divide(self, totals: Array) -> None:
-        self.slot.tell(Block.divide, totals)
-
-    def totals(self) -> Array:
-        return self.slot.add(Block.totals)
-
-    def reorder(self, order: Array) -> None:
-        self.slot.tell(Block.reorder, order)
 
     def cross(self, other: SplitFeatures) -> Array:
         return self.slot.add_with(Block.cross, other.slot)
@@ -119,8 +129,9 @@ class SplitFeatures(Features):
 
     # Majorize–minimize.
 
-    def multiply(self, H: Array, smoothing: float) -> Array:
-        return self.slot.add(Block.multiply, H, smoothing)
+    multiply = _sum(Block.multiply)
+    roots = _sum(Block.roots)
+    above_floor = _sum(Block.above_floor)
 
     def bound(self, H: Array, smoothing: float) -> Array:
         return self.slot.min(Block.bound, H, smoothing)
@@ -128,50 +139,21 @@ class SplitFeatures(Features):
     def left(self, lowest: Array) -> Array:
         return self.slot.max(Block.left, lowest)
 
-    def roots(self, lowest: Array, m: Array, wanted: Array) -> Array:
-        return self.slot.add(Block.roots, lowest, m, wanted)
-
-    def above_floor(self, wanted: Array) -> Array:
-        return self.slot.add(Block.above_floor, wanted)
-
     # L-BFGS.
 
-    def begin_path(self, size: int) -> None:
-        self.slot.tell(Block.begin_path, size)
-
-    def apply_metric(self, used: Array, shares: Array) -> Array:
-        return self.slot.add(Block.apply_metric, used, shares)
-
-    def set_direction(self, used: Array, shares: Array, scale: float) -> None:
-        self.slot.tell(Block.set_direction, used, shares, scale)
-
-    def try_step(self, length: float, shrink: float) -> Array:
-        return self.slot.add(Block.try_step, length, shrink)
-
-    def try_current(self) -> Array:
-        return self.slot.add(Block.try_current)
+    begin_path = _all(Block.begin_path)
+    apply_metric = _sum(Block.apply_metric)
+    set_direction = _all(Block.set_direction)
+    try_step = _sum(Block.try_step)
+    try_current = _sum(Block.try_current)
+    differentiate = _sum(Block.differentiate)
+    accept = _all(Block.accept)
+    set_weights = _all(Block.set_weights)
+    commit = _all(Block.commit)
+    undo = _all(Block.undo)
+    end_path = _all(Block.end_path)
 
     def evaluate(self, H: Array, totals: Array, smoothing: float) -> Evaluation:
         method = Block.brief_sums_at_trial if self._brief else Block.sums_at_trial
         A, B, multipliers = self.slot.add(method, H, totals, smoothing)
         return Evaluation(self._sums(A, B), totals, multipliers)
-
-    def differentiate(
-        self, multipliers: Array, totals: Array, smoothing: float, row: int, used: Array
-    ) -> Array:
-        return self.slot.add(Block.differentiate, multipliers, totals, smoothing, row, used)
-
-    def accept(self) -> None:
-        self.slot.tell(Block.accept)
-
-    def set_weights(self, totals: Array) -> None:
-        self.slot.tell(Block.set_weights, totals)
-
-    def commit(self) -> None:
-        self.slot.tell(Block.commit)
-
-    def undo(self) -> None:
-        self.slot.tell(Block.undo)
-
-    def end_path(self) -> None:
-        self.slot.tell(Block.end_path)

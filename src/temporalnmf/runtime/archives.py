@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from hashlib import blake2b
 from os import PathLike
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -24,6 +24,8 @@ from .files import written_whole
 if TYPE_CHECKING:
     from .._typing import Array  # not at run time: it loads the compiler
 
+# The objects of JSON.
+Json: TypeAlias = dict[str, Any]
 # Bytes that one packed byte of a zip or gzip file can stand for, at the most. Other ways to pack
 # have no such limit, and Python unpacks them whole whatever a file says of its size.
 MOST_PACKED = 1032
@@ -66,7 +68,7 @@ def refuse_larger(size: int, what: str) -> None:
 
 
 def json_of(data: bytes, *, nan: bool = False) -> Any:
-    """What a JSON text says. Trees without an end are refused, and NaN unless it is expected."""
+    """The value of a JSON text. Too deep nesting is refused, and NaN unless it is expected."""
     try:
         return json.loads(data, parse_constant=float if nan else _no_number)
     except RecursionError as error:
