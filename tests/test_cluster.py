@@ -166,7 +166,9 @@ def test_workers_with_another_version_are_named(client):
     worker = list(client.nthreads())[1]
     before = client.run(set_version, "0.0.1", workers=[worker])[worker]
     try:
-        words = rf"Worker {worker} has temporalnmf 0.0.1, and here it is temporalnmf {before}\."
+        words = (
+            rf"Worker {worker} has temporalnmf 0.0.1, and this process has temporalnmf {before}\."
+        )
         with pytest.raises(ValueError, match=words):
             check_workers(client)
     finally:
