@@ -81,7 +81,7 @@ def test_archives_that_are_packed_in_other_ways_are_refused(how, tmp_path):
     with zipfile.ZipFile(path, "w", how) as file:
         file.writestr("a.npy", array.getvalue())
     with pytest.raises(
-        ValueError, match=r"'a\.npy' is compressed by a method that NumPy does not use"
+        ValueError, match=r"'a\.npy' is compressed in a way that NumPy does not use"
     ):
         archives.read_npz(path)
 

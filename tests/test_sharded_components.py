@@ -224,7 +224,7 @@ DAMAGES = {
     "block is gone": (lambda folder: block_file(folder, 2).unlink(), "00002.npy: it is not there"),
     "empty block": (put(b""), "00002.npy: it is not an NPY file"),
     "block of text": (put(b"cake" * 99), "00002.npy: it is not an NPY file"),
-    "cut": (cut, "00002.npy: it is not an NPY file"),
+    "cut": (cut, "00002.npy: it is no NPY file"),
     "longer": (lengthen, "00002.npy: it has 280 bytes"),
     "objects": (
         replace(np.full((6, K), None), allow_pickle=True),
@@ -287,7 +287,7 @@ def test_a_copy_replaces_only_what_it_may(sharded, tmp_path):
 
 def test_a_copy_of_damaged_blocks_is_not_made(sharded, tmp_path):
     cut(sharded.folder)
-    with pytest.raises(ValueError, match=r"00002.npy: it is not an NPY file"):
+    with pytest.raises(ValueError, match=r"00002.npy: it is no NPY file"):
         sharded.copy_to(tmp_path / "copy")
     assert [path.name for path in tmp_path.iterdir()] == ["parts"]
 
@@ -334,7 +334,7 @@ FAULTS = {
     "no folder": (shutil.rmtree, "there is no such folder"),
     "no header": (lambda folder: (folder / "components.json").unlink(), "components.json: it is"),
     "a block is gone": (lambda folder: block_file(folder, 1).unlink(), "00001.npy: it is not"),
-    "cut": (cut, "00002.npy: it is not an NPY file"),
+    "cut": (cut, "00002.npy: it is no NPY file"),
     "a file": (
         lambda folder: (shutil.rmtree(folder), folder.write_text("")), "there is no such folder",
     ),

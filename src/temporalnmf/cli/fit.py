@@ -364,7 +364,7 @@ def _checkpoint(path: Path | None, out: Path, source: Path, in_folder: bool) -> 
         )
     if path.exists() and not _may_be_checkpoint(path):
         raise ValueError(
-            f"--checkpoint {path} is no checkpoint of a fit, or is damaged. Name another file."
+            f"--checkpoint {path} is not a checkpoint of a fit, or is damaged. Name another file."
         )
     return path
 

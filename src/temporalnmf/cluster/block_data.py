@@ -80,17 +80,9 @@ class Description(NamedTuple):
 
 
 class BlockData:
-    """The data of one block.
+    """The data of one block, whose first feature has the number `first`.
 
-    Parameters
-    ----------
-    source : BlockSource
-    first : int
-        Number of its first feature.
-    resident : bool
-        Keep the data in memory; or read them for every pass.
-    workers : Workers
-        Threads for the passes.
+    They are kept in memory if `resident`, else read for every pass.
     """
 
     def __init__(self, source: BlockSource, first: int, resident: bool, workers: Workers) -> None:
@@ -111,9 +103,7 @@ class BlockData:
         self.steps = steps
         self.observations = found if self.resident else Streamed(found, load)
         n_counted = float(np.count_nonzero(found.counted))
-        return np.array(
-            Description(found.level, found.saturated, n_counted, float(not found.shared))
-        )
+        return np.array([found.level, found.saturated, n_counted, float(not found.shared)])
 
     def used(self) -> Series:
         """The data of the steps in use."""

@@ -16,20 +16,10 @@ from .requests import DATA, Nodes, Reference, Request, combined
 
 
 class Blocks:
-    """The blocks of one process.
+    """The blocks of one process, from number `first` on, of n_blocks in all.
 
-    Parameters
-    ----------
-    sources : sequence of BlockSource
-    offsets : sequence of int
-        Number of the first feature of each.
-    first : int
-        Number of the first block, of n_blocks in all.
-    n_blocks : int
-    resident : bool
-        Keep the data in memory; or read them for every pass.
-    n_jobs : int or None
-        Threads for the passes.
+    `offsets` are the numbers of the first feature of each. Data are kept in memory if `resident`,
+    else read for every pass.
     """
 
     def __init__(
@@ -110,12 +100,9 @@ class Blocks:
                 for number, state in states.items():
                     self._slots.setdefault(number, {})[i] = self._restored(i, state)
             except (FileNotFoundError, ValueError) as error:
-                raise ArgumentError(
-                    "checkpoint",
-                    str(path.parent),
-                    f"is damaged: {path.name} cannot be read ({error}).",
-                    "Delete the folder, or name another checkpoint.",
-                ) from error
+                problem = f"is damaged: {path.name} cannot be read ({error})."
+                remedy = "Delete the folder, or name another checkpoint."
+                raise ArgumentError("checkpoint", str(path.parent), problem, remedy) from error
 
     def _restored(self, i: int, state: dict[str, Array]) -> Block | GibbsBlock:
         data = self.data[i]

@@ -42,6 +42,8 @@ _PATIENCE, _NO_RESPONSE, _NO_WORKER, _PAUSE = 2.0, 60.0, 60.0, 30.0
 _NO_SCHEDULER = 20.0
 # Workers that may be lost with one group before it has responded to a request.
 _MOST_LOSSES = 5
+# Dask's errors for a call to an actor whose worker is lost.
+_GONE = (OSError, RuntimeError)
 # Arrays of at least so many bytes are not sent again if they equal the one sent last.
 _LARGE = 2**10
 
@@ -119,20 +121,22 @@ class Worker:
 
         A request that is sent again gets the same response again; nothing is done twice.
         """
-        pending = [_send(branch, serial, requests) for branch in below]
+        pending = []
+        for branch in below:
+            with suppress(*_GONE):
+                pending.append((branch, branch.actor.ask(serial, requests, branch.below)))
         if serial != self._serial:
             if serial != self._serial + 1:
                 raise RuntimeError(f"got request {serial} after request {self._serial}")
             self._response = self._process(self._unpacked(requests))
             self._serial = serial
-        nodes, lost = self._response, []
-        for branch, sent in zip(below, pending, strict=True):
-            response = _received(sent)
-            if response is None:
-                lost += branch.numbers()
-            else:
-                nodes, lost = {**nodes, **response[0]}, [*lost, *response[1]]
-        return combined(nodes, self._n_blocks, requests[-1].how), lost
+        nodes, lost = dict(self._response), {n for branch in below for n in branch.numbers()}
+        for branch, sent in pending:
+            with suppress(OSError):
+                found, missing = sent.result()
+                nodes |= found
+                lost = lost - set(branch.numbers()) | set(missing)
+        return combined(nodes, self._n_blocks, requests[-1].how), sorted(lost)
 
     def resume(self, serial: int, log: list[list[Request]], files: BlockFiles | None) -> None:
         """Replay requests, the first of which prepare the data; then the checkpoint is read."""
@@ -180,25 +184,6 @@ def _large(given: object) -> bool:
     return isinstance(given, np.ndarray) and given.nbytes >= _LARGE
 
 
-def _send(
-    branch: _Branch, serial: int, requests: list[Request]
-) -> ActorFuture[tuple[Nodes, list[int]]] | None:
-    try:
-        return branch.actor.ask(serial, requests, branch.below)
-    except (OSError, RuntimeError):  # Dask's errors for an actor whose worker is lost
-        return None
-
-
-def _received(sent: ActorFuture[tuple[Nodes, list[int]]] | None) -> tuple[Nodes, list[int]] | None:
-    if sent is None:
-        return None
-    try:
-        found: tuple[Nodes, list[int]] = sent.result()
-    except OSError:
-        return None
-    return found
-
-
 @dataclass
 class _Placement:
     """A group, and the worker that holds it now."""
@@ -241,7 +226,7 @@ class _Call:
     def _send(self) -> None:
         self._sent = time.monotonic()
         self._pending: ActorFuture[object] | None = None
-        with suppress(OSError, RuntimeError):  # Dask's errors for an actor whose worker is lost
+        with suppress(*_GONE):
             self._pending = getattr(self._placed.actor, self._name)(*self._arguments)
 
     def result(self) -> object:
@@ -262,18 +247,9 @@ class _Call:
 
 
 class DaskExecutor(Executor):
-    """Blocks on the workers of a cluster.
+    """Blocks on the workers of a cluster; see `Executor` and `Blocks`.
 
-    Parameters
-    ----------
-    client : distributed.Client
-    groups : list of Group
-    bounds : array of int, (n_blocks + 1,)
-    resident : bool
-        Keep the data in the memory of the workers; or read them for every pass.
-    folder : Path or None
-        For checkpoints, visible to the client and all workers. None: lost groups replay all
-        requests from the beginning.
+    Without a folder for checkpoints, lost groups replay all requests from the beginning.
     """
 
     def __init__(
@@ -487,7 +463,7 @@ class DaskExecutor(Executor):
 
     def close(self) -> None:
         for placed in self._placements:
-            with suppress(OSError, RuntimeError):
+            with suppress(*_GONE):
                 placed.actor.close()
             del placed.actor, placed.future
         if self._own is not None:

@@ -40,12 +40,8 @@ class BlockFiles:
 class Executor(ABC):
     """Sends requests to all blocks, in this process or on workers.
 
-    Parameters
-    ----------
-    bounds : array of int, (n_blocks + 1,)
-        Features of block b are bounds[b] to bounds[b + 1].
-    folder : Path or None
-        For checkpoints; visible to all workers.
+    Features of block b are bounds[b] to bounds[b + 1]. The folder is for checkpoints, and visible
+    to all workers.
     """
 
     def __init__(self, bounds: Array, folder: Path | None = None) -> None:

@@ -24,20 +24,7 @@ from .gibbs_block import GibbsBlock
 
 
 class SplitGibbs(Sweeps):
-    """A run on data in blocks.
-
-    Parameters
-    ----------
-    executor : Executor
-        Of the blocks with the counts.
-    exposure : array, (N,)
-        Zero for steps that are missing.
-    law, H, smoothing, first
-        See `Sweeps`.
-    start : Slot
-        Weights to start from.
-    seed : numpy SeedSequence
-    """
+    """A run on data in blocks; see `Sweeps`. It begins with the weights in the slot `start`."""
 
     def __init__(
         self,

@@ -15,14 +15,7 @@ from .block_data import BlockData
 
 
 class GibbsBlock(DrawnBlock):
-    """A block of a Gibbs run.
-
-    Parameters
-    ----------
-    data : BlockData
-    exposure, W, seed
-        See `DrawnBlock`.
-    """
+    """A block of a Gibbs run; see `DrawnBlock`."""
 
     def __init__(
         self, data: BlockData, exposure: Array, W: Array, seed: np.random.SeedSequence

@@ -61,18 +61,10 @@ def result(nodes: Nodes, n_blocks: int, how: How) -> object:
 
 
 class Request(NamedTuple):
-    """A call of the method `name` of all blocks.
+    """A call of the method `name` of all blocks in a slot, or of their data (DATA).
 
-    Attributes
-    ----------
-    slot : int
-        Number of a slot, or DATA.
-    name : str
-    arguments : tuple
-    how : str
-        How responses are reduced; "each" keeps them apart, "" ignores them.
-    own : dict or None
-        A last argument for each block, by its number.
+    `how` is the reduction of the responses: "each" keeps them apart, "" ignores them. `own` has a
+    last argument for each block, by its number.
     """
 
     slot: int

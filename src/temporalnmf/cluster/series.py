@@ -31,18 +31,7 @@ from .store import FolderStore
 
 @dataclass(frozen=True, eq=False)
 class SplitSeries:
-    """The counterpart of `Series` for data in blocks.
-
-    Attributes
-    ----------
-    executor : Executor
-        Of the blocks that hold the entries.
-    steps : Steps
-        Which steps of the blocks these are.
-    observed, totals, exposure : array, (N,)
-        See `Series`.
-    timeline : Timeline
-    """
+    """The counterpart of `Series` for data in blocks; `steps` are some of the steps of these."""
 
     local: ClassVar[bool] = False
 

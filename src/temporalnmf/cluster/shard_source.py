@@ -20,15 +20,9 @@ from .block_data import BlockSource, Steps
 
 @dataclass(frozen=True, eq=False)
 class ShardSource(BlockSource):
-    """One shard, read when and where it is needed.
+    """One shard, read when and where it is needed, with weights (N, 1) or (N, F) of its features.
 
-    Parameters
-    ----------
-    shards : Shards
-    number : int
-    weights : array, (N, 1) or (N, F), or sparse array (N, F)
-        Of its features; entries that the shard marks as missing are missing in any case.
-    exposure : array, (N,)
+    Entries that the shard marks as missing are missing in any case.
     """
 
     shards: Shards

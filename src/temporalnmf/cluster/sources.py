@@ -10,10 +10,10 @@ import os
 import shutil
 import sys
 import tempfile
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
@@ -25,7 +25,7 @@ from scipy import sparse
 
 from .._typing import Array
 from ..data.aligning import aligned
-from ..data.series import Matrix, Series
+from ..data.series import Matrix, Series, arrays_of, matrix_of
 from ..data.validation import check_exposure, check_mask, checked_part
 from ..inference.config import Config
 from ..likelihoods.base import Likelihood
@@ -71,36 +71,21 @@ def _is_dask(X: object) -> TypeGuard[dask.array.Array]:
     return "dask" in sys.modules and bool(sys.modules["dask"].is_dask_collection(X))
 
 
-class SplitData(ABC):
-    """Checked data in blocks, before they are distributed.
+@dataclass(frozen=True, eq=False)
+class SplitData:
+    """Checked data in blocks of the features bounds[b] to bounds[b + 1], not distributed yet.
 
-    Attributes
-    ----------
-    shape : (N, F)
-    names : list of str or None
-        Of the features.
-    exposure : array, (N,)
-    timeline : Timeline
-    bounds : array of int, (n_blocks + 1,)
-        Features of block b are bounds[b] to bounds[b + 1].
-    nbytes : int
-        Memory that the data take.
+    `sources` makes the sources of the blocks, for this process or for a client and a folder that
+    its workers see.
     """
 
     shape: tuple[int, int]
-    names: list[str] | None = None
+    names: list[str] | None
     exposure: Array
     timeline: Timeline
     bounds: Array
     nbytes: int
-
-    @abstractmethod
-    def local_sources(self) -> Sequence[BlockSource]:
-        """Sources of the blocks for this process."""
-
-    @abstractmethod
-    def worker_sources(self, client: Client, folder: Path | None) -> Sequence[BlockSource]:
-        """Sources of the blocks for workers, which all see the folder."""
+    sources: Callable[[Client | None, Path | None], Sequence[BlockSource]]
 
 
 def split_data(
@@ -113,8 +98,8 @@ def split_data(
     if isinstance(X, str | PathLike):
         X = Shards.open(X)
     if isinstance(X, Shards):
-        return _ShardData(X, mask, exposure)
-    return _DaskData(X, mask, exposure, likelihood)
+        return _shard_data(X, mask, exposure)
+    return _dask_data(X, mask, exposure, likelihood)
 
 
 @contextmanager
@@ -125,113 +110,90 @@ def split_series(data: SplitData, config: Config) -> Iterator[SplitSeries]:
         yield SplitSeries.of(executor, data.exposure, data.timeline)
 
 
-class _ShardData(SplitData):
-    """A folder of shards."""
-
-    def __init__(self, shards: Shards, mask: ArrayLike | None, exposure: ArrayLike | None) -> None:
-        self.shape = N, _ = shards.n_times, shards.n_features
-        if shards.n_features <= _MOST_NAMES:
-            self.names = [name for i in range(shards.n_shards) for name in shards.names(i)]
-        steps = replace(shards.timeline, rows=np.arange(N))
-        weights = check_mask(aligned(mask, "mask", steps, self.names), self.shape)
-        if weights.shape[1] == 1:
-            weights = np.where(shards.observed[:, None], weights, 0.0)
-        elif not shards.observed.all():
-            thin = sparse.issparse(weights)
-            weights = sparse.lil_array(weights) if thin else np.array(weights, float)
-            weights[np.flatnonzero(~shards.observed)] = 0.0
-            weights = sparse.csr_array(weights) if thin else weights
-        exposure = aligned(exposure, "exposure", steps)
-        self.exposure = shards.exposure if exposure is None else check_exposure(exposure, N)
-        self.bounds, self.timeline = shards.bounds, shards.timeline
-        self._sources = [
-            ShardSource(shards, b, weights if weights.shape[1] == 1 else weights[:, i:j],
-                        self.exposure)
-            for b, (i, j) in enumerate(pairwise(self.bounds.tolist()))
-        ]  # fmt: skip
-        self.nbytes = sum(shards.nbytes(i) for i in range(shards.n_shards))
-
-    def local_sources(self) -> list[ShardSource]:
-        return self._sources
-
-    def worker_sources(self, client: Client, folder: Path | None) -> list[ShardSource]:
-        return self._sources
+def _shard_data(shards: Shards, mask: ArrayLike | None, exposure: ArrayLike | None) -> SplitData:
+    shape, names = (shards.n_times, shards.n_features), None
+    if shards.n_features <= _MOST_NAMES:
+        names = [name for i in range(shards.n_shards) for name in shards.names(i)]
+    steps = replace(shards.timeline, rows=np.arange(shards.n_times))
+    weights = check_mask(aligned(mask, "mask", steps, names), shape)
+    if weights.shape[1] == 1:
+        weights = np.where(shards.observed[:, None], weights, 0.0)
+    elif not shards.observed.all():
+        thin = sparse.issparse(weights)
+        weights = sparse.lil_array(weights) if thin else np.array(weights, float)
+        weights[np.flatnonzero(~shards.observed)] = 0.0
+        weights = sparse.csr_array(weights) if thin else weights
+    exposure = aligned(exposure, "exposure", steps)
+    sizes = shards.exposure if exposure is None else check_exposure(exposure, shards.n_times)
+    sources = [
+        ShardSource(shards, b, weights if weights.shape[1] == 1 else weights[:, i:j], sizes)
+        for b, (i, j) in enumerate(pairwise(shards.bounds.tolist()))
+    ]
+    nbytes = sum(shards.nbytes(i) for i in range(shards.n_shards))
+    return SplitData(
+        shape, names, sizes, shards.timeline, shards.bounds, nbytes, lambda client, folder: sources
+    )
 
 
-class _DaskData(SplitData):
-    """A Dask array, dense or with sparse chunks."""
+def _dask_data(
+    X: dask.array.Array, mask: ArrayLike | None, exposure: ArrayLike | None, likelihood: Likelihood
+) -> SplitData:
+    import dask
 
-    def __init__(
-        self,
-        X: dask.array.Array,
-        mask: ArrayLike | None,
-        exposure: ArrayLike | None,
-        likelihood: Likelihood,
-    ) -> None:
-        import dask
-
-        if not hasattr(X, "chunks") or X.ndim != 2:
-            raise ValueError(
-                f"X is {type(X).__name__}: of Dask's collections only arrays with two dimensions "
-                f"are accepted. Turn a frame into one with X.to_dask_array(lengths=True)."
-            )
-        if np.isnan(sum(map(sum, X.chunks))):
-            raise ValueError(
-                "X has chunks of unknown size. Call X.compute_chunk_sizes() first, or "
-                "to_dask_array(lengths=True) of a frame."
-            )
-        self.shape = N, F = int(X.shape[0]), int(X.shape[1])
-        self.exposure = check_exposure(exposure, N)
-        self.timeline = timeline_of(np.arange(N))
-        columns = np.concatenate([[0], np.cumsum(X.chunks[1])])
-        self.bounds = columns if len(columns) > 2 else even_bounds(F, min(_BLOCKS, F))
-        self.nbytes = int(2 * 8 * N * F)
-        if len(X.chunks[0]) > 1 and X.nbytes > _COSTLY:
-            warn(
-                f"X has {len(X.chunks[0])} chunks in time, and a fit needs all steps of a feature "
-                f"in one chunk: {X.nbytes / 1e9:.1f} GB are moved between workers, once. Chunks "
-                f"such as X.rechunk((-1, {X.chunksize[1]})) avoid it.",
-            )
-        weights = _check_dask_mask(mask, self.shape)
-        read = dask.delayed(_read_block, pure=False)
-        self._delayed: list[Delayed] = []
-        for i, j in pairwise(self.bounds.tolist()):
-            own = weights[:, i:j] if _is_dask(weights) or weights.shape[1] > 1 else weights
-            chunks = X[:, i:j].to_delayed().tolist()
-            masks = own.to_delayed().tolist() if _is_dask(own) else own
-            self._delayed.append(read(chunks, masks, self.exposure, likelihood, i))
-
-    def local_sources(self) -> list[MemorySource]:
-        import dask
-
-        return list(dask.compute(*self._delayed))
-
-    def worker_sources(self, client: Client, folder: Path | None) -> list[FileSource]:
-        """The blocks in files, so that any worker can take one over."""
-        import dask
-
-        if folder is None:
-            raise ValueError(
-                Text(
-                    "X is a Dask array, and its blocks are written to files for all workers, so "
-                    "that nothing is lost with a worker; but they do not see the temporary files "
-                    "of this machine. Give {checkpoint=} a folder that all machines share."
-                )
-            )
-        store = dask.delayed(_store, pure=False)
-        places = [folder / _DATA / f"{b:05d}.npz" for b in range(len(self._delayed))]
-        tasks = [store(block, place) for block, place in zip(self._delayed, places, strict=True)]
-        found: list[FileSource] = client.gather(client.compute(tasks))
-        return found
-
-
-def _check_dask_mask(mask: ArrayLike | None, shape: tuple[int, int]) -> Matrix | dask.array.Array:
-    """Weights (N, 1) or (N, F), or a Dask array (N, F), whose values are checked by block."""
-    if not _is_dask(mask):
-        return check_mask(mask, shape)
-    if mask.shape != shape:
+    if not hasattr(X, "chunks") or X.ndim != 2:
+        raise ValueError(
+            f"X is {type(X).__name__}: of Dask's collections only arrays with two dimensions "
+            f"are accepted. Turn a frame into one with X.to_dask_array(lengths=True)."
+        )
+    if np.isnan(sum(map(sum, X.chunks))):
+        raise ValueError(
+            "X has chunks of unknown size. Call X.compute_chunk_sizes() first, or "
+            "to_dask_array(lengths=True) of a frame."
+        )
+    shape = N, F = int(X.shape[0]), int(X.shape[1])
+    sizes = check_exposure(exposure, N)
+    columns = np.concatenate([[0], np.cumsum(X.chunks[1])])
+    bounds = columns if len(columns) > 2 else even_bounds(F, min(_BLOCKS, F))
+    if len(X.chunks[0]) > 1 and X.nbytes > _COSTLY:
+        warn(
+            f"X has {len(X.chunks[0])} chunks in time, and a fit needs all steps of a feature "
+            f"in one chunk: {X.nbytes / 1e9:.1f} GB are moved between workers, once. Chunks "
+            f"such as X.rechunk((-1, {X.chunksize[1]})) avoid it.",
+        )
+    if _is_dask(mask) and mask.shape != shape:
         raise ValueError(f"mask has shape {mask.shape}: expected {shape}, that of X.")
-    return mask
+    weights = mask if _is_dask(mask) else check_mask(mask, shape)
+    read = dask.delayed(_read_block, pure=False)
+    delayed = []
+    for i, j in pairwise(bounds.tolist()):
+        own = weights[:, i:j] if _is_dask(weights) or weights.shape[1] > 1 else weights
+        masks = own.to_delayed().tolist() if _is_dask(own) else own
+        delayed.append(read(X[:, i:j].to_delayed().tolist(), masks, sizes, likelihood, i))
+    timeline = timeline_of(np.arange(N))
+    sources = partial(_dask_sources, delayed)
+    return SplitData(shape, None, sizes, timeline, bounds, int(2 * 8 * N * F), sources)
+
+
+def _dask_sources(
+    delayed: list[Delayed], client: Client | None, folder: Path | None
+) -> list[BlockSource]:
+    """Blocks in this process, or in files, so that any worker can take one over."""
+    import dask
+
+    if client is None:
+        return list(dask.compute(*delayed))
+    if folder is None:
+        raise ValueError(
+            Text(
+                "X is a Dask array, and its blocks are written to files for all workers, so that "
+                "nothing is lost with a worker; but they do not see the temporary files of this "
+                "machine. Give {checkpoint=} a folder that all machines share."
+            )
+        )
+    store = dask.delayed(_store, pure=False)
+    tasks = [store(block, folder / _DATA / f"{b:05d}.npz") for b, block in enumerate(delayed)]
+    found: list[BlockSource] = client.gather(client.compute(tasks))
+    return found
 
 
 @dataclass(frozen=True)
@@ -242,31 +204,19 @@ class FileSource(BlockSource):
 
     def series(self) -> Series:
         arrays = read_npz(self.path)
-        return Series(_matrix(arrays, "X"), _matrix(arrays, "weights"), arrays["exposure"])
+        shape = tuple(arrays["shape"].tolist())
+        X, weights = (matrix_of(arrays, name, shape) for name in ("X", "weights"))
+        assert X is not None
+        assert weights is not None
+        return Series(X, weights, arrays["exposure"])
 
 
 def _store(block: MemorySource, path: Path) -> FileSource:
     series = block.series()
-    members: dict[str, Array] = {"exposure": series.exposure}
-    for name, matrix in (("X", series.X), ("weights", series.weights)):
-        if isinstance(matrix, np.ndarray):
-            members[name] = matrix
-            continue
-        rows = sparse.csr_array(matrix)
-        members |= {f"{name}_{part}": getattr(rows, part) for part in _PARTS}
-        members[f"{name}_shape"] = np.array(rows.shape)
-    write_npz(path, members)
+    arrays = {"exposure": series.exposure, "shape": np.array(series.shape)}
+    matrices = arrays_of("X", series.X) | arrays_of("weights", series.weights)
+    write_npz(path, arrays | matrices)
     return FileSource(path)
-
-
-_PARTS = ("data", "indices", "indptr")
-
-
-def _matrix(arrays: dict[str, Array], name: str) -> Matrix:
-    if name in arrays:
-        return arrays[name]
-    parts = tuple(arrays[f"{name}_{part}"] for part in _PARTS)
-    return sparse.csr_array(parts, shape=tuple(arrays[f"{name}_shape"].tolist()))
 
 
 def _read_block(
@@ -298,7 +248,7 @@ def _on_workers(data: SplitData, config: Config, client: Client) -> Iterator[Exe
     size = data.shape[1], config.n_components
     resident = check_memory(config.solver, *size, data.nbytes, limits)
     with _shared_folder(_checkpoint_folder(config), client) as folder:
-        sources = data.worker_sources(client, folder)
+        sources = data.sources(client, folder)
         groups = groups_of(sources, data.bounds, max(len(workers), 1))
         executor = DaskExecutor(client, groups, data.bounds, resident=resident, folder=folder)
         try:
@@ -341,7 +291,7 @@ def check_memory(
 def _local(data: SplitData, config: Config) -> Iterator[Executor]:
     """The blocks in this process."""
     blocks = Blocks(
-        data.local_sources(),
+        data.sources(None, None),
         data.bounds[:-1].tolist(),
         resident=data.nbytes <= memory_of_machine() / 2,
         n_jobs=config.n_jobs,
@@ -371,9 +321,8 @@ def _checkpoint_folder(config: Config) -> Path | None:
         return None
     folder = Path(config.checkpoint).resolve()  # workers have other working directories
     if folder.exists() and not folder.is_dir():
-        raise ArgumentError(
-            "checkpoint", str(folder), "is a file: data in blocks need a folder.", "Name another."
-        )
+        problem = "is a file: data in blocks need a folder."
+        raise ArgumentError("checkpoint", str(folder), problem, "Name another.")
     folder.mkdir(parents=True, exist_ok=True)
     refuse_links_out(folder)
     return folder
@@ -393,12 +342,9 @@ def _shared_folder(given: Path | None, client: Client) -> Iterator[Path | None]:
     try:
         if given is not None and not all(sees.values()):
             hidden = next(address for address, seen in sees.items() if not seen)
-            raise ArgumentError(
-                "checkpoint",
-                str(folder),
-                f"is not visible to the worker at {hidden}.",
-                "Name a folder that all machines share.",
-            )
+            problem = f"is not visible to the worker at {hidden}."
+            remedy = "Name a folder that all machines share."
+            raise ArgumentError("checkpoint", str(folder), problem, remedy)
         yield folder if all(sees.values()) else None
     except ClusterLostError as error:
         lost = (folder / "fit.npz").exists()

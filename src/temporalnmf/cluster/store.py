@@ -18,15 +18,7 @@ from .features import SplitFeatures
 
 
 class FolderStore:
-    """Weights in a folder with a file per block.
-
-    Parameters
-    ----------
-    folder : Path
-        Visible to all workers.
-    observations : Observations
-    executor : Executor
-    """
+    """Weights in a folder that all workers see, with a file per block."""
 
     waits = False
 
@@ -51,12 +43,9 @@ class FolderStore:
         try:
             self._executor.load(self._new)
         except (FileNotFoundError, ValueError, KeyError, EOFError, BadZipFile) as error:
-            raise ArgumentError(
-                "checkpoint",
-                str(self._new.folder),
-                "lacks the file of a block, or has a damaged one.",
-                "Empty the folder, or name another.",
-            ) from error
+            problem = "lacks the file of a block, or has a damaged one."
+            remedy = "Empty the folder, or name another."
+            raise ArgumentError("checkpoint", str(self._new.folder), problem, remedy) from error
         numbers = dict(slots.tolist())
         self._executor.number_from(max(numbers.values()) + 1)
         return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol, Self, TypeAlias
 from zlib import crc32
@@ -175,7 +176,7 @@ class Series:
         """A checksum of values, indices, weights and exposure."""
         found = 0
         for part in (self.X, self.weights, self.exposure):
-            for array in _arrays(part):
+            for array in arrays_of("", part).values():
                 found = crc32(repr((array.shape, array.dtype.str)).encode(), found)
                 flat = np.ascontiguousarray(array)
                 found = crc32(flat.view(np.uint8).data if flat.size else b"", found)
@@ -187,10 +188,24 @@ class Series:
         return x, np.broadcast_to(np.asarray(w, dtype=float), x.shape)
 
 
-def _arrays(matrix: Matrix) -> list[Array]:
+def arrays_of(name: str, matrix: Matrix) -> dict[str, Array]:
+    """A dense matrix as it is, a sparse one as the arrays of its compressed rows."""
     if isinstance(matrix, np.ndarray):
-        return [matrix]
-    return [matrix.data, matrix.indices, matrix.indptr]
+        return {name: matrix}
+    rows = sparse.csr_array(matrix)
+    return {
+        f"{name}_values": rows.data,
+        f"{name}_columns": rows.indices,
+        f"{name}_row_starts": rows.indptr,
+    }
+
+
+def matrix_of(arrays: Mapping[str, Array], name: str, shape: tuple[int, ...]) -> Matrix | None:
+    """The matrix of `arrays_of`; None if it is not among the arrays."""
+    if f"{name}_values" not in arrays:
+        return arrays.get(name)
+    parts = tuple(arrays[f"{name}_{part}"] for part in ("values", "columns", "row_starts"))
+    return sparse.csr_array(parts, shape=shape)
 
 
 def dense(matrix: Matrix) -> Array:

@@ -19,18 +19,9 @@ _DATA = ("f8", "f4", "b1")
 class Spec(NamedTuple):
     """What is required of an array, since compiled code trusts it.
 
-    Attributes
-    ----------
-    shape : str
-        Its lengths: N steps, n of them fitted, K components, F features, numbers, and products or
-        sums of these. Other names are any length, the same wherever they occur.
-    kinds : tuple of str
-    least : float or None
-        Smallest value; None allows any value, also NaN.
-    rule : callable or None
-        True for every valid part of the array.
-    broken : str
-        The end of the error message if the rule is broken.
+    Lengths in `shape` are N steps, n of them fitted, K components, F features, numbers, and
+    products or sums of these. Other names are any length, the same wherever they occur. `least`
+    None allows any value. `broken` ends the error message if the rule is not true everywhere.
     """
 
     shape: str
@@ -108,15 +99,19 @@ _REQUIRED = ("activations_", "fitted_steps", "observed_", "exposure", "history_"
              "history_iterations_")  # fmt: skip
 
 
-def spec_of(name: str) -> Spec | None:
-    """What is required of an array; None if it is not part of a model."""
-    return _TABLE.get("draws_of_" if name.startswith("draws_of_") else name)
+def _key(name: str) -> str:
+    return "draws_of_" if name.startswith("draws_of_") else name
+
+
+def is_known(name: str) -> bool:
+    """Whether an array is part of a model."""
+    return _key(name) in _TABLE
 
 
 def checked_arrays(arrays: Mapping[str, Array], components: tuple[int, ...]) -> dict[str, Array]:
     """The arrays of a model in native byte order and C order; refused if they break the table.
 
-    `components` is the shape of the components, (K, F).
+    All have known names; `components` is the shape of the components, (K, F).
     """
     if len(components) != 2 or not all(components):
         raise ValueError("its components are empty")
@@ -124,10 +119,9 @@ def checked_arrays(arrays: Mapping[str, Array], components: tuple[int, ...]) -> 
         if name not in arrays:
             raise ValueError(f"it has no array {name}")
     sizes, found = dict(zip("KF", components, strict=True)), {}
-    for name in sorted(arrays, key=_place):
-        spec, array = spec_of(name), arrays[name]
-        if spec is None:
-            continue
+    order = list(_TABLE)
+    for name in sorted(arrays, key=lambda name: order.index(_key(name))):
+        spec, array = _TABLE[_key(name)], arrays[name]
         if array.dtype.str[1:] not in spec.kinds:
             raise ValueError(f"array {name} holds {array.dtype}")
         symbols = spec.shape.split()
@@ -147,11 +141,6 @@ def checked_arrays(arrays: Mapping[str, Array], components: tuple[int, ...]) -> 
     if found["fitted_steps"][-1] >= sizes["N"]:
         raise ValueError("array fitted_steps does not fit the number of steps")
     return found
-
-
-def _place(name: str) -> int:
-    key = "draws_of_" if name.startswith("draws_of_") else name
-    return list(_TABLE).index(key) if key in _TABLE else len(_TABLE)
 
 
 def _length(symbol: str, sizes: Mapping[str, int]) -> int:

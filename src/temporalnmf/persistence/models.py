@@ -29,7 +29,7 @@ from .. import __version__, registry
 from .._typing import Array
 from ..chains.base import Chain, Point
 from ..components import ShardedComponents, refuse_replacing, set_aside, staged_copy
-from ..data.series import Matrix, Series, dense
+from ..data.series import Series, arrays_of, dense, matrix_of
 from ..inference.config import Config
 from ..inference.gaps import fitted_steps
 from ..inference.laplace import Posterior
@@ -40,7 +40,7 @@ from ..runtime.archives import LARGEST, Archive, Json, refuse_wild_indices
 from ..runtime.files import refuse_overwriting, written_whole
 from ..sampling.draws import PosteriorDraws
 from ..timeline.grid import Timeline
-from .arrays import checked_arrays, spec_of
+from .arrays import checked_arrays, is_known
 from .calibrations import calibration_arrays, calibration_of
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def read_model(path: str | PathLike[str], defaults: Json) -> StoredModel:
                 raise ValueError("it is an archive of something else")
             header = _check_header(file.json("header.json"), path)
             labels = file.json("labels.json")
-            arrays = {name: file.array(name) for name in file.arrays if spec_of(name)}
+            arrays = {name: file.array(name) for name in file.arrays if is_known(name)}
         sharded = _sharded(path, header)
         components = arrays["components_"] if sharded is None else sharded
         arrays = checked_arrays(arrays, components.shape)
@@ -251,20 +251,10 @@ def _arrays(model: TemporalNMF, data: bool) -> dict[str, Array]:
     if model.calibration_ is not None:
         arrays |= calibration_arrays(model.calibration_)
     if data and model._series is not None:
-        arrays |= _matrix("data", model._series.X) | _matrix("weights", model._series.weights)
+        series = model._series
+        matrices = arrays_of("data", series.X) | arrays_of("weights", series.weights)
+        arrays |= {n: a.astype(np.int64) if a.dtype.kind == "i" else a for n, a in matrices.items()}
     return arrays
-
-
-def _matrix(name: str, matrix: Matrix) -> dict[str, Array]:
-    """A dense matrix as it is, a sparse one as compressed rows."""
-    if isinstance(matrix, np.ndarray):
-        return {name: matrix}
-    rows = sparse.csr_array(matrix)
-    return {
-        f"{name}_values": rows.data,
-        f"{name}_columns": rows.indices.astype(np.int64),
-        f"{name}_row_starts": rows.indptr.astype(np.int64),
-    }
 
 
 # Reading.
@@ -470,20 +460,14 @@ def _made_chain(described: Json) -> Chain:
 def _series_of(
     arrays: dict[str, Array], timeline: Timeline, shape: tuple[int, int]
 ) -> Series | None:
-    X, weights = (_matrix_of(arrays, name, shape) for name in ("data", "weights"))
+    X, weights = (matrix_of(arrays, name, shape) for name in ("data", "weights"))
     if X is None or weights is None:
         return None
+    for matrix in (X, weights):
+        if sparse.issparse(matrix):
+            refuse_wild_indices(matrix)
     hidden = np.broadcast_to(dense(weights) <= 0.0, shape)
     seen = np.where(hidden, 0.0, X) if isinstance(X, np.ndarray) else X.data
     if not np.all((seen >= 0.0) & (seen <= LARGEST)):
         raise ValueError("array data has values that are negative or not finite")
     return Series(X, weights, arrays["exposure"], timeline)
-
-
-def _matrix_of(arrays: dict[str, Array], name: str, shape: tuple[int, int]) -> Matrix | None:
-    if f"{name}_values" not in arrays:
-        return arrays.get(name)
-    parts = tuple(arrays[f"{name}_{part}"] for part in ("values", "columns", "row_starts"))
-    rows = sparse.csr_array(parts, shape=shape)
-    refuse_wild_indices(rows)
-    return rows

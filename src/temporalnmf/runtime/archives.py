@@ -165,7 +165,7 @@ class Archive:
                 raise ValueError(f"it has the member {info.filename!r} twice")
             if info.compress_type not in PACKED:
                 raise ValueError(
-                    f"its member {info.filename!r} is compressed by a method that NumPy does not use"
+                    f"its member {info.filename!r} is compressed in a way that NumPy does not use"
                 )
             if info.file_size > MOST_PACKED * (info.compress_size + 1):
                 raise ValueError(

@@ -27,19 +27,7 @@ def to_datatree(
     exposure: Array,
     series: Series | None,
 ) -> DataTree:
-    """Draws with their data; see `TemporalNMF.to_arviz`.
-
-    Parameters
-    ----------
-    draws : PosteriorDraws
-    kept : array of int
-        Steps whose activations were drawn.
-    features : array of str, (F,)
-    times, exposure : array, (N,)
-        Of all steps.
-    series : Series or None
-        The data of the fit.
-    """
+    """Draws of the steps `kept`, exposure and data of all steps; see `TemporalNMF.to_arviz`."""
     try:
         from arviz_base import from_dict
     except ImportError as error:

@@ -10,7 +10,7 @@ from scipy.stats import kstwobign, rankdata
 
 from .._typing import Array
 from ..kernels.floor import FLOOR
-from ..messages.errors import Arg, Text
+from ..messages.errors import Arg, ArgumentError, Text
 from .diagnostics import FEWEST, ess_bulk, rhat
 from .draws import PosteriorDraws
 
@@ -60,15 +60,8 @@ class Ranks(NamedTuple):
 def required_draws(draws: PosteriorDraws | None, solver: str, what: str) -> PosteriorDraws:
     """The draws of a fitted model; refused if it has none, with the name of the function."""
     if draws is None:
-        raise ValueError(
-            Text(
-                "{what} needs posterior draws, and this model has none ({solver}): fit it with "
-                "{gibbs}.",
-                what=what,
-                solver=Arg("solver", repr(solver)),
-                gibbs=Arg("solver", "'gibbs'"),
-            )
-        )
+        remedy = Text("Fit the model with {gibbs}.", gibbs=Arg("solver", "'gibbs'"))
+        raise ArgumentError("solver", solver, f": {what} needs posterior draws.", remedy)
     return draws
 
 
