@@ -62,7 +62,7 @@ def test_archives_that_unpack_to_more_than_memory_are_refused(model_file, tmp_pa
 def test_archives_that_lie_about_sizes_are_refused(tmp_path):
     data = bytearray(zipped({"X.npy": npy("(4, 2)", numbers=bytes(64))}))
     at = data.index(b"PK\x01\x02")
-    for size, told in ((2**31 - 1, "cannot be compressed"), (3, "damaged"), (100_000, "cannot be in")):
+    for size, told in ((2**31 - 1, "cannot be"), (3, "damaged"), (100_000, "cannot be")):
         data[at + 24 : at + 28] = struct.pack("<I", size)
         (tmp_path / "a.npz").write_bytes(data)
         with little_memory(), pytest.raises(ValueError, match=f"a.npz cannot.*{told}"):

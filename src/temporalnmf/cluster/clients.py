@@ -55,22 +55,21 @@ def serving(
     """
     if dask is not None:
         check_choice("dask", dask, ("local",))
-    if scheduler is not None and dask is not None:
-        remedy = Text("and {dask} are two clusters.", dask=Arg("dask", repr(dask)))
-        raise ArgumentError("scheduler", scheduler, remedy, "Give one of them.")
-    if dask is None:
-        for name, value in (("n_workers", n_workers), ("memory_limit", memory_limit)):
-            if value is not None:
-                local_one = Arg("dask", "'local'")
-                problem = Text("is for a cluster on this machine: {local}.", local=local_one)
-                raise ArgumentError(name, value, problem)
-        if scheduler is None:
-            return nullcontext()
+        if scheduler is not None:
+            problem = Text("and {dask} are two clusters.", dask=Arg("dask", repr(dask)))
+            raise ArgumentError("scheduler", scheduler, problem, "Give one of them.")
         _distributed()
-        return connected(_check_address(scheduler))
+        _check_memory(memory_limit)
+        return local(n_workers, memory_limit)
+    for name, value in (("n_workers", n_workers), ("memory_limit", memory_limit)):
+        if value is not None:
+            where = Arg("dask", "'local'")
+            problem = Text("is for a cluster on this machine: {where}.", where=where)
+            raise ArgumentError(name, value, problem)
+    if scheduler is None:
+        return nullcontext()
     _distributed()
-    _check_memory(memory_limit)
-    return local(n_workers, memory_limit)
+    return connected(_check_address(scheduler))
 
 
 @contextmanager
@@ -88,21 +87,15 @@ def connected(scheduler: str, timeout: float | None = None) -> Iterator[Client]:
     timeout = PATIENCE if timeout is None else timeout
     _check_address(scheduler)
     try:
-        # In another thread, since a notebook has an event loop in this one.
-        with ThreadPoolExecutor(1) as pool:
-            pool.submit(asyncio.run, _greet(scheduler, timeout)).result()
+        _greet(scheduler, timeout)
     except Exception as error:
         why = "" if isinstance(error, OSError | TimeoutError) else f" ({error})"
-        raise ConnectionError(
-            Text(
-                "{scheduler}: no Dask scheduler answered within {timeout:g} s{why}. Is it running, "
-                "and can this machine reach it? `dask scheduler` starts one and prints its "
-                "address.",
-                scheduler=Arg("scheduler", repr(scheduler)),
-                timeout=timeout,
-                why=why,
-            )
-        ) from error
+        problem = (
+            "{scheduler}: no Dask scheduler answered within {timeout:g} s{why}. Is it running, and "
+            "can this machine reach it? `dask scheduler` starts one and prints its address."
+        )
+        given = Arg("scheduler", repr(scheduler))
+        raise ConnectionError(Text(problem, scheduler=given, timeout=timeout, why=why)) from error
     with _silenced(), distributed.Client(scheduler, timeout=timeout) as client:
         # Sending data through the scheduler is slower, but may be the only way.
         client.direct_to_workers = _reaches_workers(client)
@@ -113,8 +106,7 @@ def _reaches_workers(client: Client) -> bool:
     """Whether this machine can connect to a worker."""
     try:
         for worker in islice(client.scheduler_info(n_workers=-1)["workers"], 1):
-            with ThreadPoolExecutor(1) as pool:
-                pool.submit(asyncio.run, _greet(worker, _NEAR)).result()
+            _greet(worker, _NEAR)
     except (OSError, ValueError):  # includes TimeoutError; unknown kinds of addresses
         return False
     return True
@@ -128,14 +120,20 @@ def _check_address(scheduler: str) -> str:
     return scheduler
 
 
-async def _greet(scheduler: str, timeout: float) -> None:
+def _greet(address: str, timeout: float) -> None:
     """A handshake with a timeout: a Dask client would wait forever for a silent scheduler."""
     from distributed import Security
     from distributed.comm import connect
 
     security = Security().get_connection_args("client")
-    comm = await asyncio.wait_for(connect(scheduler, timeout=timeout, **security), timeout)
-    await comm.close()
+
+    async def greet() -> None:
+        comm = await asyncio.wait_for(connect(address, timeout=timeout, **security), timeout)
+        await comm.close()
+
+    # In another thread, since a notebook has an event loop in this one.
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(asyncio.run, greet()).result()
 
 
 @contextmanager

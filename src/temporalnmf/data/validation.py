@@ -67,12 +67,9 @@ def check_series(
     timeline = given.timeline or timeline_of(np.arange(cells.shape[0]))
     weights = check_mask(aligned(given.mask, "mask", timeline, given.features), cells.shape)
     sizes = check_exposure(aligned(given.exposure, "exposure", timeline), cells.shape[0])
-    if isinstance(cells, np.ndarray):
-        columns = getattr(given.cells, "columns", None)
-        weights = _check_dense(cells, weights, likelihood, columns)
-    else:
-        cells = _check_sparse(sparse.csr_array(cells), weights, likelihood)
-    series = Series(cells, _narrow(weights), sizes, features=given.features).on_grid(timeline)
+    columns = list(getattr(given.cells, "columns", range(cells.shape[1])))
+    checked = _checked_entries(cells, weights, likelihood, columns)
+    series = Series(*checked, sizes, features=given.features).on_grid(timeline)
     return Checked(series, given.cells, given.names)
 
 
@@ -85,11 +82,8 @@ def checked_part(
     """
     X = _numbers(X)
     weights = check_mask(weights if weights.shape[1] > 1 else weights[:, 0], X.shape)
-    if isinstance(X, np.ndarray):
-        weights = _check_dense(X, weights, likelihood, range(first, first + X.shape[1]))
-    else:
-        X = _check_sparse(sparse.csr_array(X), weights, likelihood, first)
-    return Series(X, _narrow(weights), exposure)
+    columns = range(first, first + X.shape[1])
+    return Series(*_checked_entries(X, weights, likelihood, columns), exposure)
 
 
 def check_features(names: Array | None, n: int, fitted_names: Array | None, n_fitted: int) -> None:
@@ -301,10 +295,19 @@ def check_held_out(held_out: ArrayLike, series: Series) -> Array:
     return hidden
 
 
+def _checked_entries(
+    X: Matrix, weights: Matrix, likelihood: Likelihood, columns: Sequence[object]
+) -> tuple[Matrix, Matrix]:
+    """Data and weights; refused if an observed entry is outside the domain of the likelihood."""
+    if isinstance(X, np.ndarray):
+        return X, _narrow(_check_dense(X, weights, likelihood, columns))
+    return _check_sparse(sparse.csr_array(X), weights, likelihood, columns), _narrow(weights)
+
+
 def _check_dense(
-    X: Array, weights: Matrix, likelihood: Likelihood, columns: Iterable[object] | None
+    X: Array, weights: Matrix, likelihood: Likelihood, columns: Sequence[object]
 ) -> Array:
-    """Refuse values outside the domain; returns the weights, zero where X is NaN."""
+    """The weights, zero where X is NaN."""
     weights = dense(weights)
     missing = np.isnan(X)
     if missing.any():
@@ -313,7 +316,6 @@ def _check_dense(
         only_whole = whole.sum() * X.shape[1] == missing.sum()
         weights = np.where(whole if only_whole else missing, 0.0, weights)
     seen = np.broadcast_to(weights > 0, X.shape)
-    names = None if columns is None else list(columns)
     wrong = {  # NaN was handled above, entries of weight zero may hold any value
         "X has an infinite value": (np.isinf(X), "replace it, or set it to NaN"),
         "Negative values in data passed to TemporalNMF: X has one": (
@@ -330,8 +332,7 @@ def _check_dense(
         places = places & seen
         if places.any():
             n, f = np.argwhere(places)[0]
-            column = f if names is None else repr(names[f])
-            raise _wrong_entry(problem, X[n, f], n, column, places, remedy)
+            raise _wrong_entry(problem, X[n, f], n, columns[f], places, remedy)
     return weights
 
 
@@ -342,31 +343,24 @@ def _outside(likelihood: Likelihood) -> str:
 def _wrong_entry(
     problem: str, value: float, row: int, column: object, places: Array, remedy: str
 ) -> ValueError:
-    template = "{problem}: {value} at row {row}, column {column} ({n} in all). Remedy: "
-    return ValueError(
-        Text(
-            f"{template}{remedy}.", problem=problem, value=value, row=row, column=column,
-            n=int(places.sum()), poisson=_POISSON,
-        )
-    )  # fmt: skip
+    where = f"{value} at row {row}, column {column!r} ({int(places.sum())} in all)"
+    template = "{problem}: {where}. Remedy: " + remedy + "."
+    return ValueError(Text(template, problem=problem, where=where, poisson=_POISSON))
 
 
 _POISSON = Arg("likelihood", "'poisson'")
 
 
 def _check_sparse(
-    X: sparse.csr_array, weights: Matrix, likelihood: Likelihood, first: int = 0
+    X: sparse.csr_array, weights: Matrix, likelihood: Likelihood, columns: Sequence[object]
 ) -> sparse.csr_array:
-    """Refuse values outside the domain; returns X without entries of weight zero."""
+    """X without entries of weight zero."""
     if not likelihood.takes_zeros:
-        raise ValueError(
-            Text(
-                "X is sparse, so it has zeros, {outside}. Remedy: make it dense and give it a "
-                "floor, for instance X = np.maximum(X.toarray(), floor), or use {poisson}.",
-                outside=_outside(likelihood),
-                poisson=_POISSON,
-            )
+        problem = (
+            "X is sparse, so it has zeros, {outside}. Remedy: make it dense and give it a floor, "
+            "for instance X = np.maximum(X.toarray(), floor), or use {poisson}."
         )
+        raise ValueError(Text(problem, outside=_outside(likelihood), poisson=_POISSON))
     X = _without_hidden(X, weights)
     for wrong, problem, remedy in (
         (np.isnan(X.data), "NaN in sparse X", "store 0 there and hide it with {mask=}"),
@@ -377,7 +371,7 @@ def _check_sparse(
         if wrong.any():
             j = int(np.argmax(wrong))
             n = int(np.searchsorted(X.indptr, j, side="right")) - 1
-            raise _wrong_entry(problem, X.data[j], n, first + X.indices[j], wrong, remedy)
+            raise _wrong_entry(problem, X.data[j], n, columns[X.indices[j]], wrong, remedy)
     return X
 
 
@@ -412,12 +406,9 @@ def check_exposure(exposure: ArrayLike | None, n_steps: int) -> Array:
     if exposure is None:
         return np.ones(n_steps)
     if isinstance(exposure, str):
-        raise ArgumentError(
-            "exposure",
-            exposure,
-            ": expected numbers, one per time step.",
-            f"If it is a column of a frame, take it out with X.pop({exposure!r}).",
-        )
+        problem = ": expected numbers, one per time step."
+        remedy = f"If it is a column of a frame, take it out with X.pop({exposure!r})."
+        raise ArgumentError("exposure", exposure, problem, remedy)
     try:
         values = np.asarray(exposure, dtype=float)
     except (TypeError, ValueError) as error:
@@ -429,13 +420,11 @@ def check_exposure(exposure: ArrayLike | None, n_steps: int) -> Array:
         )
     wrong = ~(np.isfinite(values) & (values > 0.0))
     if wrong.any():
-        raise ValueError(
-            Text(
-                "exposure contains {value}: it must be positive and finite. A step without "
-                "exposure is a missing step: hide it with {mask=}.",
-                value=values[wrong][0],
-            )
+        problem = (
+            "exposure contains {value}: it must be positive and finite. A step without exposure is "
+            "a missing step: hide it with {mask=}."
         )
+        raise ValueError(Text(problem, value=values[wrong][0]))
     return values
 
 
