@@ -80,7 +80,7 @@ class Blocks:
     def save(self, file_of: Callable[[int], Path]) -> None:
         """Write the state of all slots, a file per block."""
         for i in range(len(self.data)):
-            members: dict[str, Array] = {
+            members = {
                 f"{slot}.{name}": array
                 for slot, blocks in self._slots.items()
                 if i in blocks
@@ -114,4 +114,4 @@ class Blocks:
 
     def close(self) -> None:
         """End the threads."""
-        self.workers.__exit__(None, None, None)
+        self.workers.__exit__()

@@ -330,12 +330,8 @@ def address_of(client: Client) -> str:
 
 
 def _killed() -> OSError:
-    return OSError(
-        Text(
-            "Workers died again and again, most likely because memory ran out. Start fewer of "
-            "them, with more memory each ({memory_limit=})."
-        )
-    )
+    problem = "Workers died again and again, most likely because memory ran out."
+    return OSError(Text(problem + " Start fewer, with more memory each ({memory_limit=})."))
 
 
 def _distributed() -> ModuleType:

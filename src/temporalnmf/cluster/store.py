@@ -30,7 +30,10 @@ class FolderStore:
     def save(self, weights: dict[int, Features]) -> State:
         self._old, self._new = self._new, BlockFiles(self._new.folder, self._new.number + 1)
         self._executor.save(self._new)
-        slots = [(start, _slot(features).number) for start, features in weights.items()]
+        slots = []
+        for start, features in weights.items():
+            assert isinstance(features, SplitFeatures)
+            slots.append((start, features.slot.number))
         return {"number": np.array(self._new.number), "slots": np.array(slots)}
 
     def load(self, found: State) -> dict[int, Features]:
@@ -58,8 +61,3 @@ class FolderStore:
 
     def remove(self) -> None:
         self._new.remove(self._executor.n_blocks)
-
-
-def _slot(features: Features) -> Slot:
-    assert isinstance(features, SplitFeatures)
-    return features.slot

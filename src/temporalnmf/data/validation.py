@@ -66,6 +66,12 @@ def check_series(
         refuse_total(cells, given.features, "X")
     timeline = given.timeline or timeline_of(np.arange(cells.shape[0]))
     weights = check_mask(aligned(given.mask, "mask", timeline, given.features), cells.shape)
+    if given.observed is not None:
+        seen = check_mask(given.observed, cells.shape)
+        if isinstance(weights, np.ndarray):
+            weights = weights * seen
+        else:
+            weights = weights.multiply(seen).tocsr()
     sizes = check_exposure(aligned(given.exposure, "exposure", timeline), cells.shape[0])
     columns = list(getattr(given.cells, "columns", range(cells.shape[1])))
     checked = _checked_entries(cells, weights, likelihood, columns)
@@ -109,6 +115,7 @@ class _Given(NamedTuple):
     timeline: Timeline | None = None
     features: list[str] | None = None
     names: Array | None = None
+    observed: Array | None = None
 
 
 def _unwrapped(
@@ -123,10 +130,9 @@ def _unwrapped(
     if isinstance(X, TimeTable):
         timeline = replace(X.timeline, rows=np.arange(X.X.shape[0]))
         features = None if X.unnamed else X.features.tolist()
-        mask = _both(aligned(mask, "mask", timeline, features), X.observed, X.X.shape)
         exposure = X.exposure if exposure is None else exposure
         names = np.asarray(X.features, dtype=object)
-        return _Given(X.X, mask, exposure, timeline, features, names)
+        return _Given(X.X, mask, exposure, timeline, features, names, X.observed)
     found = labels_of(X, "X")
     if found is None or np.ndim(found.cells) != 2:
         return _Given(X, mask, exposure)
@@ -166,20 +172,6 @@ def _numbers(cells: ArrayLike) -> Matrix:
     if any(getattr(kind, "is_temporal", bool)() for kind in getattr(cells, "dtypes", ())):
         _refuse_text_and_dates(cells, None)
     return checked
-
-
-def _both(
-    mask: ArrayLike | None, observed: Array | None, shape: tuple[int, int]
-) -> ArrayLike | None:
-    """The product of a user's mask and the mask of a table."""
-    if mask is None or observed is None:
-        return observed if mask is None else mask
-    checked, seen = check_mask(mask, shape), check_mask(observed, shape)
-    if not isinstance(checked, np.ndarray):
-        product: sparse.csr_array = checked.multiply(seen).tocsr()
-        return product
-    there = checked * seen
-    return there[:, 0] if there.shape[1] == 1 else there
 
 
 def _warn_of_times(timeline: Timeline | None, column: str | None) -> None:

@@ -190,7 +190,7 @@ class Archive:
         return self._member(f"{name}.npy", read_npy)
 
     def json(self, name: str) -> Any:
-        return self._member(name, lambda file, size: json_of(_exactly(file, size)))
+        return self._member(name, _read_json)
 
     def _member(self, name: str, read: Callable[[IO[bytes], int], T]) -> T:
         if name not in self.members:
@@ -205,11 +205,11 @@ class Archive:
             raise ValueError(f"its member {name!r} is damaged: {_in_a_line(error)}") from error
 
 
-def _exactly(file: IO[bytes], size: int) -> bytes:
+def _read_json(file: IO[bytes], size: int) -> Any:
     data = file.read(size)
     if len(data) < size or file.read(1):
         raise ValueError("it does not have the length that it declares")
-    return data
+    return json_of(data)
 
 
 def read_npz(file: str | PathLike[str] | IO[bytes]) -> dict[str, Array]:

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable
 from multiprocessing import current_process
 from types import FrameType
-from typing import TypedDict
 from zipfile import ZipFile
 
 # Seconds between two checks of whether the parent process is alive.
@@ -100,12 +99,7 @@ def stop_behind(
     return None
 
 
-class _Initializer(TypedDict):
-    initializer: Callable[[int], None]
-    initargs: tuple[int]
-
-
-def that_end_with_us() -> _Initializer:
+def that_end_with_us() -> dict[str, object]:
     """Arguments of `joblib.Parallel` for processes that end with this one."""
     return {"initializer": end_with, "initargs": (os.getpid(),)}
 

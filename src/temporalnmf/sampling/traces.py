@@ -19,41 +19,24 @@ _PLACES, _INSIDE = 100, 0.95
 
 
 class Trace(NamedTuple):
-    """A scalar quantity of every draw.
-
-    Attributes
-    ----------
-    name : str
-    values : array, (n_runs, n_draws)
-    rhat : float
-        Infinite if there are too few draws to compute it.
-    wide : bool
-        Whether it is positive and may have a long tail, so that its logarithm should be plotted.
-    """
+    """A scalar quantity of every draw."""
 
     name: str
-    values: Array
-    rhat: float
-    wide: bool
+    values: Array  # (n_runs, n_draws)
+    rhat: float  # infinite if there are too few draws to compute it
+    wide: bool  # positive, perhaps with a long tail: its logarithm should be plotted
 
 
 class Ranks(NamedTuple):
     """Empirical distribution functions of the ranks of each run, minus the uniform one.
 
-    Attributes
-    ----------
-    at : array, (n,)
-        Ranks as fractions of all draws, 0 to 1.
-    excess : array, (n_runs, n)
-        Positive where a run has more small values than the others.
-    reach : float
-        Half the width of the band that contains all runs with a probability of 95 % if they have
-        the same distribution. It is based on effective sample sizes, so that slowly mixing runs
-        are not taken for wrong ones.
+    `reach` is half the width of the band that contains all runs with a probability of 95 % if they
+    have the same distribution. It is based on effective sample sizes, so that slowly mixing runs
+    are not taken for wrong ones.
     """
 
-    at: Array
-    excess: Array
+    at: Array  # (n,), ranks as fractions of all draws, 0 to 1
+    excess: Array  # (n_runs, n), positive where a run has more small values than the others
     reach: float
 
 
@@ -116,15 +99,7 @@ def ranks(values: Array) -> Ranks:
 def one_step_on(
     draws: PosteriorDraws, which: Array, first: Array, rng: np.random.Generator
 ) -> Array:
-    """Activations (S, n, K) simulated one step ahead, each by the chain of its draw.
-
-    Parameters
-    ----------
-    draws : PosteriorDraws
-    which : array of int, (S,)
-    first : array, (S, n, K)
-    rng : numpy Generator
-    """
+    """Activations one step after `first` (S, n, K), simulated by the chains of the draws (S,)."""
     chain = draws.chain_at(np.repeat(which, first.shape[1]))
     path = chain.sample(1, 2, rng, np.maximum(first, FLOOR).reshape(1, -1))
     return path[0, 1].reshape(first.shape)
