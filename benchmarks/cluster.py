@@ -216,7 +216,7 @@ class Side:
         from temporalnmf.likelihoods.poisson import Poisson
         from temporalnmf.objective import Problem
 
-        self.team = self.wire = None
+        self.executor = self.wire = None
         prepared = self._on_workers if spec["workers"] else self._in_memory
         series, observe = prepared(spec, stack)
         observed = observe(Poisson())
@@ -258,25 +258,25 @@ class Side:
     def _on_workers(self, spec: Record, stack: ExitStack) -> tuple[Any, Any]:
         """Blocks that stay in the memory of workers of one thread each."""
         from temporalnmf.cluster import local
-        from temporalnmf.cluster.dask import DaskTeam, groups_of
-        from temporalnmf.cluster.series import SplitSeries, even_bounds, slices
-        from temporalnmf.cluster.shard_piece import ShardPiece
+        from temporalnmf.cluster.dask import DaskExecutor, groups_of
+        from temporalnmf.cluster.series import SplitSeries, even_bounds, memory_sources
+        from temporalnmf.cluster.shard_source import ShardSource
         from temporalnmf.shards import Shards
 
         client = stack.enter_context(local(spec["workers"]))
         if spec["folder"] is None:
             series = _tiny(spec)
             bounds = even_bounds(series.X.shape[1], spec["blocks"])
-            pieces, exposure = slices(series, bounds), series.exposure
+            pieces, exposure = memory_sources(series, bounds), series.exposure
         else:
             shards = Shards.open(spec["folder"])
             bounds, exposure = shards.bounds, shards.exposure
             weights = np.ones((shards.n_times, 1))
-            pieces = [ShardPiece(shards, i, weights, exposure) for i in range(shards.n_shards)]
-        self.team = DaskTeam(client, groups_of(pieces, bounds, spec["workers"]), bounds)
-        stack.callback(self.team.close)
+            pieces = [ShardSource(shards, i, weights, exposure) for i in range(shards.n_shards)]
+        self.executor = DaskExecutor(client, groups_of(pieces, bounds, spec["workers"]), bounds)
+        stack.callback(self.executor.close)
         self.wire = Wire(client)
-        split = SplitSeries.of(self.team, exposure)
+        split = SplitSeries.of(self.executor, exposure)
         return split, split.observe
 
     def round(self, n: int) -> Record:
@@ -311,11 +311,11 @@ class Side:
     def _timed(self, run: Callable[[], int]) -> Record:
         with ExitStack() as stack:
             wire = {} if self.wire is None else stack.enter_context(self.wire.counted())
-            asked = getattr(self.team, "_serial", 0)
+            asked = getattr(self.executor, "_serial", 0)
             began = time.perf_counter()
             iterations = run()
             seconds = time.perf_counter() - began
-            questions = getattr(self.team, "_serial", 0) - asked
+            questions = getattr(self.executor, "_serial", 0) - asked
         wire.pop("raw", None)
         wire.pop("seconds", None)
         return {"seconds": seconds, "iterations": iterations, "questions": questions, **wire}

@@ -11,7 +11,7 @@ from scipy import sparse
 from clusters import inside
 from temporalnmf import registry
 from temporalnmf.chains import BGAR, GAR, GaP, HierRate, HierShape, NoChain, Rate, Shape
-from temporalnmf.cluster.series import SplitSeries, even_bounds, slices, split_here
+from temporalnmf.cluster.series import SplitSeries, even_bounds, memory_sources, split_here
 from temporalnmf.data.series import Series
 from temporalnmf.likelihoods.base import Likelihood
 from temporalnmf.objective import Problem
@@ -161,11 +161,11 @@ def on_workers(
     client: Any, series: Series, bounds: Any, n_groups: int, **options: Any
 ) -> SplitSeries:
     """Data as blocks on the workers of a cluster, in so many groups."""
-    from temporalnmf.cluster.dask import DaskTeam, groups_of
+    from temporalnmf.cluster.dask import DaskExecutor, groups_of
 
-    groups = groups_of(slices(series, bounds), bounds, n_groups)
-    team = DaskTeam(client, groups, bounds, **options)
-    return SplitSeries.of(team, series.exposure)
+    groups = groups_of(memory_sources(series, bounds), bounds, n_groups)
+    executor = DaskExecutor(client, groups, bounds, **options)
+    return SplitSeries.of(executor, series.exposure)
 
 
 def random_problem(

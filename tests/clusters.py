@@ -20,10 +20,10 @@ from children import HUNG
 from temporalnmf.cluster import clients as cluster
 from temporalnmf.cluster import dask as actors
 from temporalnmf.cluster import local
-from temporalnmf.cluster.pieces import Slice
+from temporalnmf.cluster.block_data import MemorySource
 
 # A busy machine takes longer than a user is to wait for a cluster that is not there.
-cluster.PATIENCE = cluster._NEAR = actors._NO_ANSWER = actors._NO_WORKER = float(HUNG)
+cluster.PATIENCE = cluster._NEAR = actors._NO_RESPONSE = actors._NO_WORKER = float(HUNG)
 
 
 @cache
@@ -188,14 +188,14 @@ def show_package():
     sys.modules["temporalnmf"] = _hidden
 
 
-class Deadly(Slice):
+class Deadly(MemorySource):
     """Data that nobody survives to read."""
 
     def series(self):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-class Filed(Slice):
+class Filed(MemorySource):
     """Data that are there as long as a file is."""
 
     def series(self):

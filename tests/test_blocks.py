@@ -20,7 +20,7 @@ from cases import (
 )
 from clusters import inside
 from temporalnmf.cluster import dask as actors
-from temporalnmf.cluster.questions import combined, whole
+from temporalnmf.cluster.requests import combined, result
 from temporalnmf.cluster.series import even_bounds, split_here
 from temporalnmf.data.series import Series
 from temporalnmf.observations import observe, starts
@@ -97,19 +97,19 @@ def test_sums_have_the_same_bits_however_blocks_are_grouped(seed):
     while len(parts) > 1:
         rng.shuffle(parts)
         parts = [combined({**parts[0], **parts[1]}, n, "add"), *parts[2:]]
-    np.testing.assert_array_equal(whole(parts[0], n, "add"), expected)
-    np.testing.assert_array_equal(whole(numbered(values), n, "add"), expected)
+    np.testing.assert_array_equal(result(parts[0], n, "add"), expected)
+    np.testing.assert_array_equal(result(numbered(values), n, "add"), expected)
 
 
 def test_sums_of_tuples_and_extremes():
     answers = [(np.array([float(i), -i]), 2.0**i) for i in range(7)]
-    array, number = whole(numbered(answers), 7, "add")
+    array, number = result(numbered(answers), 7, "add")
     assert array.tolist() == [21.0, -21.0]
     assert number == 127.0
     values = [np.array([3.0, 1.0]), np.array([2.0, np.inf]), np.array([5.0, -1.0])]
-    assert whole(numbered(values), 3, "least").tolist() == [2.0, -1.0]
-    assert whole(numbered(values), 3, "most").tolist() == [5.0, np.inf]
-    assert whole(numbered(values), 3, "each") == values
+    assert result(numbered(values), 3, "min").tolist() == [2.0, -1.0]
+    assert result(numbered(values), 3, "max").tolist() == [5.0, np.inf]
+    assert result(numbered(values), 3, "each") == values
 
 
 @pytest.mark.parametrize("chunk", [1, 4, 7, 100])

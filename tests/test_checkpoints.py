@@ -286,7 +286,7 @@ def test_a_damaged_file_is_refused(tmp_path):
     whole = path.read_bytes()
     for damaged in (whole[:1000], whole[:-100], b"", b"something else"):
         path.write_bytes(damaged)
-        with pytest.raises(ValueError, match="is no checkpoint of a fit, or is damaged"):
+        with pytest.raises(ValueError, match="is not a checkpoint of a fit, or is damaged"):
             fresh(checkpoint=path).fit(data())
         assert path.read_bytes() == damaged
     path.write_bytes(whole)
@@ -295,14 +295,14 @@ def test_a_damaged_file_is_refused(tmp_path):
     arrays["start.0.H"][0, 0] += 1.0
     with path.open("wb") as file:
         np.savez(file, **arrays)
-    with pytest.raises(ValueError, match="is no checkpoint of a fit, or is damaged"):
+    with pytest.raises(ValueError, match="is not a checkpoint of a fit, or is damaged"):
         fresh(checkpoint=path).fit(data())
 
 
 def test_a_place_is_tried_at_the_start(tmp_path):
     for path, words in (
         (tmp_path / "absent" / "fit.ckpt", "folder that does not exist"),
-        (tmp_path, "is no file"),
+        (tmp_path, "is not a file"),
         (3, "checkpoint=3"),
     ):
         with pytest.raises(ValueError, match=words):

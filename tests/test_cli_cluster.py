@@ -143,16 +143,16 @@ def test_a_scheduler_and_a_table_in_a_file(place, fitted, client, tmp_path):
 
 @pytest.mark.long
 def test_what_is_said_of_memory_is_what_is_done(place, client, monkeypatch):
-    """The line at the start and the team agree on whether data stay with the workers."""
+    """The line at the start and the executor agree on whether data stay with the workers."""
     shards, settings = Shards.open(place / "shards"), {"n_components": 2, "tol": 1e-2}
-    said, teams = [], []
+    said, executors = [], []
     monkeypatch.setattr(Voice, "say", lambda self, text="", **_: said.append(text))
 
-    watched(monkeypatch, lambda progress: teams.append(progress.components.slot.team))
+    watched(monkeypatch, lambda progress: executors.append(progress.components.slot.executor))
     for share, resident in ((0.5, True), (0.0, False)):
         monkeypatch.setattr("temporalnmf.cluster.sources._SHARE", share)
         fit_table(shards, settings, Voice(), client)
-        assert teams[-1]._resident is resident
+        assert executors[-1]._resident is resident
         words = "kept in their memory" if resident else "read from disk for every pass"
         assert words in next(text for text in said[::-1] if "Cluster" in text)
 

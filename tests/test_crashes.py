@@ -54,7 +54,7 @@ def full(n_bytes):
 @pytest.fixture
 def handlers(monkeypatch):
     """Handlers of signals as they are in a shell, and afterwards as they were."""
-    monkeypatch.setattr(stopping, "_came", None)
+    monkeypatch.setattr(stopping, "_received", None)
     monkeypatch.setattr(stopping, "_tell", stopping.nothing)
     monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
     monkeypatch.setenv("PYTHONWARNINGS", "")
@@ -228,8 +228,8 @@ def test_a_full_disk_is_told_with_the_file_and_what_to_do(write, tmp_path):
     with full(1000), pytest.raises(OSError) as caught, written_whole(path) as partial:  # noqa: PT011
         write(partial)
     said = str(caught.value)
-    assert said.startswith(f"{path} could not be written, and is as it was: ")
-    assert said.endswith(". Make room on the disk, or name a place on another one.")
+    assert said.startswith(f"{path} could not be written, and is unchanged: ")
+    assert said.endswith(". Free space on the disk, or name a file on another one.")
     if write is not _array:
         assert "File too large" in said
         assert caught.value.errno == errno.EFBIG
@@ -238,7 +238,7 @@ def test_a_full_disk_is_told_with_the_file_and_what_to_do(write, tmp_path):
 
 
 def test_no_space_left_is_told(tmp_path):
-    said = r"a\.csv could not .*: No space left on device\. Make room"
+    said = r"a\.csv could not .*: No space left on device\. Free space"
     with pytest.raises(OSError, match=said), room_told(tmp_path / "a.csv"):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -545,7 +545,7 @@ def test_a_full_disk_during_a_fit(table, tmp_path):
     with full(900):
         result = invoke("fit", table, "--components", 1, "--starts", 1, "--out", out, "--force")
     assert result.exit_code == 2
-    said = f"Error: {out} could not be written, and is as it was: File too large. Make room"
+    said = f"Error: {out} could not be written, and is unchanged: File too large. Free space"
     assert said in result.stderr
     assert out.read_text() == "old"
     assert names(tmp_path) == ["m.npz", "table.csv"]
@@ -579,7 +579,7 @@ def test_a_comparison_goes_on_after_the_disk_was_full(table, tmp_path):
     with full(1500):
         result = invoke(*words)
     assert result.exit_code == 2
-    assert f"{out / 'fits.jsonl'} could not be written, and is as it was: File" in result.stderr
+    assert f"{out / 'fits.jsonl'} could not be written, and is unchanged: File" in result.stderr
     kept = (out / "fits.jsonl").read_bytes()
     assert kept.endswith(b"\n")
     assert invoke(*words).exit_code == 0

@@ -256,7 +256,7 @@ def test_a_checkpoint_of_another_fit_is_refused(tmp_path):
         with pytest.raises(ValueError, match=r"other data .or another mask or exposure."):
             model.set_params(checkpoint=path).fit(X, **changes)
     path.write_bytes(before[:1000])
-    with pytest.raises(ValueError, match="no checkpoint of a fit"):
+    with pytest.raises(ValueError, match="not a checkpoint of a fit"):
         fitted(checkpoint=path)
 
 
@@ -265,7 +265,7 @@ def test_a_place_for_checkpoints_is_tried_at_the_start(tmp_path):
     for path, words in (
         (tmp_path / "absent" / "state.npz", "folder that does not exist"),
         (tmp_path / "file" / "state.npz", "folder that does not exist"),
-        (tmp_path, "is no file"),
+        (tmp_path, "is not a file"),
         (3, "checkpoint=3"),
     ):
         with pytest.raises(ValueError, match=words):

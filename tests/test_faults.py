@@ -15,8 +15,8 @@ from temporalnmf import TemporalNMF
 from temporalnmf.chains import Rate
 from temporalnmf.cluster import dask as actors
 from temporalnmf.cluster import sources as splitting
-from temporalnmf.cluster.dask import ClusterLostError, DaskTeam, groups_of
-from temporalnmf.cluster.series import SplitSeries, even_bounds, slices, split_here
+from temporalnmf.cluster.dask import ClusterLostError, DaskExecutor, groups_of
+from temporalnmf.cluster.series import SplitSeries, even_bounds, memory_sources, split_here
 from temporalnmf.data.series import Series
 from temporalnmf.likelihoods.poisson import Poisson
 from temporalnmf.objective import Problem
@@ -51,22 +51,22 @@ def problem_of(split):
     return Problem(split.observe(Poisson()), Rate(5.0, 5.0), "log", 0.1)
 
 
-def counting(team):
-    """Have a team count the questions that it is asked."""
-    asked, ask = [], team.ask
+def counting(executor):
+    """Have an executor count its requests."""
+    asked, ask = [], executor.ask
 
-    def counted(question):
-        asked.append(question.name)
-        return ask(question)
+    def counted(request):
+        asked.append(request.name)
+        return ask(request)
 
-    team.ask = counted
+    executor.ask = counted
     return asked
 
 
 def undisturbed(solver, series):
     """The result of blocks in this process, and the number of questions."""
     split = split_here(series, BOUNDS)
-    problem, asked = problem_of(split), counting(split.team)
+    problem, asked = problem_of(split), counting(split.executor)
     result = solver.solve(problem, *start(series), Monitor(N_ITER, 0.0))
     return result.W, result.H, result.monitor.history, len(asked)
 
@@ -92,8 +92,8 @@ def test_a_worker_is_killed_at_ten_random_moments(solver, kept, own_client, tmp_
     folder = tmp_path if kept == "always" else None
     split = on_workers(own_client, series, BOUNDS, 2, folder=folder)
     problem = problem_of(split)
-    team, killed, threads = split.team, [], []
-    asked, ask = [], team.ask
+    executor, killed, threads = split.executor, [], []
+    asked, ask = [], executor.ask
 
     def kill():
         killed.append(kill_one(own_client, rng))
@@ -111,7 +111,7 @@ def test_a_worker_is_killed_at_ten_random_moments(solver, kept, own_client, tmp_
             moments.discard(len(asked))
         return ask(question)
 
-    team.ask = disturbed
+    executor.ask = disturbed
     result = solver.solve(problem, *start(series), Monitor(N_ITER, 0.0))
     for thread in threads:
         thread.join()
@@ -119,9 +119,9 @@ def test_a_worker_is_killed_at_ten_random_moments(solver, kept, own_client, tmp_
     np.testing.assert_array_equal(result.H, H)
     assert result.monitor.history == history
     assert len(set(killed)) == 10
-    assert team.losses >= 5
+    assert executor.losses >= 5
     assert bool(list(tmp_path.iterdir())) == (kept == "always")
-    team.close()
+    executor.close()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -140,7 +140,7 @@ def test_all_workers_are_killed_at_once(at, own_client, tmp_path, monkeypatch):
 
     result = solver.solve(problem, *start(series), Monitor(N_ITER, 0.0, callback=callback))
     assert len(set(killed)) == 2
-    assert split.team.losses >= 2
+    assert split.executor.losses >= 2
     np.testing.assert_array_equal(result.W, W)
     np.testing.assert_array_equal(result.H, H)
     assert result.monitor.history == history
@@ -178,12 +178,12 @@ def test_data_that_kill_every_worker(own_client, monkeypatch):
     """What cannot be held by anybody is named, in the end."""
     monkeypatch.setattr(actors, "_MOST_LOSSES", 1)
     series = data()
-    pieces = slices(series, BOUNDS)
-    pieces[4] = Deadly(pieces[4].data)
-    team = DaskTeam(own_client, groups_of(pieces, BOUNDS, 2), BOUNDS)
+    sources = memory_sources(series, BOUNDS)
+    sources[4] = Deadly(sources[4].data)
+    executor = DaskExecutor(own_client, groups_of(sources, BOUNDS, 2), BOUNDS)
     words = rf"2 workers in a row were lost with the same features, number {BOUNDS[3]} and"
     with pytest.raises(ClusterLostError, match=words):
-        SplitSeries.of(team, series.exposure)
+        SplitSeries.of(executor, series.exposure)
     # The cluster can be used again.
     assert on_workers(own_client, series, BOUNDS, 2).totals.tolist() == series.totals.tolist()
 
@@ -192,16 +192,16 @@ def test_an_error_of_the_disk_is_no_lost_worker(client, tmp_path):
     series = data()
     file = tmp_path / "data"
     file.touch()
-    pieces = [Filed((file, piece.data)) for piece in slices(series, BOUNDS)]
-    team = DaskTeam(client, groups_of(pieces, BOUNDS, 2), BOUNDS, resident=False)
-    split = SplitSeries.of(team, series.exposure)
+    sources = [Filed((file, source.data)) for source in memory_sources(series, BOUNDS)]
+    executor = DaskExecutor(client, groups_of(sources, BOUNDS, 2), BOUNDS, resident=False)
+    split = SplitSeries.of(executor, series.exposure)
     problem = problem_of(split)
     W, H = start(series)
     assert np.isfinite(problem.objective(W, H))
     file.unlink()
     with pytest.raises(OSError, match=r"FileNotFoundError.*data"):
         problem.objective(W, H)
-    assert team.losses == 0
+    assert executor.losses == 0
     file.touch()
     pids = client.run(os.getpid)
     assert len(pids) == 2

@@ -152,9 +152,9 @@ def test_refusals_by_accident_are_told(cause, told, monkeypatch):
 
 def test_a_name_that_a_file_lacks_is_no_accident(model_file):
     members = dict(files._members(model_file.read_bytes()))
-    del members["history_.npy"]
+    members["labels.json"] = b"{}"
     model_file.write_bytes(zipped(members))
-    with pytest.raises(ValueError, match=r"model.npz cannot.*'history_'") as refusal:
+    with pytest.raises(ValueError, match=r"model.npz cannot.*'timeline'") as refusal:
         load(model_file)
     assert isinstance(refusal.value.__cause__, KeyError)
     assert files._refusal(refusal.value) == "refused"

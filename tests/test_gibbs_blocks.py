@@ -18,7 +18,7 @@ from temporalnmf.chains import Rate
 from temporalnmf.chains.base import First
 from temporalnmf.cluster import dask
 from temporalnmf.cluster.gibbs import SplitGibbs
-from temporalnmf.cluster.series import SplitSeries, even_bounds, slices, split_here
+from temporalnmf.cluster.series import SplitSeries, even_bounds, memory_sources, split_here
 from temporalnmf.data.series import Series
 from temporalnmf.likelihoods.poisson import Poisson
 from temporalnmf.observations import observe
@@ -67,9 +67,9 @@ def same(one, other):
 
 
 def on_cluster(client, series, n_groups, **parameters):
-    groups = dask.groups_of(slices(series, BLOCKS), BLOCKS, n_groups)
-    team = dask.DaskTeam(client, groups, BLOCKS, **parameters)
-    return SplitSeries.of(team, series.exposure, series.timeline)
+    groups = dask.groups_of(memory_sources(series, BLOCKS), BLOCKS, n_groups)
+    executor = dask.DaskExecutor(client, groups, BLOCKS, **parameters)
+    return SplitSeries.of(executor, series.exposure, series.timeline)
 
 
 # Bits
@@ -91,7 +91,7 @@ def test_draws_do_not_depend_on_who_holds_the_blocks(storage, client):
     same(one, drawn(split_here(series, BLOCKS, n_jobs=2)))
     held = on_cluster(client, series, 3 if storage is np.asarray else 2)
     same(one, drawn(held))
-    held.team.close()
+    held.executor.close()
 
 
 def test_draws_of_many_features_do_not_depend_on_threads(monkeypatch):
@@ -103,7 +103,7 @@ def test_draws_of_many_features_do_not_depend_on_threads(monkeypatch):
     same(drawn(one), drawn(other))
     run = started(one)
     assert run.count_active() == 1400
-    blocks = one.team._bench._blocks[run._slot.number].values()
+    blocks = one.executor._blocks._slots[run._slot.number].values()
     assert all(len(block._bounds) > 2 for block in blocks)
     monkeypatch.setattr(run, "weights", None)  # nobody brings them here
     run.sweep()
@@ -126,13 +126,13 @@ def test_draws_go_on_if_a_worker_is_lost(saved, own_client, tmp_path, monkeypatc
 
     def kill(progress):
         if progress.iteration == 6:
-            victim = held.team._members[0].address
+            victim = held.executor._placements[0].address
             os.kill(own_client.run(os.getpid, workers=[victim])[victim], signal.SIGKILL)
             eventually(lambda: victim not in own_client.scheduler_info()["workers"])
 
     same(drawn(split_here(series, BLOCKS), **settings), drawn(held, callback=kill, **settings))
-    assert held.team.losses == 1
-    held.team.close()
+    assert held.executor.losses == 1
+    held.executor.close()
 
 
 def started(split, smoothing=0.3, learned=True):
@@ -153,7 +153,7 @@ def started(split, smoothing=0.3, learned=True):
 @pytest.mark.parametrize("way", ["of the run", "of the blocks"])
 def test_a_state_that_is_restored_goes_on_to_the_bit(way, tmp_path):
     split = split_here(some_series(20.0), BLOCKS)
-    bench, run = split.team._bench, started(split)
+    blocks, run = split.executor._blocks, started(split)
 
     def sweeps():
         for _ in range(3):
@@ -164,13 +164,13 @@ def test_a_state_that_is_restored_goes_on_to_the_bit(way, tmp_path):
         return tmp_path / f"{block}.npz"
 
     state = {name: np.array(array) for name, array in sweeps().items()}
-    bench.save(file_of)
+    blocks.save(file_of)
     expected = sweeps()
     if way == "of the run":
         run.restore(state)
     else:
-        bench._blocks.clear()
-        bench.load(file_of)
+        blocks._slots.clear()
+        blocks.load(file_of)
         run.resume = lambda where: None  # blocks are where they were
         run.restore(state)
     found = sweeps()
@@ -211,7 +211,7 @@ class _Held(SplitGibbs):
             super().__setattr__(name, value)
             return
         indptr, indices, counts = value
-        blocks = self._slot.team._bench._blocks[self._slot.number]
+        blocks = self._slot.executor._blocks._slots[self._slot.number]
         for b, (i, j) in enumerate(pairwise(BOUNDS)):
             part = slice(indptr[i], indptr[j])
             blocks[b]._counts = indptr[i : j + 1] - indptr[i], indices[part], counts[part]
@@ -231,7 +231,7 @@ def simulation(mask, learned):
     split = split_here(series, BOUNDS)
     start = split.observe(Poisson()).hold(found.run.W)
     found.run = _Held(
-        split.team, found.exposure, found.run.law, start.slot, found.run.H, found.run.smoothing,
+        split.executor, found.exposure, found.run.law, start.slot, found.run.H, found.run.smoothing,
         joint.FIRST_LAW, np.random.SeedSequence(0),
     )  # fmt: skip
     found.run.W = found.run.weights()
@@ -347,4 +347,4 @@ def test_draws_without_room_are_refused_before_the_start(monkeypatch):
 def test_fits_leave_nothing_in_the_blocks():
     split = split_here(some_series(), [0, 8, N_FEATURES])
     drawn(split)
-    assert not any(split.team._bench._blocks.values())
+    assert not any(split.executor._blocks._slots.values())

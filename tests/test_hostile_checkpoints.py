@@ -80,7 +80,9 @@ def test_arrays_that_no_fit_writes_are_refused(solver, tmp_path):
     for name, change in CHANGES[solver]:
         path.write_bytes(kept)
         changed(path, name, change)
-        with pytest.raises(ValueError, match=r"state\.npz' is no checkpoint of a fit, or is dama"):
+        with pytest.raises(
+            ValueError, match=r"state\.npz' is not a checkpoint of a fit, or is dama"
+        ):
             model(solver, path).fit(X)
     path.write_bytes(kept)
     changed(path, "seeds", lambda a: a)  # sealed again, and nothing else

@@ -138,7 +138,7 @@ def test_our_own_tables_fit_our_own_models(tmp_path):
     fitted = temporalnmf.load(model)
     assert fitted.transform(filled).shape == (12, 2)
     said = done("forecast", model, "--steps", 3, "--out", ahead)
-    assert "takes the apostrophe off" in " ".join(said.output.split())
+    assert "removes the apostrophe" in " ".join(said.output.split())
     long = {"time": "time", "feature": "feature", "value": "mean"}
     later = read_table(ahead, **long)
     assert sorted(later.features) == sorted(fitted.feature_labels())

@@ -55,14 +55,14 @@ def test_archives_that_unpack_to_more_than_memory_are_refused(model_file, tmp_pa
         with pytest.raises(ValueError, match=r"model.npz cannot be read.*would take"):
             load(model_file)
         state = Checkpoint(tmp_path / "a.npz", {})
-        with pytest.raises(ValueError, match=r"a.npz' is no checkpoint of a fit, or is damaged"):
+        with pytest.raises(ValueError, match=r"a.npz' is not a checkpoint of a fit, or is damaged"):
             state.read()
 
 
 def test_archives_that_lie_about_sizes_are_refused(tmp_path):
     data = bytearray(zipped({"X.npy": npy("(4, 2)", numbers=bytes(64))}))
     at = data.index(b"PK\x01\x02")
-    for size, told in ((2**31 - 1, "cannot be in"), (3, "damaged"), (100_000, "cannot be in")):
+    for size, told in ((2**31 - 1, "cannot be"), (3, "damaged"), (100_000, "cannot be")):
         data[at + 24 : at + 28] = struct.pack("<I", size)
         (tmp_path / "a.npz").write_bytes(data)
         with little_memory(), pytest.raises(ValueError, match=f"a.npz cannot.*{told}"):
@@ -266,7 +266,7 @@ def test_json_without_an_end_is_refused(deep, model_file, seeds, tmp_path):
     with pytest.raises(ValueError, match=r"data/shards.json"):
         Shards.open(tmp_path / "data")
     np.savez(tmp_path / "state.npz", identity=np.array(deep))
-    with pytest.raises(ValueError, match=r"state.npz' is no checkpoint"):
+    with pytest.raises(ValueError, match=r"state.npz' is not a checkpoint"):
         Checkpoint(tmp_path / "state.npz", {}).read()
 
 

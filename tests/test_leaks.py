@@ -13,7 +13,7 @@ import pytest
 
 from children import in_child
 from temporalnmf import TemporalNMF
-from temporalnmf.runtime.threads import _Team
+from temporalnmf.runtime.threads import _Pool
 
 # Numbers of fits, of which tools/leaks.py draws all kinds that `seen` is asked for below.
 KINDS = (1, 11, 12, 14, 22, 25, 36)
@@ -60,13 +60,13 @@ def test_models_that_are_kept_are_noticed(tmp_path, monkeypatch):
 
 @pytest.mark.long
 def test_threads_that_are_not_sent_home_are_noticed(tmp_path, monkeypatch):
-    teams, dismiss = [], _Team.dismiss
-    monkeypatch.setattr(_Team, "dismiss", lambda team: teams.append(team))
+    pools, shut_down = [], _Pool.shut_down
+    monkeypatch.setattr(_Pool, "shut_down", lambda pool: pools.append(pool))
     try:
-        assert 0 < left_behind(tmp_path)[0] <= len(teams)
+        assert 0 < left_behind(tmp_path)[0] <= len(pools)
     finally:
-        for team in teams:
-            dismiss(team)
+        for pool in pools:
+            shut_down(pool)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -120,7 +120,7 @@ def test_a_folder_without_a_block_is_refused(harm, tmp_path):
     with pytest.raises(StopError):
         _kept(tmp_path, 3, random_state=0, callback=StopAt(5)).fit(_data())
     harm(next(tmp_path.glob("block-00002.*")))
-    with pytest.raises(ValueError, match="lacks a file of a block, or has a damaged one"):
+    with pytest.raises(ValueError, match="lacks the file of a block, or has a damaged one"):
         _kept(tmp_path, 3, random_state=0).fit(_data())
 
 
@@ -178,7 +178,9 @@ def test_a_scheduler_that_disappears_leaves_a_checkpoint(given, tmp_path, monkey
 
         with (
             Client(address, direct_to_workers=True, set_as_default=True),
-            pytest.raises(ClusterLostError, match=r"The Dask scheduler at tcp://.*goes on") as lost,
+            pytest.raises(
+                ClusterLostError, match=r"The Dask scheduler at tcp://.*resumes from"
+            ) as lost,
         ):
             _kept(folder, 3, callback=kill, **params).fit(_data())
     kept = str(lost.value).split("checkpoint='")[1].split("'")[0]

@@ -345,7 +345,7 @@ def test_pickled_arrays_are_never_loaded(folder):
     with pytest.raises(ValueError, match=r"00000\.features\.values\.npy: it holds objects"):
         Shards.open(folder)
     (folder / "00000.features.values.npy").write_bytes(pickle.dumps([1, 2]))
-    with pytest.raises(ValueError, match=r"00000\.features\.values\.npy: it is no NPY file"):
+    with pytest.raises(ValueError, match=r"00000\.features\.values\.npy: it is not an NPY file"):
         Shards.open(folder)
 
 

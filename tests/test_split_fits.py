@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from clusters import a_client  # noqa: F401
 from temporalnmf import TemporalNMF, load
-from temporalnmf.cluster import pieces
+from temporalnmf.cluster import block_data
 from temporalnmf.cluster import sources as splitting
 from temporalnmf.shards import Shards, write_shards
 from temporalnmf.timeline import timeline_of
@@ -218,8 +218,8 @@ def test_data_that_are_read_for_every_pass(gaps, solver, anywhere, tmp_path, mon
     monkeypatch.setattr(
         os, "sysconf", lambda name: sizes.get(name) if name in sizes else sysconf(name)
     )
-    read = pieces.Streamed._loaded
-    monkeypatch.setattr(pieces.Streamed, "_loaded", lambda self: loaded.append(1) or read(self))
+    read = block_data.Streamed._loaded
+    monkeypatch.setattr(block_data.Streamed, "_loaded", lambda self: loaded.append(1) or read(self))
     same(fit(path, solver=solver), resident)
     if splitting._client() is None:
         assert loaded
@@ -406,10 +406,10 @@ def test_the_client_that_there_is_is_found(client, monkeypatch):
 def test_workers_hold_the_blocks_where_there_are_some(client, monkeypatch):
     """And the data do not come here."""
     asked = []
-    from temporalnmf.cluster.dask import DaskTeam
+    from temporalnmf.cluster.dask import DaskExecutor
 
-    ask = DaskTeam.ask
-    monkeypatch.setattr(DaskTeam, "ask", lambda self, q: asked.append(q.name) or ask(self, q))
+    ask = DaskExecutor.ask
+    monkeypatch.setattr(DaskExecutor, "ask", lambda self, q: asked.append(q.name) or ask(self, q))
     X = da.from_array(counts(), chunks=(N, CHUNK))
     with client.as_current():
         fit(X)

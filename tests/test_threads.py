@@ -13,7 +13,7 @@ from temporalnmf import TemporalNMF
 from temporalnmf.kernels.handoff import begin, end
 from temporalnmf.likelihoods import Exponential, Poisson
 from temporalnmf.observations import observe
-from temporalnmf.runtime.threads import Workers, _Team
+from temporalnmf.runtime.threads import Workers, _Pool
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -95,8 +95,8 @@ def test_helpers_that_fell_asleep_wake_up():
 
     with Workers(2) as workers:
         workers.run(kernel, 2)
-        team = workers._team
-        while not team.asleep[1]:
+        pool = workers._pool
+        while not pool.asleep[1]:
             os.sched_yield()
         workers.run(kernel, 2)
     assert counts.tolist() == [2.0, 2.0]
@@ -154,7 +154,7 @@ def test_a_fit_after_fork():
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork.*:DeprecationWarning")
 def test_a_fork_in_the_middle_of_a_fit():
-    """The child has the parent's team on its hands but none of its threads."""
+    """The child has the parent's pool on its hands but none of its threads."""
     done = np.zeros(2)
 
     def kernel(flags, thread, first, last):
@@ -186,7 +186,7 @@ def test_errors_of_both_threads_do_not_come_back():
             with pytest.raises(RuntimeError, match="in thread"):
                 workers.run(kernel, 2, True)
             workers.run(kernel, 2, False)
-            assert workers._team.flags[0] == workers._team.posted
+            assert workers._pool.flags[0] == workers._pool.posted
 
 
 def test_fewer_shards_than_threads():
@@ -203,7 +203,7 @@ def test_fewer_shards_than_threads():
 
 
 def test_a_job_posted_while_a_helper_falls_asleep_is_not_lost():
-    team = _Team(2)
+    pool = _Pool(2)
     done = threading.Event()
 
     class Falling(list):
@@ -214,10 +214,10 @@ def test_a_job_posted_while_a_helper_falls_asleep_is_not_lost():
         def __setitem__(self, thread, value):
             if value and self.armed:
                 self.armed = False
-                team._post(lambda thread: done.set())
+                pool._post(lambda thread: done.set())
             super().__setitem__(thread, value)
 
-    team.asleep = Falling(team.asleep)
-    team._post(lambda thread: None)  # it wakes up, and goes to sleep again
+    pool.asleep = Falling(pool.asleep)
+    pool._post(lambda thread: None)  # it wakes up, and goes to sleep again
     assert done.wait()
-    team.dismiss()
+    pool.shut_down()

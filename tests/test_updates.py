@@ -23,9 +23,9 @@ from oracle_updates import (
     simplex_by_bisection,
 )
 from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
+from temporalnmf.cluster.executor import Slot
 from temporalnmf.cluster.features import SplitFeatures
-from temporalnmf.cluster.questions import whole
-from temporalnmf.cluster.team import Slot
+from temporalnmf.cluster.requests import result
 from temporalnmf.kernels import roots
 from temporalnmf.kernels.floor import FLOOR
 from temporalnmf.kernels.roots import quadratic_root
@@ -829,14 +829,14 @@ class Side(Slot):
     """Blocks side by side in this process."""
 
     def __init__(self, blocks):
-        self.blocks, self.n_blocks = blocks, len(blocks)
+        self.blocks, self.executor = blocks, SimpleNamespace(n_blocks=len(blocks))
 
-    def ask(self, name, arguments, how):
-        found = [getattr(block, name)(*arguments) for block in self.blocks]
-        return whole({(0, i): answer for i, answer in enumerate(found)}, self.n_blocks, how)
+    def call(self, method, arguments, how):
+        found = [getattr(block, method.__name__)(*arguments) for block in self.blocks]
+        return result({(0, i): one for i, one in enumerate(found)}, len(found), how)
 
-    def tell(self, name, *arguments):
-        self.ask(name, arguments, "each")
+    def post(self, method, arguments):
+        self.call(method, arguments, "each")
 
 
 def minimised(p, q, r, n_blocks=1):

@@ -16,7 +16,6 @@ from temporalnmf import TemporalNMF
 from temporalnmf.messages.formatting import csv_number, level_text, number_text, percent
 from temporalnmf.plotting import plot_activations, plot_components, plot_forecast
 from temporalnmf.report import report_content
-from temporalnmf.sampling.arviz import to_datatree
 from temporalnmf.summary import FOUND_AGAIN, VARIES, component_summary
 
 SOURCE = Path(temporalnmf.__file__).parent
@@ -192,7 +191,7 @@ def test_arviz_counts_components_from_1_and_scikit_learn_from_0():
     drawn = TemporalNMF(
         2, solver="gibbs", n_draws=8, n_tune=2, n_chains=1, random_state=0
     ).fit(X)  # fmt: skip
-    assert to_datatree(drawn).posterior["component"].values.tolist() == [1, 2]
+    assert drawn.to_arviz().posterior["component"].values.tolist() == [1, 2]
     assert drawn.get_feature_names_out().tolist() == ["temporalnmf0", "temporalnmf1"]
 
 

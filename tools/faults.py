@@ -457,7 +457,7 @@ class Case:
             return ["message"]
         if fault == "disk" and not (
             ("No space left" in said[0] or "File too large" in said[0])
-            and "Make room" in said[0]
+            and "Free space" in said[0]
             and any(name in said[0] for name in (*_RESULTS.values(), "state.ckpt", "out/"))
         ):
             return ["message"]

@@ -10,15 +10,15 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import registry
 from ._typing import Array
 from .chains.base import Chain, Point, Scale
-from .cluster.sources import is_split, split_series
+from .cluster.sources import is_split, split_data, split_series
 from .data.imputing import filled
 from .data.series import Series
-from .data.validation import check_held_out, check_series
+from .data.validation import check_features, check_held_out, check_series
 from .forecasting.appending import fit_again, infer_again, whole_series
 from .forecasting.calibrating import Calibration, calibrate
 from .forecasting.forecast import Forecast
@@ -32,6 +32,7 @@ from .likelihoods.base import Likelihood
 from .persistence.models import read_model, save_model
 from .reading import read_table
 from .sampling.draws import PosteriorDraws, used_smoothing
+from .sampling.traces import required_draws
 from .solvers.monitor import Callback
 
 
@@ -571,7 +572,10 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """
         from .sampling.arviz import to_datatree
 
-        return to_datatree(self)
+        check_is_fitted(self)
+        draws = required_draws(self.posterior_, self.solver, "to_arviz")
+        labels = self.feature_labels(), self.times_
+        return to_datatree(draws, self._kept, *labels, self.exposure_, self._series)
 
     def feature_labels(self) -> Array:
         """Names of the features: those of the data, or x0, x1, …"""
@@ -634,7 +638,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 f"take such. Give the steps that are wanted as an array."
             )
         self._check_exposure_given(X, exposure)
-        return check_series(self, X, mask, exposure, self._likelihood(), reset=False)
+        return self._check_series(X, mask, exposure, reset=False)
 
     def _check_exposure_given(self, X: Any, exposure: Any) -> None:
         given = exposure is not None or getattr(X, "exposure", None) is not None
@@ -657,11 +661,38 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def _checked(
         self, X: Any, mask: Any, exposure: Any, *, reset: bool
     ) -> AbstractContextManager[Any]:
-        """Checked data, in memory or wherever their blocks are, as long as they are wanted."""
-        given = X, mask, exposure, self._likelihood()
-        if is_split(X):
-            return split_series(self, *given, reset=reset)
-        return nullcontext(check_series(self, *given, reset=reset))
+        """Checked data, in memory or in blocks, which are freed at the end."""
+        if not is_split(X):
+            return nullcontext(self._check_series(X, mask, exposure, reset=reset))
+        data = split_data(X, mask, exposure, self._likelihood())
+        names = None if data.names is None else np.array(data.names, dtype=object)
+        if reset:
+            self._set_features(data.shape[1], names)
+        else:
+            check_features(None, data.shape[1], None, self.n_features_in_)
+        return split_series(data, self._config())
+
+    def _check_series(self, X: Any, mask: Any, exposure: Any, *, reset: bool) -> Series:
+        """Check data in memory; store their features if `reset`, or compare them with the fit."""
+        like = None if reset else self.timeline_
+        series, cells, names = check_series(X, mask, exposure, self._likelihood(), like=like)
+        if names is None:
+            validate_data(self, cells, reset=reset, skip_check_array=True)
+            if reset:
+                self._columns = list(cells.columns) if hasattr(cells, "columns") else None
+        elif reset:
+            self._set_features(len(names), names)
+        else:
+            known = getattr(self, "feature_names_in_", None)
+            check_features(names, len(names), known, self.n_features_in_)
+        return series
+
+    def _set_features(self, n_features: int, names: Array | None) -> None:
+        self.n_features_in_ = n_features
+        if names is not None:
+            self.feature_names_in_ = names
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
 
     def _take(self, fitted: Fitted, series: Series) -> None:
         """Set everything that a fit leaves behind."""
@@ -719,4 +750,8 @@ def load(path: str | PathLike[str]) -> TemporalNMF:
     >>> bool(np.all(again.forecast(2).samples() == model.forecast(2).samples()))
     True
     """
-    return read_model(path, TemporalNMF)
+    stored = read_model(path, TemporalNMF().get_params(deep=False))
+    model = TemporalNMF().set_params(**stored.parameters)
+    for name, value in stored.attributes.items():
+        setattr(model, name, value)
+    return model

@@ -846,7 +846,8 @@ LOOKUPS = [
     OURS / name
     for name in (
         "runtime/archives.py", "reading/arrays.py", "checkpoints/file.py", "checkpoints/fits.py",
-        "components.py", "shards/folder.py", "persistence/models.py", "timeline/grid.py",
+        "components.py", "shards/folder.py", "persistence/models.py", "persistence/arrays.py",
+        "persistence/calibrations.py", "timeline/grid.py",
     )
 ]  # fmt: skip
 

@@ -1,8 +1,8 @@
-"""A fit that was cut short goes on where it was, to the bit.
+"""Interrupted fits are resumed with the same bits.
 
-One file holds what the solver knows of every start, and W of data in memory. W of data in blocks
-is in files of its own, one per block: these have a number, and the file of the fit, which is
-written last, says which number is whole.
+One file holds the state of the solver for every start, and W of data in memory. W of data in
+blocks is in one file per block: these are numbered, and the file of the fit, which is written
+last, has the number of complete ones.
 """
 
 from __future__ import annotations
@@ -23,25 +23,14 @@ from .file import Checkpoint as StateFile
 
 
 class FitKeeper(Keeper):
-    """Keeps a fit from several starts.
-
-    Parameters
-    ----------
-    file : StateFile
-        What is there already is gone on from.
-    store : WeightStore
-        For weights.
-    problem : Problem
-    n_components : int
-    seeds : array of int
-        Of all starts.
+    """Writes checkpoints of a fit from several starts, and resumes it from the file if it exists.
 
     Attributes
     ----------
     seeds : array of int
-        Those of the fit that is gone on with, if there is one.
+        Of all starts; those of the resumed fit, if there is one.
     interrupt : Interrupt
-        If it was pressed, the fit ends between two iterations, and its file is of that moment.
+        If it was pressed, the fit ends after this iteration, and the file is written.
     """
 
     def __init__(
@@ -56,7 +45,7 @@ class FitKeeper(Keeper):
         self._file, self._store = file, store
         self.seeds, self.interrupt = seeds, Interrupt()
         self._start = 0
-        # By start: what the solver knew when it rested last, and W.
+        # By start: the last state of the solver, and W.
         self._states: dict[int, State] = {}
         self._weights: dict[int, Features] = {}
         found = file.read()
@@ -79,17 +68,17 @@ class FitKeeper(Keeper):
                     raise UnlikeError("its components do not sum to one")
 
     def reading(self) -> AbstractContextManager[None]:
-        """While a solver takes up what it left: what it cannot have left is told as damage."""
+        """While a solver restores its state: an invalid one is reported as a damaged file."""
         return self._file.reading()
 
     def begun(self, start: int) -> tuple[Features, Array] | None:
-        """W and H of a start that was begun, or ended, in the fit that was cut short."""
+        """W and H of a start in the resumed fit, or None."""
         if start not in self._states:
             return None
         return self._weights[start], self._states[start]["H"]
 
     def begin(self, start: int, features: Features) -> None:
-        """What is kept from now on is about this start."""
+        """States are those of this start from now on."""
         self._start, self._weights[start] = start, features
         self.before = self._states.get(start)
 

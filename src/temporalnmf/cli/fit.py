@@ -12,7 +12,6 @@ from math import isfinite
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -365,7 +364,7 @@ def _checkpoint(path: Path | None, out: Path, source: Path, in_folder: bool) -> 
         )
     if path.exists() and not _may_be_checkpoint(path):
         raise ValueError(
-            f"--checkpoint {path} is no checkpoint of a fit, or is damaged. Name another file."
+            f"--checkpoint {path} is not a checkpoint of a fit, or is damaged. Name another file."
         )
     return path
 
@@ -450,14 +449,13 @@ def fit_table(
 
 def _about_cluster(client: Client, model: TemporalNMF, shards: Any) -> str:
     """Who works on how much, in a line; refuses what is too much."""
-    from ..cluster.sources import _check_memory
+    from ..cluster.sources import check_memory
 
     workers = client.scheduler_info(n_workers=-1)["workers"].values()
     threads = sum(worker["nthreads"] for worker in workers)
     limits = [worker["memory_limit"] for worker in workers]
     size = sum(shards.nbytes(i) for i in range(shards.n_shards))
-    source = SimpleNamespace(shape=(shards.n_times, shards.n_features), nbytes=size)
-    resident = _check_memory(model, source, limits)
+    resident = check_memory(model.solver, shards.n_features, model.n_components, size, limits)
     each = f", {_size(min(limits))} of memory each" if all(limits) else ""
     kept = "kept in their memory" if resident else "read from disk for every pass"
     return (

@@ -1,4 +1,4 @@
-"""Dask clusters: the one place where we connect to one, start one, and give it work."""
+"""Connections to Dask clusters, clusters on this machine, and tasks for their workers."""
 
 from __future__ import annotations
 
@@ -10,27 +10,33 @@ from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from itertools import islice
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
 
 from .. import __version__
 from ..messages.arguments import check_choice, check_count
+from ..messages.errors import Arg, ArgumentError, Text
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
+Shared = TypeVar("Shared")
+Result = TypeVar("Result")
+Task = TypeVarTuple("Task")
+
 # Seconds to wait for a scheduler, or for a first worker.
 PATIENCE = 10.0
-# A worker has taken some 325 MB after its first fits, of next to no data, and Dask gives no work to
-# one that is above 80 % of its limit.
+# A worker takes about 325 MB after its first fits even of tiny data, and Dask gives no tasks to one
+# above 80 % of its limit.
 _LEAST_MEMORY = 500_000_000
-# Seconds within which a worker that we can speak to answers.
+# Seconds to wait for a worker that may not be reachable from this machine.
 _NEAR = 2.0
-# How often the data may go down with all workers that hold them, as often as Dask repeats a task.
+# How often the data may be lost with all workers that hold them: as often as Dask repeats a task.
 _LOSSES = 3
-# Run by each worker that we start. Ctrl-C goes to all processes of a terminal, and is for the one
-# that started them. Errors of tasks come back as such; what else a worker logs is about a scheduler
-# that closes a moment before it.
-_ASIDE = """import logging, signal
+# Run by each worker that we start. Ctrl-C goes to all processes of a terminal, but only the main
+# one should handle it. Errors of tasks are returned; other log messages of a worker are about a
+# scheduler that closes just before it.
+_PRELOAD = """import logging, signal
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 logging.getLogger("distributed.worker").setLevel(logging.CRITICAL)
 """
@@ -45,28 +51,25 @@ def serving(
 ) -> AbstractContextManager[Client | None]:
     """The cluster that a user asked for, or None: `connected` to a scheduler, or a `local` one.
 
-    What does not go together is refused here, before the block is entered.
+    Arguments that contradict each other are refused before the block is entered.
     """
     if dask is not None:
-        check_choice("--dask", dask, ("local",))
-    if scheduler is not None and dask is not None:
-        raise ValueError(
-            f"scheduler={scheduler!r} (--scheduler) and dask={dask!r} (--dask) are two clusters. "
-            f"Give one of them."
-        )
-    if dask is None:
-        for option, value in (("--workers", n_workers), ("--memory-limit", memory_limit)):
-            if value is not None:
-                raise ValueError(
-                    f"{option} {value} is for a cluster on this machine: --dask local."
-                )
-        if scheduler is None:
-            return nullcontext()
+        check_choice("dask", dask, ("local",))
+        if scheduler is not None:
+            problem = Text("and {dask} are two clusters.", dask=Arg("dask", repr(dask)))
+            raise ArgumentError("scheduler", scheduler, problem, "Give one of them.")
         _distributed()
-        return connected(_check_address(scheduler))
+        _check_memory(memory_limit)
+        return local(n_workers, memory_limit)
+    for name, value in (("n_workers", n_workers), ("memory_limit", memory_limit)):
+        if value is not None:
+            where = Arg("dask", "'local'")
+            problem = Text("is for a cluster on this machine: {where}.", where=where)
+            raise ArgumentError(name, value, problem)
+    if scheduler is None:
+        return nullcontext()
     _distributed()
-    _check_memory(memory_limit)
-    return local(n_workers, memory_limit)
+    return connected(_check_address(scheduler))
 
 
 @contextmanager
@@ -76,37 +79,35 @@ def connected(scheduler: str, timeout: float | None = None) -> Iterator[Client]:
     Parameters
     ----------
     scheduler : str
-        Its address, as tcp://192.168.0.7:8786.
+        Its address, such as tcp://192.168.0.7:8786.
     timeout : float or None
-        Seconds after which a scheduler that does not answer is given up; None is `PATIENCE`.
+        Seconds to wait for an answer; None is `PATIENCE`.
     """
     distributed = _distributed()
     timeout = PATIENCE if timeout is None else timeout
     _check_address(scheduler)
     try:
-        # In a thread of its own, as a notebook has a loop in this one.
-        with ThreadPoolExecutor(1) as pool:
-            pool.submit(asyncio.run, _greet(scheduler, timeout)).result()
+        _greet(scheduler, timeout)
     except Exception as error:
         why = "" if isinstance(error, OSError | TimeoutError) else f" ({error})"
-        raise ConnectionError(
-            f"scheduler={scheduler!r} (--scheduler): no Dask scheduler answered within "
-            f"{timeout:g} s{why}. Is it running, and can this machine reach it? "
-            f"`dask scheduler` starts one and prints its address."
-        ) from error
+        problem = (
+            "{scheduler}: no Dask scheduler answered within {timeout:g} s{why}. Is it running, and "
+            "can this machine reach it? `dask scheduler` starts one and prints its address."
+        )
+        given = Arg("scheduler", repr(scheduler))
+        raise ConnectionError(Text(problem, scheduler=given, timeout=timeout, why=why)) from error
     with _silenced(), distributed.Client(scheduler, timeout=timeout) as client:
-        # What goes by way of the scheduler goes twice; but it may be the only way.
+        # Sending data through the scheduler is slower, but may be the only way.
         client.direct_to_workers = _reaches_workers(client)
         yield client
 
 
 def _reaches_workers(client: Client) -> bool:
-    """Whether this machine can speak to a worker."""
+    """Whether this machine can connect to a worker."""
     try:
         for worker in islice(client.scheduler_info(n_workers=-1)["workers"], 1):
-            with ThreadPoolExecutor(1) as pool:
-                pool.submit(asyncio.run, _greet(worker, _NEAR)).result()
-    except (OSError, ValueError):  # TimeoutError among them; an address of a kind of its own
+            _greet(worker, _NEAR)
+    except (OSError, ValueError):  # includes TimeoutError; unknown kinds of addresses
         return False
     return True
 
@@ -114,21 +115,25 @@ def _reaches_workers(client: Client) -> bool:
 def _check_address(scheduler: str) -> str:
     found = _ADDRESS.fullmatch(scheduler)
     if not found or not 0 < int(found["port"]) < 65536:
-        raise ValueError(
-            f"scheduler={scheduler!r} (--scheduler): expected the address that `dask scheduler` "
-            f"prints when it starts, such as tcp://192.168.0.7:8786."
-        )
+        problem = ": expected the address that `dask scheduler` prints when it starts, such as"
+        raise ArgumentError("scheduler", scheduler, f"{problem} tcp://192.168.0.7:8786.")
     return scheduler
 
 
-async def _greet(scheduler: str, timeout: float) -> None:
-    """A handshake under a deadline: a client of Dask would wait for ever on one that is silent."""
+def _greet(address: str, timeout: float) -> None:
+    """A handshake with a timeout: a Dask client would wait forever for a silent scheduler."""
     from distributed import Security
     from distributed.comm import connect
 
     security = Security().get_connection_args("client")
-    comm = await asyncio.wait_for(connect(scheduler, timeout=timeout, **security), timeout)
-    await comm.close()
+
+    async def greet() -> None:
+        comm = await asyncio.wait_for(connect(address, timeout=timeout, **security), timeout)
+        await comm.close()
+
+    # In another thread, since a notebook has an event loop in this one.
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(asyncio.run, greet()).result()
 
 
 @contextmanager
@@ -137,24 +142,22 @@ def local(
     memory_limit: str | int | None = None,
     threads_per_worker: int = 1,
 ) -> Iterator[Client]:
-    """A client of a cluster on this machine, which ends with the block.
+    """A client of a cluster on this machine, which is closed at the end of the block.
 
     Parameters
     ----------
     n_workers : int or None
         Processes; None is one per core.
     memory_limit : str, int or None
-        Of each worker, as "2GB"; one that comes close to it is started anew. None is its share of
-        the machine's memory.
+        Of each worker, such as "2GB"; a worker near its limit is restarted. None is an equal share
+        of the machine's memory.
     threads_per_worker : int
     """
     distributed = _distributed()
     if n_workers is not None:
         check_count("n_workers", n_workers)
-    limit, threads = (
-        _check_memory(memory_limit),
-        check_count("threads_per_worker", threads_per_worker),
-    )
+    limit = _check_memory(memory_limit)
+    threads = check_count("threads_per_worker", threads_per_worker)
     with (
         TemporaryDirectory(prefix="temporalnmf-", ignore_cleanup_errors=True) as folder,
         distributed.LocalCluster(
@@ -163,10 +166,10 @@ def local(
             memory_limit=limit,
             processes=True,
             local_directory=folder,
-            # A scheduler always has an HTTP server: without pages, on any port, not for others.
+            # A scheduler always has an HTTP server: without pages, for this machine only.
             dashboard_address="127.0.0.1:0",
             scheduler_kwargs={"dashboard": False, "local_directory": folder},
-            preload=[_ASIDE],
+            preload=[_PRELOAD],
             silence_logs=logging.CRITICAL,
         ) as cluster,
         distributed.Client(cluster, direct_to_workers=True) as client,
@@ -182,25 +185,22 @@ def _check_memory(limit: str | int | None) -> str | int:
     try:
         size = int(parse_bytes(limit))
     except (ValueError, OverflowError, TypeError) as error:
-        raise ValueError(
-            f"memory_limit={limit!r} (--memory-limit): expected a size for each worker, such as "
-            f"2GB or 800MB."
-        ) from error
+        problem = ": expected a size for each worker, such as 2GB or 800MB."
+        raise ArgumentError("memory_limit", limit, problem) from error
     if size < _LEAST_MEMORY:
-        raise ValueError(
-            f"memory_limit={limit!r} (--memory-limit) is {format_bytes(size)}, too little for a "
-            f"worker even without data. Give {_LEAST_MEMORY // 10**6}MB or more."
-        )
+        problem = f"is {format_bytes(size)}, too little for a worker even without data."
+        remedy = f"Give {_LEAST_MEMORY // 10**6}MB or more."
+        raise ArgumentError("memory_limit", limit, problem, remedy)
     return size
 
 
 def check_workers(client: Client, timeout: float | None = None) -> None:
-    """Refuse a cluster without workers, or where some part has not our version of this package.
+    """Refuse a cluster without workers, or with another version of this package on some machine.
 
-    The scheduler needs it, too: it looks into what it hands out.
+    The scheduler needs the package, too, to deserialize tasks.
     """
 
-    # Not at the level of the module: by value it gets to workers that cannot import us.
+    # A nested function is pickled by value, for workers that cannot import this package.
     def version() -> str:
         try:
             import temporalnmf
@@ -210,14 +210,15 @@ def check_workers(client: Client, timeout: float | None = None) -> None:
 
     _wait_for_a_worker(client, PATIENCE if timeout is None else timeout)
     ours = f"temporalnmf {__version__}"
-    found = {f"The scheduler {_address(client)}": client.run_on_scheduler(version)}
+    found = {f"The scheduler {address_of(client)}": client.run_on_scheduler(version)}
     for worker, theirs in client.run(version, on_error="return").items():
         found[f"Worker {worker}"] = theirs
     for who, theirs in found.items():
         if theirs != ours:
             raise ValueError(
-                f"{who} has {theirs}, and here it is {ours}. Install the same version everywhere, "
-                f'for instance pip install "temporalnmf[dask]=={__version__}", and start it again.'
+                f"{who} has {theirs}, and this process has {ours}. Install the same version "
+                f'everywhere, for instance pip install "temporalnmf[dask]=={__version__}", and '
+                f"start it again."
             )
 
 
@@ -226,24 +227,24 @@ def _wait_for_a_worker(client: Client, timeout: float) -> None:
         client.wait_for_workers(1, timeout)
     except TimeoutError as error:
         raise ConnectionError(
-            f"The scheduler has no workers after {timeout:g} s. `dask worker {_address(client)}` "
+            f"The scheduler has no workers after {timeout:g} s. `dask worker {address_of(client)}` "
             f"starts one."
         ) from error
 
 
 def spread(
     client: Client,
-    function: Callable[..., Any],
-    shared: Any,
-    tasks: Sequence[tuple[Any, ...]],
-) -> Iterator[tuple[int, Any]]:
-    """Yield (i, function(shared, *tasks[i])) for every task, in the order in which they end.
+    function: Callable[[Shared, *Task], Result],
+    shared: Shared,
+    tasks: Sequence[tuple[*Task]],
+) -> Iterator[tuple[int, Result]]:
+    """Yield (i, function(shared, *tasks[i])) for every task, in the order of completion.
 
-    `shared` goes to every worker once. Tasks of a worker that dies are done again; a task that
-    raises does so here.
+    `shared` is sent to every worker once. Tasks of a worker that dies are repeated; an exception
+    of a task is raised here.
 
-    joblib has a backend for Dask, too, but it hides the data in its batches, hands out all tasks
-    at once, and cannot say whether it was the task or the cluster that failed.
+    joblib has a Dask backend, too, but it packs the data into its batches, submits all tasks at
+    once, and does not tell errors of a task from those of the cluster.
     """
     if not tasks:
         return
@@ -252,30 +253,30 @@ def spread(
     check_workers(client)
     data, losses, room = _scattered(client, shared), 0, 0
     todo = iter(range(len(tasks)))
-    flying: dict[Future[Any], int] = {}
-    ended = as_completed(loop=client.loop)
+    pending: dict[Future[Result], int] = {}
+    completed = as_completed(loop=client.loop)
 
     def submit(i: int) -> None:
         # Not pure: keys would be hashes of the arguments, and two runs would share their results.
         future = client.submit(function, data, *tasks[i], pure=False)
-        flying[future] = i
-        ended.add(future)
+        pending[future] = i
+        completed.add(future)
 
     try:
         while True:
-            # Workers are kept busy, and the scheduler does not get everything at once.
-            if len(flying) <= room // 2:
+            # Keep workers busy without sending all tasks to the scheduler at once.
+            if len(pending) <= room // 2:
                 room = _room(client)
-                for i in islice(todo, room - len(flying)):
+                for i in islice(todo, room - len(pending)):
                     submit(i)
-            future = next(ended, None)
+            future = next(completed, None)
             if future is None:
                 return
-            i = flying.pop(future)
+            i = pending.pop(future)
             try:
                 result = future.result()
             except CancelledError:
-                # Not by us: the scheduler is gone, or the last worker that had the data.
+                # Not by us: the scheduler is lost, or the last worker that had the data.
                 if client.status != "running":
                     raise _lost(client) from None
                 if data.status != "finished":
@@ -290,28 +291,28 @@ def spread(
             except OSError as error:
                 if future.status == "error":
                     raise  # of the task
-                raise _lost(client) from error  # while its result was on the way
-            del future  # the cluster may forget it
+                raise _lost(client) from error  # while its result was being sent
+            del future  # so that the cluster frees the result
             yield i, result
     finally:
         if client.status == "running":
-            with suppress(OSError, TimeoutError):  # it may have gone just now
-                client.cancel(list(flying))
+            with suppress(OSError, TimeoutError):  # it may just have been lost
+                client.cancel(list(pending))
 
 
-def _scattered(client: Client, shared: Any) -> Any:
-    """The data, on every worker; from one to the next even if it joins later."""
+def _scattered(client: Client, shared: object) -> Future[object]:
+    """The data on every worker; workers that join later copy them from another one."""
     _wait_for_a_worker(client, PATIENCE)
     try:
-        # In a list: of a tuple each part would go on its own. A name by chance: one that is made
-        # from the values could still be on its way out after a loss.
+        # In a list, since the parts of a tuple would be sent separately. With a random key, since a
+        # hash of the values could still be in the process of deletion after a loss.
         return client.scatter([shared], broadcast=True, hash=False)[0]
     except (OSError, TimeoutError) as error:
         raise _lost(client) from error
 
 
 def _room(client: Client) -> int:
-    """How many tasks may be on their way: some for every thread, of workers that came later too."""
+    """How many tasks may be pending: some for every thread of the current workers."""
     try:
         return 64 + 4 * sum(client.nthreads().values())
     except (OSError, TimeoutError) as error:
@@ -320,22 +321,20 @@ def _room(client: Client) -> int:
 
 def _lost(client: Client) -> ConnectionError:
     return ConnectionError(
-        f"The connection to the scheduler {_address(client)} is lost. Start it again."
+        f"The connection to the scheduler {address_of(client)} is lost. Start it again."
     )
 
 
-def _address(client: Client) -> str:
+def address_of(client: Client) -> str:
     return str(getattr(client.scheduler, "address", "ADDRESS"))  # a closed client has none
 
 
 def _killed() -> OSError:
-    return OSError(
-        "Workers died again and again, most likely for want of memory. Start fewer of them, with "
-        "more memory each (--memory-limit)."
-    )
+    problem = "Workers died again and again, most likely because memory ran out."
+    return OSError(Text(problem + " Start fewer, with more memory each ({memory_limit=})."))
 
 
-def _distributed() -> Any:
+def _distributed() -> ModuleType:
     try:
         import distributed
     except ImportError as error:
@@ -345,7 +344,7 @@ def _distributed() -> Any:
 
 @contextmanager
 def _silenced() -> Iterator[None]:
-    """Without Dask's own words on a scheduler that went away; ours are an error."""
+    """Without Dask's log messages on a lost scheduler, for which we raise an error."""
     logger = logging.getLogger("distributed.client")
     level = logger.level
     logger.setLevel(logging.CRITICAL)

@@ -1,4 +1,4 @@
-"""Data cut into blocks of features, in this process or elsewhere."""
+"""Series in blocks of features, in this process or on workers."""
 
 from __future__ import annotations
 
@@ -21,32 +21,21 @@ from ..observations.features import Features
 from ..runtime.threads import Workers
 from ..sampling.learning import Learned, Smoothing
 from ..timeline.grid import Timeline
-from .bench import Bench
+from .block_data import BlockData, Description, MemorySource, Steps
+from .blocks import Blocks
+from .executor import Executor, LocalExecutor, Slot
 from .features import SplitFeatures, too_large
 from .gibbs import SplitGibbs
-from .pieces import Description, Slice, Steps
-from .questions import DATA, Question
 from .store import FolderStore
-from .team import LocalTeam, Slot, Team
 
 
 @dataclass(frozen=True, eq=False)
 class SplitSeries:
-    """What `Series` is for data in memory: steps of a series whose entries are elsewhere.
-
-    Attributes
-    ----------
-    team : Team
-    steps : Steps
-        Of the data that the team holds.
-    observed, totals, exposure : array, (N,)
-        See `Series`.
-    timeline : Timeline
-    """
+    """The counterpart of `Series` for data in blocks; `steps` are some of the steps of these."""
 
     local: ClassVar[bool] = False
 
-    team: Team
+    executor: Executor
     steps: Steps
     observed: Array
     totals: Array
@@ -54,15 +43,17 @@ class SplitSeries:
     timeline: Timeline | None = None
 
     @classmethod
-    def of(cls, team: Team, exposure: Array, timeline: Timeline | None = None) -> SplitSeries:
-        """All that a team has."""
-        entries, totals = team.ask(Question(DATA, "survey", (), "add"))
+    def of(
+        cls, executor: Executor, exposure: Array, timeline: Timeline | None = None
+    ) -> SplitSeries:
+        """All steps of the blocks."""
+        entries, totals = executor.data.add(BlockData.survey)
         steps = Steps(np.arange(len(totals)))
-        return cls(team, steps, entries > 0.0, totals, exposure, timeline)
+        return cls(executor, steps, entries > 0.0, totals, exposure, timeline)
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self.n_steps, int(self.team.bounds[-1])
+        return self.n_steps, int(self.executor.bounds[-1])
 
     @property
     def n_steps(self) -> int:
@@ -73,15 +64,15 @@ class SplitSeries:
         return np.arange(self.n_steps) if self.timeline is None else self.timeline.rows
 
     def take(self, steps: Array) -> SplitSeries:
-        """The given steps (N′,), in order, only."""
+        """The series of some steps (N′,), in order."""
         if len(steps) == self.n_steps:
             return self
         chosen = Steps(self.steps.numbers[steps])
         observed, totals = self.observed[steps], self.totals[steps]
-        return SplitSeries(self.team, chosen, observed, totals, self.exposure[steps])
+        return SplitSeries(self.executor, chosen, observed, totals, self.exposure[steps])
 
     def in_unit(self, unit: float) -> SplitSeries:
-        """Data whose rates count in another unit."""
+        """The same values with rates in another unit."""
         if unit == 1.0:
             return self
         return replace(self, steps=self.steps._replace(unit=unit), exposure=unit * self.exposure)
@@ -98,17 +89,17 @@ class SplitSeries:
         )
 
     def fingerprint(self) -> int:
-        """A number that changes with the data."""
-        parts = self.team.ask(Question(DATA, "fingerprint", (), "each"))
+        """A checksum of the data."""
+        parts = self.executor.data.each(BlockData.fingerprint)
         return crc32(repr((parts, self.exposure.tolist())).encode())
 
     def observe(self, likelihood: Likelihood, workers: Workers | None = None) -> SplitObservations:
-        """The data for the kernels; blocks have threads of their own."""
-        return SplitObservations(self.team, self.steps, likelihood, self.n_steps)
+        """The data for the kernels; blocks have their own threads."""
+        return SplitObservations(self.executor, self.steps, likelihood, self.n_steps)
 
     def check_counts(self) -> None:
-        """Refuse weights, and numbers that are not whole, in any block."""
-        self.team.ask(Question(DATA, "drawable", (), "add"))
+        """Refuse weights, and values that are not whole numbers."""
+        self.executor.data.add(BlockData.check_counts)
 
     def sweeps(
         self,
@@ -119,79 +110,77 @@ class SplitSeries:
         first: First,
         seed: np.random.SeedSequence,
     ) -> SplitGibbs:
-        """A run of draws; the weights to start from are dropped."""
+        """A run of draws; the weights that it starts from are dropped."""
         assert isinstance(start, SplitFeatures)
         exposure = np.where(self.observed, self.exposure, 0.0)
-        found = SplitGibbs(self.team, exposure, law, start.slot, H, smoothing, first, seed)
+        found = SplitGibbs(self.executor, exposure, law, start.slot, H, smoothing, first, seed)
         start.drop()
         return found
 
 
 class SplitObservations(Observations):
-    """Observations of which others hold the entries."""
+    """Observations of data in blocks."""
 
     order: Literal["C", "F"] = "C"
     local = False
 
-    def __init__(self, team: Team, steps: Steps, likelihood: Likelihood, n_steps: int) -> None:
+    def __init__(
+        self, executor: Executor, steps: Steps, likelihood: Likelihood, n_steps: int
+    ) -> None:
         super().__init__()
-        self.team, self.likelihood = team, likelihood
-        self.shape = int(team.bounds[-1]), n_steps
-        found = Description(*team.ask(Question(DATA, "prepare", (steps, likelihood), "add")))
+        self.executor, self.likelihood = executor, likelihood
+        self.shape = int(executor.bounds[-1]), n_steps
+        found = Description(*executor.data.add(BlockData.prepare, steps, likelihood))
         self.level, self.saturated = float(found.level), float(found.saturated)
         self.shared, self._n_counted = not found.n_unshared, int(found.n_counted)
         if self.shared:
-            most, least = (team.ask(Question(DATA, "exposed", (), h)) for h in ("most", "least"))
-            # A block of one feature shares its weights with itself.
+            # Blocks whose features share their weights may still differ from each other.
+            most, least = (ask(BlockData.exposed) for ask in (executor.data.max, executor.data.min))
             self.shared, self.exposed = bool(np.array_equal(most, least)), most
 
     @property
     def seen(self) -> Array:  # type: ignore[override]
-        return self._gathered("seen")
+        return np.concatenate(self.executor.data.each(BlockData.seen))
 
     @property
     def counted(self) -> Array:  # type: ignore[override]
-        return self._gathered("counted")
+        return np.concatenate(self.executor.data.each(BlockData.counted))
 
     @property
     def has_counts(self) -> bool:
         return self._n_counted > 0
 
-    def _gathered(self, name: str) -> Array:
-        return np.concatenate(self.team.ask(Question(DATA, name, (), "each")))
-
     def check_room(self, n_components: int) -> None:
-        team = self.team
-        if isinstance(team, LocalTeam) or team.folder is not None:
+        if isinstance(self.executor, LocalExecutor) or self.executor.folder is not None:
             return
         if too_large(self.shape[0], n_components):
             raise ValueError(
                 f"The components of {self.shape[0]:,} features are too large for this process, and "
-                f"workers do not see its temporary files. Set TMPDIR to a folder that all machines "
-                f"share."
+                f"its temporary files are not visible to the workers. Set TMPDIR to a folder that "
+                f"all machines share."
             )
 
     def store(self, checkpoint: str | PathLike[str] | None) -> FolderStore | None:
-        """In the folder of the team: a cluster has one in any case, to go on without a worker."""
-        folder = self.team.folder
-        return None if folder is None else FolderStore(folder, self, self.team)
+        """In the folder of the executor: a cluster also uses it to recover from lost workers."""
+        folder = self.executor.folder
+        return None if folder is None else FolderStore(folder, self, self.executor)
 
     def rest(self) -> None:
-        self.team.rest()
+        self.executor.rest()
 
     def blank(self) -> SplitFeatures:
-        return SplitFeatures(self, Slot(self.team))
+        return SplitFeatures(self, Slot(self.executor))
 
     def hold(self, W: Array | Features) -> Features:
         if isinstance(W, Features):
             return W
-        slot = Slot(self.team)
+        slot = Slot(self.executor)
         slot.hold(W)
         return SplitFeatures(self, slot)
 
     def sums(self, W: Array, H: Array, wants: Literal["w", "h", "wh"]) -> tuple[Sums, ...]:
         if wants != "h":
-            raise NotImplementedError("Sums for W stay where W is.")
+            raise NotImplementedError("Sums for W stay with the blocks.")
         return (self.hold(W).sums(H),)
 
     def value(self, W: Array, H: Array) -> float:
@@ -199,30 +188,24 @@ class SplitObservations(Observations):
 
 
 def even_bounds(n_features: int, n_blocks: int) -> Array:
-    """Bounds of blocks of about as many features."""
+    """Bounds of blocks of about the same number of features."""
     return np.arange(n_blocks + 1) * n_features // n_blocks
 
 
-def slices(series: Series, bounds: Array) -> list[Slice]:
+def memory_sources(series: Series, bounds: Array) -> list[MemorySource]:
     """The blocks of data in memory."""
-    X = series.X
-    if sparse.issparse(X):
-        X = sparse.csc_array(X)
+    thin, weights = sparse.issparse(series.X), series.weights
+    X = sparse.csc_array(series.X) if thin else series.X
     found = []
     for i, j in pairwise(np.asarray(bounds).tolist()):
-        part = (
-            sparse.csr_array(X[:, i:j]) if sparse.issparse(X) else np.ascontiguousarray(X[:, i:j])
-        )
-        weights = series.weights
-        if weights.shape[1] > 1:
-            weights = weights[:, i:j]
-        found.append(Slice(Series(part, weights, series.exposure)))
+        part = sparse.csr_array(X[:, i:j]) if thin else np.ascontiguousarray(X[:, i:j])
+        own = weights[:, i:j] if weights.shape[1] > 1 else weights
+        found.append(MemorySource(Series(part, own, series.exposure)))
     return found
 
 
 def split_here(series: Series, bounds: Array | Sequence[int], *, n_jobs: int = 1) -> SplitSeries:
     """Data in memory as blocks in this process: the same as one block, up to rounding."""
     bounds = np.asarray(bounds)
-    bench = Bench(slices(series, bounds), bounds[:-1].tolist(), n_jobs=n_jobs)
-    team = LocalTeam(bench, bounds)
-    return SplitSeries.of(team, series.exposure, series.timeline)
+    blocks = Blocks(memory_sources(series, bounds), bounds[:-1].tolist(), n_jobs=n_jobs)
+    return SplitSeries.of(LocalExecutor(blocks, bounds), series.exposure, series.timeline)

@@ -1,10 +1,11 @@
-"""What comes with the data of a user is put into their order by its labels."""
+"""Masks and exposures are put into the order of the data by their labels."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..reading.containers import labels_of
 from ..timeline.grid import AS_GIVEN, Timeline, time_texts, timeline_of_labels
@@ -14,30 +15,29 @@ if TYPE_CHECKING:
 
 
 def aligned(
-    given: Any,
+    given: ArrayLike | None,
     name: str,
     timeline: Timeline | None,
     features: list[str] | None = None,
     of: str = "X",
-) -> Any:
+) -> ArrayLike | None:
     """Exposures or a mask in the order of the rows and features of X.
 
-    A pandas frame or series, a polars frame or an xarray array has labels; they have to be those of
-    X, in any order. An index that numbers rows from 0 is no label. Where X or `given` has none, the
-    order is taken as it is.
+    The labels of a pandas frame or series, a polars frame or an xarray array have to be those of
+    X, in any order. An index that numbers rows from 0 is not a label. If X or `given` has no
+    labels, `given` is returned unchanged.
 
     Parameters
     ----------
-    given : object
-        Anything without labels is returned as it is.
+    given : array, frame or series, or None
     name : str
-        What errors call it.
+        Its name in error messages.
     timeline : Timeline or None
         The times of X, and the steps of its rows.
     features : list of str or None
         The names of the columns of X, None if they have none.
     of : str
-        What errors call X.
+        The name of X in error messages.
     """
     if timeline is None or (found := labels_of(given, name)) is None:
         return given
@@ -53,8 +53,8 @@ def aligned(
     return cells
 
 
-def aligned_ahead(exposure: Any, timeline: Timeline, steps: int) -> Any:
-    """Exposures of the steps after the last one of a timeline, in their order."""
+def aligned_ahead(exposure: ArrayLike | None, timeline: Timeline, steps: int) -> ArrayLike | None:
+    """Exposures of the steps after the end of a timeline, in order."""
     number = np.arange(steps)
     unknown = timeline.numbered or timeline.every == AS_GIVEN
     labels = number if unknown else timeline.moments_after(steps)
@@ -62,8 +62,8 @@ def aligned_ahead(exposure: Any, timeline: Timeline, steps: int) -> Any:
     return aligned(exposure, "exposure", ahead, of="the forecast")
 
 
-def _row_order(own: Timeline, timeline: Timeline, name: str, of: str) -> Any:
-    """For each row of X, the row of what has the times `own`."""
+def _row_order(own: Timeline, timeline: Timeline, name: str, of: str) -> Array | slice:
+    """For each row of X, the row with its time in data that have the times `own`."""
     mine, wanted = own.labels[own.rows], timeline.labels[timeline.rows]
     if timeline.numbered and not np.array_equal(np.sort(mine), np.sort(wanted)):
         return slice(None)  # X has no labels
@@ -95,7 +95,7 @@ def _order(
     what: str,
     of: str,
 ) -> Array:
-    """Where each label that is wanted stands; all have to be there, and no others."""
+    """The place in `mine` of each wanted label; both must have the same labels."""
     sorter = np.argsort(mine, kind="stable")
     places = sorter[np.minimum(np.searchsorted(mine, wanted, sorter=sorter), len(mine) - 1)]
     absent = mine[places] != wanted

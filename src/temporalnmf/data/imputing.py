@@ -1,12 +1,13 @@
-"""Filled data, in the container they came in."""
+"""Imputed data, in the container of the original."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from .._typing import Array
@@ -15,48 +16,74 @@ from ..reading.containers import oriented
 from ..timeline.grid import Timeline, time_texts
 from .series import Series
 
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import xarray as xr
 
-def filled(X: Any, series: Series, expected: Callable[[int], Array]) -> Any:
+
+def filled(
+    X: ArrayLike | TimeTable, series: Series, expected: Callable[[int], Array]
+) -> ArrayLike | TimeTable:
     """X with its missing entries replaced by `expected(step)`.
 
-    Where rows have labels and the container can hold new ones, absent periods get a row.
+    If rows have labels and the container can hold new ones, absent periods get a row.
     """
-    assert series.timeline is not None
-    table = isinstance(X, TimeTable)
-    found = None if table else labels_of(X, "X")
-    column = None if found is None else found.column
-    if found is not None and column is not None:
-        times, X = X[X.columns[0]], found.cells
-    grows = hasattr(X, "iloc") or column is not None
-    whole = table or (grows and len(series.timeline.absent) > 0)
-    thin = sparse.issparse(X)
-    rows = []
-    for n in range(series.n_steps) if whole else map(int, series.rows):
-        x, weight = series.row(n)
-        row = np.where(weight > 0.0, x, expected(n))
-        rows.append(sparse.csr_array(row[None]) if thin else row)
-    if thin:
-        return type(X)(sparse.vstack(rows).asformat(X.format))
-    values = np.array(rows)
-    if table:
+    timeline = series.timeline
+    assert timeline is not None
+    if isinstance(X, TimeTable):
+        values = np.array(_rows(series, range(series.n_steps), expected))
         return replace(X, X=values, observed=None)
+    found = labels_of(X, "X")
+    in_column = found is not None and found.column is not None
+    grows = (hasattr(X, "iloc") or in_column) and len(timeline.absent) > 0
+    rows = _rows(series, range(series.n_steps) if grows else map(int, series.rows), expected)
+    if sparse.issparse(X):
+        original: sparse.csr_array = X
+        thin = sparse.vstack([sparse.csr_array(row[None]) for row in rows])
+        return type(original)(thin.asformat(original.format))
+    values, full = np.array(rows), timeline if grows else None
     if hasattr(X, "iloc"):
-        index = _index_like(X.index, series.timeline) if whole else X.index
-        frame = type(X)(values, index=index, columns=X.columns)
-        return frame if column is None else frame.reset_index()
+        frame = found.cells if found is not None and in_column else X
+        return _pandas_like(cast("pd.DataFrame", frame), values, full, in_column)
     if hasattr(X, "dims"):
-        return _array_like(X, values)
+        return _xarray_like(cast("xr.DataArray", X), values)
     if hasattr(X, "columns"):
-        frame = type(X)(values, schema=list(X.columns))
-        if column is not None:
-            times = _column_like(times, series.timeline) if whole else times
-            frame.insert_column(0, times)
-        return frame
+        return _polars_like(cast("pl.DataFrame", X), values, full, in_column)
     return values
 
 
-def _column_like(times: Any, timeline: Timeline) -> Any:
-    """All steps as a polars series of the kind that was given."""
+def _rows(series: Series, steps: Iterable[int], expected: Callable[[int], Array]) -> list[Array]:
+    """The observed entries of some steps, and what is expected in the place of the others."""
+    found = []
+    for n in steps:
+        x, weight = series.row(n)
+        found.append(np.where(weight > 0.0, x, expected(n)))
+    return found
+
+
+def _pandas_like(
+    frame: pd.DataFrame, values: Array, full: Timeline | None, in_column: bool
+) -> pd.DataFrame:
+    """A pandas frame with other values, and with all steps of `full`."""
+    index = frame.index if full is None else _index_like(frame.index, full)
+    found = type(frame)(values, index=index, columns=frame.columns)
+    return found.reset_index() if in_column else found
+
+
+def _polars_like(
+    frame: pl.DataFrame, values: Array, full: Timeline | None, in_column: bool
+) -> pl.DataFrame:
+    """A polars frame with other values; its first column may hold the times."""
+    if not in_column:
+        return type(frame)(values, schema=list(frame.columns))
+    first, *names = frame.columns
+    times = frame[first] if full is None else _column_like(frame[first], full)
+    return type(frame)(values, schema=names).insert_column(0, times)
+
+
+def _column_like(times: pl.Series, timeline: Timeline) -> pl.Series:
+    """All steps as a polars series of the same type."""
     text = isinstance(times[0], str)
     dates = timeline.labels.dtype.kind == "M"
     labels = timeline.labels.astype("datetime64[us]") if dates else timeline.labels
@@ -64,14 +91,14 @@ def _column_like(times: Any, timeline: Timeline) -> Any:
     return full.cast(times.dtype)
 
 
-def _array_like(X: Any, values: Array) -> Any:
-    """An xarray array with the dimensions in the order they came in."""
+def _xarray_like(X: xr.DataArray, values: Array) -> xr.DataArray:
+    """An xarray array with other values, its dimensions in their order."""
     time = oriented(X).dims[0]
     return X.copy(data=values if X.dims[0] == time else values.T)
 
 
-def _index_like(index: Any, timeline: Timeline) -> Any:
-    """All steps as a pandas index of the kind that was given."""
+def _index_like(index: pd.Index, timeline: Timeline) -> pd.Index:
+    """All steps as a pandas index of the same type."""
     import pandas as pd
 
     labels = timeline.labels

@@ -1,9 +1,10 @@
-"""A series: data in steps of time, what is observed of them, and the exposure behind each step."""
+"""Time series: data by time step, weights of their entries, and the exposure of each step."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol, Self
+from typing import ClassVar, Protocol, Self, TypeAlias
 from zlib import crc32
 
 import numpy as np
@@ -15,9 +16,11 @@ from ..observations import Observations, observe
 from ..runtime.threads import Workers
 from ..timeline.grid import Timeline
 
+Matrix: TypeAlias = "Array | sparse.csr_array"
+
 
 class AnySeries(Protocol):
-    """What a fit asks of a series, in memory or elsewhere; see `Series`."""
+    """A series as a fit uses it, in memory or in blocks; see `Series`."""
 
     local: ClassVar[bool]
 
@@ -46,13 +49,13 @@ class AnySeries(Protocol):
 class Series:
     """Checked data: X (N, F) with weights (N, 1), (N, F) or sparse (N, F), and exposures (N,).
 
-    Hidden entries of a dense X may hold anything. Steps are those of the timeline, in order; the
-    rows that a user gave lie on the steps `rows`. `features` are the names of the columns, where
-    they have any.
+    Entries of a dense X with weight zero may hold any value. Steps are those of the timeline, in
+    order; the rows that the user passed are at the steps `rows`. `features` are the names of the
+    columns, if they have names.
     """
 
-    X: Any
-    weights: Any
+    X: Matrix
+    weights: Matrix
     exposure: Array
     timeline: Timeline | None = None
     features: list[str] | None = None
@@ -61,7 +64,7 @@ class Series:
 
     @property
     def rows(self) -> Array:
-        """The step of each row that was given."""
+        """The step of each row that the user passed."""
         return np.arange(self.n_steps) if self.timeline is None else self.timeline.rows
 
     @property
@@ -71,9 +74,9 @@ class Series:
     @property
     def observed(self) -> Array:
         """Steps with any observed entry, bool (N,)."""
-        if sparse.issparse(self.weights):
-            return np.asarray(np.ravel(self.weights.sum(axis=1)) > 0.0)
-        return np.any(self.weights > 0.0, axis=1)
+        if isinstance(self.weights, np.ndarray):
+            return np.any(self.weights > 0.0, axis=1)
+        return np.asarray(np.ravel(self.weights.sum(axis=1)) > 0.0)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -82,51 +85,50 @@ class Series:
     @property
     def totals(self) -> Array:
         """Sum of the observed entries of each step, (N,)."""
-        if not sparse.issparse(self.X):
-            weights = self.weights
-            seen = (weights.toarray() if sparse.issparse(weights) else weights) > 0.0
-            return np.sum(self.X, axis=1, where=seen, dtype=float)
+        if isinstance(self.X, np.ndarray):
+            return np.sum(self.X, axis=1, where=dense(self.weights) > 0.0, dtype=float)
         seen = self.weights > 0.0
         if sparse.issparse(seen) or seen.shape[1] > 1:
             return np.ravel(self.X.multiply(seen).sum(axis=1))
         return np.where(seen[:, 0], np.ravel(self.X.sum(axis=1)), 0.0)
 
     def take(self, steps: Array) -> Series:
-        """The given steps (N′,), in order, only; nothing is copied where none is left out."""
+        """The series of some steps (N′,), in order; the same object if they are all steps."""
         if len(steps) == self.n_steps:
             return self
-        chosen: Any = steps
+        chosen: Array | slice = steps
         if len(steps) and not sparse.issparse(self.X) and len(steps) == steps[-1] - steps[0] + 1:
             chosen = slice(steps[0], steps[-1] + 1)
         return Series(self.X[chosen], self.weights[chosen], self.exposure[steps])
 
     def in_unit(self, unit: float) -> Series:
-        """Data whose rates count in another unit; their values stay as they are."""
+        """The same values with rates in another unit."""
         return self if unit == 1.0 else replace(self, exposure=unit * self.exposure)
 
     def anchored(self) -> Series:
         """With one unobserved step in front."""
         stack = sparse.vstack if sparse.issparse(self.X) else np.vstack
         X = stack([self.X[:1] * 0.0, self.X])
-        if sparse.issparse(self.weights):
-            weights = sparse.vstack([self.weights[:1] * 0.0, self.weights], format="csr")
-        else:
+        weights: Matrix
+        if isinstance(self.weights, np.ndarray):
             weights = np.vstack([np.zeros_like(self.weights[:1]), self.weights])
+        else:
+            weights = sparse.vstack([self.weights[:1] * 0.0, self.weights], format="csr")
         return Series(X, weights, np.concatenate([[1.0], self.exposure]))
 
     def split(self, hidden: Array) -> tuple[Series, Series]:
         """The entries that are not hidden, and those that are; `hidden` is (N, 1) or (N, F)."""
-        weights = self.weights.toarray() if sparse.issparse(self.weights) else self.weights
+        weights = dense(self.weights)
         known = Series(self.X, np.where(hidden, 0.0, weights), self.exposure)
         scored = Series(self.X, np.where(hidden, weights, 0.0), self.exposure)
         return known, scored
 
     def on_grid(self, timeline: Timeline) -> Series:
-        """With a step for every time of the grid, in order; those without a row are missing."""
+        """With a step for every time of the grid, in order; steps without a row are missing."""
         rows, n_steps = timeline.rows, len(timeline.labels)
         if np.array_equal(rows, np.arange(n_steps)):
             return replace(self, timeline=timeline)
-        # A step that is absent has the size of its neighbours, on the log scale in between.
+        # The exposure of absent steps is interpolated on the log scale.
         order = np.argsort(rows)
         known = np.log(self.exposure[order])
         exposure = np.exp(np.interp(np.arange(n_steps), rows[order], known))
@@ -135,34 +137,35 @@ class Series:
             (np.ones(len(rows)), (rows, np.arange(len(rows)))), shape=(n_steps, len(rows))
         )
         X, weights = (
-            sparse.csr_array(places @ part)
-            if sparse.issparse(part)
-            else _spread(part, rows, n_steps)
+            _spread(part, rows, n_steps)
+            if isinstance(part, np.ndarray)
+            else sparse.csr_array(places @ part)
             for part in (self.X, self.weights)
         )
         return Series(X, weights, exposure, timeline, self.features)
 
     def followed_by(self, other: Series, timeline: Timeline) -> Series:
         """Both together, on a timeline whose rows are those of the first, then of the second."""
-        thin = sparse.issparse(self.X)
-        X = (sparse.vstack if thin else np.vstack)([self.X, other._stored_like(self.X)])
+        X: Matrix
+        if isinstance(self.X, np.ndarray):
+            X = np.vstack([self.X, dense(other.X)])
+        else:
+            X = sparse.csr_array(sparse.vstack([self.X, other._sparse_X()]))
         parts = [self.weights, other.weights]
+        weights: Matrix
         if any(sparse.issparse(part) for part in parts):
-            wide = [_full(part, s.X.shape) for part, s in zip(parts, (self, other), strict=True)]
+            wide = [_full(part, s.shape) for part, s in zip(parts, (self, other), strict=True)]
             weights = sparse.csr_array(sparse.vstack(wide))
         else:
             width = max(part.shape[1] for part in parts)
-            weights = np.vstack([np.broadcast_to(p, (len(p), width)) for p in parts])
-        X = sparse.csr_array(X) if thin else X
+            weights = np.vstack([np.broadcast_to(p, (p.shape[0], width)) for p in parts])
         whole = Series(X, weights, np.concatenate([self.exposure, other.exposure]))
         return whole.on_grid(timeline)
 
-    def _stored_like(self, other: Any) -> Any:
-        """X as a sparse or dense matrix, as the other is; what is hidden becomes zero."""
-        if sparse.issparse(other) == sparse.issparse(self.X):
-            return self.X
+    def _sparse_X(self) -> sparse.csr_array:
+        """X as a sparse array; hidden entries of a dense X become zero."""
         if sparse.issparse(self.X):
-            return self.X.toarray()
+            return self.X
         return sparse.csr_array(np.where(self.weights > 0.0, self.X, 0.0))
 
     def observe(self, likelihood: Likelihood, workers: Workers | None = None) -> Observations:
@@ -170,12 +173,10 @@ class Series:
         return observe(self.X, self.weights, self.exposure, likelihood, workers)
 
     def fingerprint(self) -> int:
-        """A number that changes with the data: values, places, weights, exposure."""
+        """A checksum of values, indices, weights and exposure."""
         found = 0
-        parts: tuple[Any, ...] = (self.X, self.weights, self.exposure)
-        for part in parts:
-            arrays = (part.data, part.indices, part.indptr) if sparse.issparse(part) else (part,)
-            for array in arrays:
+        for part in (self.X, self.weights, self.exposure):
+            for array in arrays_of("", part).values():
                 found = crc32(repr((array.shape, array.dtype.str)).encode(), found)
                 flat = np.ascontiguousarray(array)
                 found = crc32(flat.view(np.uint8).data if flat.size else b"", found)
@@ -187,22 +188,47 @@ class Series:
         return x, np.broadcast_to(np.asarray(w, dtype=float), x.shape)
 
 
-def _row(matrix: Any, n: int) -> Array:
-    """One row, dense. SciPy takes a hundred times longer, which tells in long series."""
-    if not sparse.issparse(matrix):
+def arrays_of(name: str, matrix: Matrix) -> dict[str, Array]:
+    """A dense matrix as it is, a sparse one as the arrays of its compressed rows."""
+    if isinstance(matrix, np.ndarray):
+        return {name: matrix}
+    rows = sparse.csr_array(matrix)
+    return {
+        f"{name}_values": rows.data,
+        f"{name}_columns": rows.indices,
+        f"{name}_row_starts": rows.indptr,
+    }
+
+
+def matrix_of(arrays: Mapping[str, Array], name: str, shape: tuple[int, ...]) -> Matrix | None:
+    """The matrix of `arrays_of`; None if it is not among the arrays."""
+    if f"{name}_values" not in arrays:
+        return arrays.get(name)
+    parts = tuple(arrays[f"{name}_{part}"] for part in ("values", "columns", "row_starts"))
+    return sparse.csr_array(parts, shape=shape)
+
+
+def dense(matrix: Matrix) -> Array:
+    return matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
+
+
+def _row(matrix: Matrix, n: int) -> Array:
+    """One row, dense. SciPy takes a hundred times longer, which is noticeable in long series."""
+    if isinstance(matrix, np.ndarray):
         return matrix[n]
     part = slice(*matrix.indptr[n : n + 2])
     return np.bincount(matrix.indices[part], matrix.data[part], matrix.shape[1])
 
 
 def _spread(array: Array, rows: Array, n_steps: int) -> Array:
-    """Rows put where they belong, zeros elsewhere."""
+    """The rows at their steps, zeros elsewhere."""
     spread = np.zeros((n_steps, array.shape[1]), dtype=array.dtype)
     spread[rows] = array
     return spread
 
 
-def _full(weights: Any, shape: tuple[int, int]) -> sparse.csr_array:
+def _full(weights: Matrix, shape: tuple[int, int]) -> sparse.csr_array:
+    """Weights (N, F) as a sparse array."""
     if sparse.issparse(weights):
         return weights
     return sparse.csr_array(np.broadcast_to(np.asarray(weights, dtype=float), shape))

@@ -1,139 +1,180 @@
-"""Checks of data that users pass in. Errors name the argument, the value and the remedy."""
+"""Checks of the data that users pass in."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import date
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.utils.validation import check_array
 
 from .._typing import Array
 from ..likelihoods.base import Likelihood
+from ..messages.errors import Arg, ArgumentError, Text
 from ..messages.warning import warn
 from ..reading import TimeTable, labelled_array, labels_of, read_table
 from ..reading.sheet import refuse_total
 from ..timeline.grid import AS_GIVEN, Timeline, timeline_of, timeline_of_labels
 from .aligning import aligned
-from .series import Series
+from .series import Matrix, Series, dense
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+
+class Checked(NamedTuple):
+    """Checked data; the cells that were passed, with columns if they are a frame; other names."""
+
+    series: Series
+    cells: ArrayLike
+    names: Array | None
 
 
 def check_series(
-    estimator: Any, X: Any, mask: Any, exposure: Any, likelihood: Likelihood, *, reset: bool
-) -> Series:
-    """Check data and what comes with them.
+    X: ArrayLike | TimeTable | PathLike[str],
+    mask: ArrayLike | None,
+    exposure: ArrayLike | None,
+    likelihood: Likelihood,
+    *,
+    like: Timeline | None = None,
+) -> Checked:
+    """Check data with their mask and exposures.
 
     Parameters
     ----------
-    estimator : TemporalNMF
-        Receives (`reset`) or compares the number and names of features.
     X : array, frame, xarray array, sparse matrix, TimeTable or path of a table, (N, F)
         NaN is missing in dense data. Rows with labels are put on a regular grid. Times of frames
         are recognised as in files: see `reading.containers.labels_of`.
     mask : None, (N,) or (N, F)
-        True or 1: observed; False or 0: missing; other positive numbers: weights. With labels, as
-        in a frame, it is put into the order of X: see `aligned`.
+        True or 1: observed; False or 0: missing; other positive numbers: weights. A mask with
+        labels, such as a frame, is put into the order of X: see `aligned`.
     exposure : None or (N,)
-        As `mask`.
+        Labels are treated as those of `mask`.
     likelihood : Likelihood
-    reset : bool
-        True in fit.
+    like : Timeline, default=None
+        Timeline of the fitted data, whose style of dates is expected. None in a fit.
     """
-    name = type(estimator).__name__
-    names: Array | None = None
-    timeline: Timeline | None = None
-    features: list[str] | None = None
-    if isinstance(X, str | PathLike):
-        X = read_table(X)
-    if isinstance(X, TimeTable):
-        exposure = X.exposure if exposure is None else exposure
-        names = np.asarray(X.features, dtype=object)
-        features = None if X.unnamed else X.features.tolist()
-        timeline = replace(X.timeline, rows=np.arange(X.X.shape[0]))
-        mask = _both(aligned(mask, "mask", timeline, features), X.observed, X.X.shape)
-        X = X.X
-    elif (found := labels_of(X, "X")) is not None and np.ndim(found.cells) == 2:
-        style = "" if reset else estimator.timeline_.style
-        features = found.columns
-        if hasattr(X, "dims"):
-            X, names, timeline = labelled_array(X, style)
+    given = _unwrapped(X, mask, exposure, "" if like is None else like.style)
+    cells = _numbers(given.cells)
+    if like is None and given.features is not None:
+        refuse_total(cells, given.features, "X")
+    timeline = given.timeline or timeline_of(np.arange(cells.shape[0]))
+    weights = check_mask(aligned(given.mask, "mask", timeline, given.features), cells.shape)
+    if given.observed is not None:
+        seen = check_mask(given.observed, cells.shape)
+        if isinstance(weights, np.ndarray):
+            weights = weights * seen
         else:
-            X = found.cells
-            _check_time_index(X, found.column)
-            if found.rows is not None or hasattr(X, "iloc"):
-                rows = X.index if found.rows is None else found.rows
-                timeline = timeline_of_labels(rows, found.corner, style=style)
-            if reset:
-                estimator._columns = list(X.columns)
-        _tell(timeline, found.column if found.numbers else None)
-        if timeline is not None and found.column is not None:
-            told = f"times are in column {found.column!r}"
-            timeline = replace(timeline, notes=(told, *timeline.notes))
-    how: dict[str, Any] = {
-        "accept_sparse": ("csr", "csc"),
-        "dtype": (np.float64, np.float32),
-        "ensure_all_finite": False,
-    }
-    try:
-        if names is None:
-            checked = validate_data(estimator, X, reset=reset, **how)
-        else:
-            checked = check_array(X, estimator=estimator, input_name="X", **how)
-            _check_names(estimator, names, reset)
-    except (TypeError, ValueError) as error:
-        _refuse_text_and_dates(X, error)
-        raise
-    # polars hands out dates as numbers, without complaint.
-    if any(getattr(kind, "is_temporal", bool)() for kind in getattr(X, "dtypes", ())):
-        _refuse_text_and_dates(X, None)
-    if reset and features is not None:
-        refuse_total(checked, features, "X")
-    timeline = timeline or timeline_of(np.arange(checked.shape[0]))
-    weights = check_mask(aligned(mask, "mask", timeline, features), checked.shape)
-    exposure = aligned(exposure, "exposure", timeline)
-    if sparse.issparse(checked):
-        checked = _check_sparse(sparse.csr_array(checked), weights, likelihood)
-    else:
-        weights = _check_dense(checked, weights, likelihood, X, name)
-    size = check_exposure(exposure, checked.shape[0])
-    return Series(checked, _narrow(weights), size, features=features).on_grid(timeline)
+            weights = weights.multiply(seen).tocsr()
+    sizes = check_exposure(aligned(given.exposure, "exposure", timeline), cells.shape[0])
+    columns = list(getattr(given.cells, "columns", range(cells.shape[1])))
+    checked = _checked_entries(cells, weights, likelihood, columns)
+    series = Series(*checked, sizes, features=given.features).on_grid(timeline)
+    return Checked(series, given.cells, given.names)
 
 
 def checked_part(
-    X: Any, weights: Any, exposure: Array, likelihood: Likelihood, named: Any, name: str
+    X: Matrix, weights: Matrix, exposure: Array, likelihood: Likelihood, first: int
 ) -> Series:
-    """Some of the features, as `check_series` would check all.
+    """Check some of the features as `check_series` checks all of them.
 
-    `weights` are those of a mask that was checked; `named.columns` are the numbers of the features.
+    `weights` are those of a checked mask; `first` is the number of the first feature.
     """
-    X = check_array(
-        X, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), ensure_all_finite=False,
-        input_name="X",
-    )  # fmt: skip
+    X = _numbers(X)
     weights = check_mask(weights if weights.shape[1] > 1 else weights[:, 0], X.shape)
-    if sparse.issparse(X):
-        X = _check_sparse(sparse.csr_array(X), weights, likelihood, named.columns[0])
+    columns = range(first, first + X.shape[1])
+    return Series(*_checked_entries(X, weights, likelihood, columns), exposure)
+
+
+def check_features(names: Array | None, n: int, fitted_names: Array | None, n_fitted: int) -> None:
+    """Refuse features that differ from those of the fit; names that are None are not compared."""
+    if n != n_fitted:
+        raise ValueError(f"X has {n} features, and the data of the fit had {n_fitted}.")
+    if names is None or fitted_names is None:
+        return
+    for new, old in zip(names, fitted_names, strict=True):
+        if new != old:
+            raise ValueError(
+                f"X has other features than the data of the fit: {new!r} in the place of {old!r}. "
+                f"Give the same features in the same order."
+            )
+
+
+class _Given(NamedTuple):
+    """Arguments of a user, with the cells of their container apart from its labels."""
+
+    cells: ArrayLike
+    mask: ArrayLike | None
+    exposure: ArrayLike | None
+    timeline: Timeline | None = None
+    features: list[str] | None = None
+    names: Array | None = None
+    observed: Array | None = None
+
+
+def _unwrapped(
+    X: ArrayLike | TimeTable | PathLike[str],
+    mask: ArrayLike | None,
+    exposure: ArrayLike | None,
+    style: str,
+) -> _Given:
+    """Cells and labels of the data; `style` is that of the dates of the fit."""
+    if isinstance(X, str | PathLike):
+        X = read_table(X)
+    if isinstance(X, TimeTable):
+        timeline = replace(X.timeline, rows=np.arange(X.X.shape[0]))
+        features = None if X.unnamed else X.features.tolist()
+        exposure = X.exposure if exposure is None else exposure
+        names = np.asarray(X.features, dtype=object)
+        return _Given(X.X, mask, exposure, timeline, features, names, X.observed)
+    found = labels_of(X, "X")
+    if found is None or np.ndim(found.cells) != 2:
+        return _Given(X, mask, exposure)
+    given = _Given(found.cells, mask, exposure, features=found.columns)
+    if hasattr(X, "dims"):
+        cells, names, times = labelled_array(X, style)
+        given = given._replace(cells=cells, names=names, timeline=times)
     else:
-        weights = _check_dense(X, weights, likelihood, named, name)
-    return Series(X, _narrow(weights), exposure)
+        index = getattr(found.cells, "index", None)
+        if index is not None:
+            _check_time_index(index, found.column)
+        rows = index if found.rows is None else found.rows
+        if rows is not None:
+            given = given._replace(timeline=timeline_of_labels(rows, found.corner, style=style))
+    _warn_of_times(given.timeline, found.column if found.numbers else None)
+    if given.timeline is not None and found.column is not None:
+        notes = f"times are in column {found.column!r}", *given.timeline.notes
+        given = given._replace(timeline=replace(given.timeline, notes=notes))
+    return given
 
 
-def _both(mask: Any, observed: Array | None, shape: tuple[int, int]) -> Any:
-    """What the user and the table both say is there."""
-    if mask is None or observed is None:
-        return observed if mask is None else mask
-    checked, seen = check_mask(mask, shape), check_mask(observed, shape)
-    if sparse.issparse(checked):
-        return checked.multiply(seen).tocsr()
-    there = checked * seen
-    return there[:, 0] if there.shape[1] == 1 else there
+def _numbers(cells: ArrayLike) -> Matrix:
+    """Floating-point numbers, dense or sparse."""
+    try:
+        checked: Matrix = check_array(
+            cells,
+            accept_sparse=("csr", "csc"),
+            dtype=(np.float64, np.float32),
+            ensure_all_finite=False,
+            estimator="TemporalNMF",
+            input_name="X",
+        )
+    except (TypeError, ValueError) as error:
+        _refuse_text_and_dates(cells, error)
+        raise
+    # polars converts dates to numbers without an error.
+    if any(getattr(kind, "is_temporal", bool)() for kind in getattr(cells, "dtypes", ())):
+        _refuse_text_and_dates(cells, None)
+    return checked
 
 
-def _tell(timeline: Timeline | None, column: str | None) -> None:
+def _warn_of_times(timeline: Timeline | None, column: str | None) -> None:
     """Warn of a column of numbers that is taken as times, and of times that are not on a grid."""
     if column is not None:
         warn(
@@ -145,39 +186,12 @@ def _tell(timeline: Timeline | None, column: str | None) -> None:
         return
     uneven = timeline.every == AS_GIVEN and timeline.labels.dtype.kind != "U"
     if len(timeline.absent) or (uneven and len(timeline.labels) > 1):
-        warn(
-            f"X: {timeline.notes[-1]}."
-            + (" They are taken as missing steps." if len(timeline.absent) else ""),
-        )
+        missing = " They are taken as missing steps." if len(timeline.absent) else ""
+        warn(f"X: {timeline.notes[-1]}.{missing}")
 
 
-def _check_names(estimator: Any, names: Array, reset: bool) -> None:
-    """Names of features that did not come as the columns of a frame."""
-    if reset:
-        estimator.n_features_in_, estimator.feature_names_in_ = len(names), names
-        return
-    if len(names) != estimator.n_features_in_:
-        raise ValueError(
-            f"X has {len(names)} features, and the data of the fit had {estimator.n_features_in_}."
-        )
-    if not np.array_equal(getattr(estimator, "feature_names_in_", names), names):
-        other = _first_difference(estimator, names)
-        raise ValueError(
-            f"X has other features than the data of the fit: {other}. Give the same features in "
-            f"the same order."
-        )
-
-
-def _first_difference(estimator: Any, names: Array) -> str:
-    pairs = zip(names, estimator.feature_names_in_, strict=True)
-    return next(f"{new!r} in the place of {old!r}" for new, old in pairs if new != old)
-
-
-def _check_time_index(X: Any, column: str | None) -> None:
-    """Refuse times that cannot be told apart; `column` is where they were, if not in the index."""
-    index = getattr(X, "index", None)
-    if index is None or not hasattr(index, "is_monotonic_increasing"):
-        return
+def _check_time_index(index: pd.Index, column: str | None) -> None:
+    """Refuse missing, duplicate or mixed times; they were in `column`, or None: in the index."""
     where, by = ("its index", "level=0") if column is None else (f"column {column!r}", repr(column))
     if index.nlevels == 1 and index.hasnans:
         raise ValueError(
@@ -199,154 +213,167 @@ def _check_time_index(X: Any, column: str | None) -> None:
         )
 
 
-def _refuse_text_and_dates(X: Any, cause: Exception | None) -> None:
+def _refuse_text_and_dates(X: ArrayLike, cause: Exception | None) -> None:
     """Raise with the name and first value of the first column that holds text or dates."""
     if np.ndim(X) != 2:
         return
     for j, column in enumerate(getattr(X, "columns", range(np.shape(X)[1]))):
+        values: Iterable[object]
         if hasattr(X, "iloc"):
             values = X.iloc[:, j]
+        elif hasattr(X, "columns"):
+            values = cast("pl.DataFrame", X)[column]
         else:
-            values = X[column] if hasattr(X, "columns") else np.asarray(X, dtype=object)[:, j]
+            values = np.asarray(X, dtype=object)[:, j]
         for value in values:
             if isinstance(value, str | date | np.datetime64):
                 raise ValueError(
-                    f"X has something else than numbers in column {column!r} (value {value!r}). "
-                    f"Drop the column, use it as the index, or turn it into numbers; "
+                    f"X has text or dates in column {column!r} (value {value!r}), where numbers "
+                    f"are expected. Drop the column, use it as the index, or turn it into numbers; "
                     f"temporalnmf.reading.as_table(X, time={column!r}) takes it as the times."
                 ) from cause
 
 
-_MASK_WORDS = (
+_MASK_VALUES = (
     "1 or True for observed entries, 0 or False for missing ones, other positive numbers as weights"
 )
-_HELD_OUT_WORDS = "1 or True for entries to score, 0 or False for the others"
+_HELD_OUT_VALUES = "1 or True for entries to score, 0 or False for the others"
 
 
-def check_mask(mask: Any, shape: tuple[int, int], name: str = "mask") -> Any:
+def check_mask(mask: ArrayLike | None, shape: tuple[int, int], name: str = "mask") -> Matrix:
     """Weights (N, 1) or (N, F), dense bool or float, or sparse float."""
-    words = _MASK_WORDS if name == "mask" else _HELD_OUT_WORDS
+    values = _MASK_VALUES if name == "mask" else _HELD_OUT_VALUES
     if mask is None:
         return np.ones((shape[0], 1), dtype=bool)
-    if not sparse.issparse(mask):
-        try:
-            mask = np.asarray(mask)
-        except ValueError as error:
-            raise ValueError(
-                f"{name} is ragged, its rows have different lengths: expected shape {(shape[0],)} "
-                f"or {shape}."
-            ) from error
-    if mask.shape not in {(shape[0],), shape}:
+    checked: Matrix
+    try:
+        thin = sparse.issparse(mask)
+        checked = sparse.csr_array(mask, dtype=float, copy=True) if thin else np.asarray(mask)
+    except ValueError as error:
         raise ValueError(
-            f"{name} has shape {mask.shape}: expected {(shape[0],)}, one value per time step, or "
-            f"{shape}, one per entry of X ({words})."
+            f"{name} is ragged, its rows have different lengths: expected shape {(shape[0],)} "
+            f"or {shape}."
+        ) from error
+    if checked.shape not in {(shape[0],), shape}:
+        raise ValueError(
+            f"{name} has shape {checked.shape}: expected {(shape[0],)}, one value per time step, "
+            f"or {shape}, one per entry of X ({values})."
         )
-    if sparse.issparse(mask):
-        mask = sparse.csr_array(mask, dtype=np.float64, copy=True)
-        mask.eliminate_zeros()
-        values = mask.data
+    if not isinstance(checked, np.ndarray):
+        checked.eliminate_zeros()
+        numbers = checked.data
     else:
-        if mask.dtype != bool:
+        if checked.dtype != bool:
             try:
-                mask = mask.astype(np.float64)
+                checked = checked.astype(np.float64)
             except (TypeError, ValueError) as error:
                 raise ValueError(
-                    f"{name} has dtype {mask.dtype}: expected booleans or non-negative numbers."
+                    f"{name} has dtype {checked.dtype}: expected booleans or non-negative numbers."
                 ) from error
-        mask = mask.reshape(shape[0], -1)
-        values = mask
-    wrong = ~np.isfinite(values) | (values < 0)
+        numbers = checked = checked.reshape(shape[0], -1)
+    wrong = ~np.isfinite(numbers) | (numbers < 0)
     if wrong.any():
-        raise ValueError(f"{name} contains {values[wrong].flat[0]}: it takes {words}.")
-    return mask
+        raise ValueError(f"{name} contains {numbers[wrong].flat[0]}: it takes {values}.")
+    return checked
 
 
-def check_held_out(held_out: Any, series: Series) -> Array:
-    """Which entries of a series are held out, (N, 1) or (N, F); one value per row was given."""
+def check_held_out(held_out: ArrayLike, series: Series) -> Array:
+    """The held-out entries of a series, (N, 1) or (N, F), from one value per row or entry of X."""
     rows = series.rows
-    held_out = aligned(held_out, "held_out", series.timeline, series.features)
-    given = check_mask(held_out, (len(rows), series.X.shape[1]), "held_out")
-    given = given.toarray() > 0 if sparse.issparse(given) else given > 0
+    ordered = aligned(held_out, "held_out", series.timeline, series.features)
+    given = dense(check_mask(ordered, (len(rows), series.shape[1]), "held_out")) > 0
     hidden = np.zeros((series.n_steps, given.shape[1]), dtype=bool)
     hidden[rows] = given
     return hidden
 
 
-def _check_dense(X: Array, weights: Any, likelihood: Likelihood, user_X: Any, name: str) -> Any:
-    if sparse.issparse(weights):
-        weights = weights.toarray()
+def _checked_entries(
+    X: Matrix, weights: Matrix, likelihood: Likelihood, columns: Sequence[object]
+) -> tuple[Matrix, Matrix]:
+    """Data and weights; refused if an observed entry is outside the domain of the likelihood."""
+    if isinstance(X, np.ndarray):
+        return X, _narrow(_check_dense(X, weights, likelihood, columns))
+    return _check_sparse(sparse.csr_array(X), weights, likelihood, columns), _narrow(weights)
+
+
+def _check_dense(
+    X: Array, weights: Matrix, likelihood: Likelihood, columns: Sequence[object]
+) -> Array:
+    """The weights, zero where X is NaN."""
+    weights = dense(weights)
     missing = np.isnan(X)
     if missing.any():
         whole = np.all(missing, axis=1, keepdims=True)
-        # Weights per entry only where single entries are missing.
+        # Weights per entry only if single entries are missing.
         only_whole = whole.sum() * X.shape[1] == missing.sum()
         weights = np.where(whole if only_whole else missing, 0.0, weights)
     seen = np.broadcast_to(weights > 0, X.shape)
-    # One pass each: NaN was taken out above, hidden entries may hold anything.
-    _refuse(
-        np.isinf(X) & seen, X, user_X, "X has an infinite value", "replace it, or set it to NaN"
-    )
-    _refuse(
-        (X < 0) & seen, X, user_X, f"Negative values in data passed to {name}: X has one",
-        "the model is for non-negative data; set wrong entries to NaN",
-    )  # fmt: skip
+    wrong = {  # NaN was handled above, entries of weight zero may hold any value
+        "X has an infinite value": (np.isinf(X), "replace it, or set it to NaN"),
+        "Negative values in data passed to TemporalNMF: X has one": (
+            X < 0, "the model is for non-negative data; set wrong entries to NaN"
+        ),
+    }  # fmt: skip
     if not likelihood.takes_zeros:
-        _refuse(
-            (X == 0) & seen, X, user_X,
-            f"X has a zero, which is outside the domain of the {likelihood.name} likelihood",
+        wrong[f"X has a zero, {_outside(likelihood)}"] = (
+            X == 0,
             "give it a floor, for instance X = np.maximum(X, 1e-11 * np.nanmax(X)), or use "
-            "likelihood='poisson'",
-        )  # fmt: skip
+            "{poisson}",
+        )
+    for problem, (places, remedy) in wrong.items():
+        places = places & seen
+        if places.any():
+            n, f = np.argwhere(places)[0]
+            raise _wrong_entry(problem, X[n, f], n, columns[f], places, remedy)
     return weights
 
 
-def _refuse(wrong: Array, X: Array, user_X: Any, what: str, remedy: str) -> None:
-    if not wrong.any():
-        return
-    n, f = np.argwhere(wrong)[0]
-    names = getattr(user_X, "columns", None)
-    where = f"row {n}, column {f}" if names is None else f"row {n}, column {list(names)[f]!r}"
-    raise ValueError(f"{what}: {X[n, f]} at {where} ({int(wrong.sum())} in all). Remedy: {remedy}.")
+def _outside(likelihood: Likelihood) -> str:
+    return f"which is outside the domain of the {likelihood.name} likelihood"
+
+
+def _wrong_entry(
+    problem: str, value: float, row: int, column: object, places: Array, remedy: str
+) -> ValueError:
+    where = f"{value} at row {row}, column {column!r} ({int(places.sum())} in all)"
+    template = "{problem}: {where}. Remedy: " + remedy + "."
+    return ValueError(Text(template, problem=problem, where=where, poisson=_POISSON))
+
+
+_POISSON = Arg("likelihood", "'poisson'")
 
 
 def _check_sparse(
-    X: sparse.csr_array, weights: Any, likelihood: Likelihood, first: int = 0
+    X: sparse.csr_array, weights: Matrix, likelihood: Likelihood, columns: Sequence[object]
 ) -> sparse.csr_array:
-    """Sparse data without what is hidden."""
+    """X without entries of weight zero."""
     if not likelihood.takes_zeros:
-        raise ValueError(
-            f"X is sparse, but zeros are outside the domain of the {likelihood.name} likelihood. "
-            f"Remedy: make it dense and give it a floor, for instance "
-            f"X = np.maximum(X.toarray(), floor), or use likelihood='poisson'."
+        problem = (
+            "X is sparse, so it has zeros, {outside}. Remedy: make it dense and give it a floor, "
+            "for instance X = np.maximum(X.toarray(), floor), or use {poisson}."
         )
+        raise ValueError(Text(problem, outside=_outside(likelihood), poisson=_POISSON))
     X = _without_hidden(X, weights)
-    for wrong, what, remedy in (
-        (np.isnan(X.data), "NaN in sparse X", "store 0 there and hide it with mask="),
+    for wrong, problem, remedy in (
+        (np.isnan(X.data), "NaN in sparse X", "store 0 there and hide it with {mask=}"),
         (np.isinf(X.data), "X has an infinite value", "replace it"),
         (X.data < 0, "Negative values in data passed to TemporalNMF: X has one",
-         "replace wrong entries and hide them with mask="),
+         "replace wrong entries and hide them with {mask=}"),
     ):  # fmt: skip
         if wrong.any():
             j = int(np.argmax(wrong))
             n = int(np.searchsorted(X.indptr, j, side="right")) - 1
-            raise ValueError(
-                f"{what}: {X.data[j]} at row {n}, column {first + X.indices[j]} "
-                f"({int(wrong.sum())} in all). Remedy: {remedy}."
-            )
+            raise _wrong_entry(problem, X.data[j], n, columns[X.indices[j]], wrong, remedy)
     return X
 
 
-def _without_hidden(X: sparse.csr_array, weights: Any) -> sparse.csr_array:
-    """X without stored entries of weight zero: even their number would change the order of sums."""
-    if not sparse.issparse(weights) and np.all(weights):
+def _without_hidden(X: sparse.csr_array, weights: Matrix) -> sparse.csr_array:
+    """X without stored entries of weight zero: their number would change the order of sums."""
+    if isinstance(weights, np.ndarray) and np.all(weights):
         return X
     rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-    if sparse.issparse(weights):
-        found = weights[rows, X.indices]
-        found = found.toarray() if sparse.issparse(found) else found
-    else:
-        found = weights[rows, 0 if weights.shape[1] == 1 else X.indices]
-    seen = np.ravel(found) != 0.0
+    found = weights[rows, 0 if weights.shape[1] == 1 else X.indices]
+    seen = np.ravel(dense(found)) != 0.0
     if seen.all():
         return X
     starts = np.concatenate([[0], np.cumsum(np.bincount(rows[seen], minlength=X.shape[0]))])
@@ -354,65 +381,69 @@ def _without_hidden(X: sparse.csr_array, weights: Any) -> sparse.csr_array:
     return sparse.csr_array(parts, shape=X.shape)
 
 
-def _narrow(weights: Any) -> Any:
-    """(N, 1) instead of (N, F) where the entries of every step share their weight.
+def _narrow(weights: Matrix) -> Matrix:
+    """(N, 1) instead of (N, F) if the entries of every step have the same weight.
 
-    Row by row in memory, whatever was given: sums in another order have other bits.
+    Always in C order: sums in another order have other bits.
     """
-    if sparse.issparse(weights):
+    if not isinstance(weights, np.ndarray):
         return weights if weights.shape[1] > 1 else weights.toarray()
     if np.all(weights == weights[:, :1]):
         return weights[:, :1].copy()
     return np.ascontiguousarray(weights)
 
 
-def check_exposure(exposure: Any, n_steps: int) -> Array:
+def check_exposure(exposure: ArrayLike | None, n_steps: int) -> Array:
+    """Exposures (N,), all 1 if there are none."""
     if exposure is None:
         return np.ones(n_steps)
     if isinstance(exposure, str):
-        raise ValueError(
-            f"exposure={exposure!r}: expected numbers, one per time step. If it is a column of a "
-            f"frame, take it out: exposure=X.pop({exposure!r})."
-        )
+        problem = ": expected numbers, one per time step."
+        remedy = f"If it is a column of a frame, take it out with X.pop({exposure!r})."
+        raise ArgumentError("exposure", exposure, problem, remedy)
     try:
         values = np.asarray(exposure, dtype=float)
     except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"exposure={exposure!r}: expected positive numbers, one per time step."
-        ) from error
+        problem = ": expected positive numbers, one per time step."
+        raise ArgumentError("exposure", exposure, problem) from error
     if values.shape != (n_steps,):
         raise ValueError(
             f"exposure has shape {values.shape}: expected {(n_steps,)}, one value per time step."
         )
     wrong = ~(np.isfinite(values) & (values > 0.0))
     if wrong.any():
-        raise ValueError(
-            f"exposure contains {values[wrong][0]}: it must be positive and finite. A step without "
-            f"exposure is a missing step: hide it with mask=."
+        problem = (
+            "exposure contains {value}: it must be positive and finite. A step without exposure is "
+            "a missing step: hide it with {mask=}."
         )
+        raise ValueError(Text(problem, value=values[wrong][0]))
     return values
 
 
 def check_start(
-    init: Sequence[Any], n_components: int, n_steps: int, n_features: int
+    init: Sequence[ArrayLike], n_components: int, n_steps: int, n_features: int
 ) -> tuple[Array, Array]:
-    """Given starting values: components (K, F) and activations (N, K), positive."""
+    """Starting values given by the user: components (K, F) and activations (N, K), positive."""
     if len(init) != 2:
         raise ValueError(
             f"init has {len(init)} parts: expected 'random', 'nndsvda' or a pair "
             f"(components, activations)."
         )
-    shapes = {"components": (n_components, n_features), "activations": (n_steps, n_components)}
-    checked = []
-    for (what, shape), given in zip(shapes.items(), init, strict=True):
-        array = np.asarray(given, dtype=float)
-        if array.shape != shape:
-            raise ValueError(f"init: {what} has shape {array.shape}, expected {shape}.")
-        if not (np.all(np.isfinite(array)) and np.all(array > 0.0)):
-            found = array[~(np.isfinite(array) & (array > 0.0))].flat[0]
-            raise ValueError(
-                f"init: {what} contains {found}. Starting values must be positive and finite: an "
-                f"entry that starts at zero stays there. Add a small number."
-            )
-        checked.append(array)
-    return checked[0], checked[1]
+    components, activations = init
+    return (
+        _check_factor("components", components, (n_components, n_features)),
+        _check_factor("activations", activations, (n_steps, n_components)),
+    )
+
+
+def _check_factor(name: str, given: ArrayLike, shape: tuple[int, int]) -> Array:
+    array = np.asarray(given, dtype=float)
+    if array.shape != shape:
+        raise ValueError(f"init: {name} has shape {array.shape}, expected {shape}.")
+    wrong = ~(np.isfinite(array) & (array > 0.0))
+    if wrong.any():
+        raise ValueError(
+            f"init: {name} contains {array[wrong].flat[0]}. Starting values must be positive and "
+            f"finite: an entry that starts at zero stays there. Add a small number."
+        )
+    return array

@@ -157,9 +157,10 @@ def _counts_part(series: Series, W: Array, H: Array) -> tuple[Array, Array]:
     weights = np.asarray(series.weights[:, 0], dtype=float)
     blocks, slopes = np.zeros((N, K, K)), np.multiply.outer(W.sum(axis=0), weights)
     slopes *= series.exposure * H
+    X = sparse.csr_array(series.X)
     for n in np.flatnonzero(weights).tolist():
-        part = slice(*series.X.indptr[n : n + 2])
-        features, counts = series.X.indices[part], weights[n] * series.X.data[part]
+        part = slice(*X.indptr[n : n + 2])
+        features, counts = X.indices[part], weights[n] * X.data[part]
         h = np.ascontiguousarray(H[:, n])
         lam = rates(W, features, h)
         add_curvature(W, features, counts / lam**2, -counts / lam, h, blocks[n], slopes[:, n])

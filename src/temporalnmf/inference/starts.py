@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from .._typing import Array
-from ..data.series import AnySeries, Series
+from ..data.series import AnySeries, Series, dense
 from ..data.validation import check_start
 from ..objective import Problem
 from ..observations.features import Features
@@ -96,11 +96,9 @@ def _nndsvda(series: AnySeries, n_components: int, rng: np.random.Generator) -> 
             f"init='random'."
         )
     # Singular vectors have the precision of the data, and weights have that of the kernels.
-    X, weights = series.X.astype(np.float64, copy=False), series.weights
-    if sparse.issparse(weights):
-        weights = weights.toarray()
+    X, weights = series.X.astype(np.float64, copy=False), dense(series.weights)
     if not np.all(weights > 0):
-        X = X.toarray() if sparse.issparse(X) else X
+        X = dense(X)
         seen = np.broadcast_to(weights > 0, X.shape)
         X = np.where(seen, X, 0.0)
         X = np.where(seen, X, X.sum(axis=0) / np.maximum(seen.sum(axis=0), 1))

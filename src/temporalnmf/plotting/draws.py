@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from .._typing import Array
 from ..sampling.diagnostics import RHAT
 from ..sampling.draws import PosteriorDraws
-from ..sampling.traces import Trace, draws_of, ranks, traces
+from ..sampling.traces import Trace, ranks, required_draws, traces
 from .canvas import GREY, ORANGE, PALETTE, log_scale, run_lines
 from .fitted import _indices
 
@@ -111,7 +112,8 @@ def plot_ranks(model: TemporalNMF, components: Any = None, *, ax: Any = None) ->
 
 
 def _watched(model: TemporalNMF, components: Any, what: str) -> tuple[PosteriorDraws, list[Trace]]:
-    draws = draws_of(model, what)
+    check_is_fitted(model)
+    draws = required_draws(model.posterior_, model.solver, what)
     chosen = None
     if components is not None:
         chosen = _indices(components, draws.activations.shape[3])

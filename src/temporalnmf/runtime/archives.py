@@ -1,4 +1,4 @@
-"""Files of NumPy and JSON that may come from anybody: sizes are checked before memory is taken.
+"""Untrusted files of NumPy and JSON: sizes are checked before memory is allocated.
 
 Nothing in them is ever run: arrays of Python objects, which NumPy would unpickle, are refused.
 """
@@ -11,32 +11,40 @@ import math
 import os
 import sys
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import blake2b
 from os import PathLike
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
+from .files import written_whole
+
 if TYPE_CHECKING:
+    from scipy import sparse
+
     from .._typing import Array  # not at run time: it loads the compiler
 
-# Bytes that one packed byte of a zip or gzip file can stand for, at the most. Other ways to pack
-# have no such limit, and Python unpacks them whole whatever a file says of its size.
+T = TypeVar("T")
+# The objects of JSON.
+Json: TypeAlias = dict[str, Any]
+# Largest compression ratio of zip and gzip. Other methods have no limit, and Python decompresses
+# them completely whatever size a file declares.
 MOST_PACKED = 1032
 PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _CHUNK = 1 << 24
-# By version: bytes of a number that tells how long the header of an NPY file is, and its parser.
-_HEADERS: dict[Any, Any] = {
+_Header = tuple[tuple[int, ...], bool, np.dtype[Any]]  # shape, Fortran order, type
+# By version of an NPY file: bytes of the length of its header, and the parser of the header.
+_HEADERS: dict[tuple[int, int], tuple[int, Callable[[IO[bytes]], _Header]]] = {
     (1, 0): (2, np.lib.format.read_array_header_1_0),
     (2, 0): (4, np.lib.format.read_array_header_2_0),
 }
-_LONGEST_HEADER = 10_000  # bytes; NumPy takes no longer one
+_LONGEST_HEADER = 10_000  # bytes, as in NumPy
 
 
 def memory_left() -> int:
-    """Bytes of memory that are free; that of the whole machine where nobody tells."""
+    """Bytes of free memory; all memory of the machine if it is not known."""
     try:
         with open("/proc/meminfo", encoding="ascii") as file:
             found = dict(line.split(":") for line in file)
@@ -46,7 +54,7 @@ def memory_left() -> int:
 
 
 def memory_of_machine() -> int:
-    """Bytes of memory; more than there can be where nobody tells, as on Windows."""
+    """Bytes of memory; `sys.maxsize` if it is not known, as on Windows."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
@@ -54,7 +62,7 @@ def memory_of_machine() -> int:
 
 
 def refuse_larger(size: int, what: str) -> None:
-    """Refuse what does not fit into memory before anything is taken."""
+    """Refuse data that do not fit into memory, before it is allocated."""
     left = memory_left()
     if size > left:
         raise ValueError(
@@ -64,55 +72,55 @@ def refuse_larger(size: int, what: str) -> None:
 
 
 def json_of(data: bytes, *, nan: bool = False) -> Any:
-    """What a JSON text says. Trees without an end are refused, and NaN unless it is expected."""
+    """The value of a JSON text. Too deep nesting is refused, and NaN unless it is expected."""
     try:
         return json.loads(data, parse_constant=float if nan else _no_number)
     except RecursionError as error:
         raise ValueError("its JSON is nested too deeply") from error
 
 
-def _no_number(word: str) -> Any:
-    raise ValueError(f"its JSON has {word}, which is no number")
+def _no_number(word: str) -> float:
+    raise ValueError(f"its JSON has {word}, which is not a number")
 
 
 class ObjectsError(ValueError):
     """An array of Python objects, which could run code."""
 
 
-_NO_NUMBERS = "it is no NPY file of numbers: it is damaged or holds Python objects"
+_NO_NUMBERS = "it is not an NPY file of numbers: it is damaged or holds Python objects"
 
 
-def npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, order and type of an NPY file, which is then at its first number."""
+def npy_header(file: IO[bytes]) -> _Header:
+    """Shape, whether in Fortran order, and type of an NPY file; leaves it at its first number."""
     try:
         version = np.lib.format.read_magic(file)
     except ValueError as error:
         raise ValueError(_NO_NUMBERS) from error
     try:
         shape, fortran, kind = _parsed_header(file, version)
-    except Exception as error:  # whatever a damaged header makes Python's parser say
-        # Its MemoryError is about brackets: the text of a header is short.
+    except Exception as error:  # any error of Python's parser for a damaged header
+        # Its MemoryError is about nested brackets: the text of a header is short.
         cause = None if isinstance(error, MemoryError) else error
-        raise ValueError(f"it is no NPY file of numbers ({_in_a_line(error)})") from cause
+        raise ValueError(f"it is not an NPY file of numbers ({_in_a_line(error)})") from cause
     if kind.hasobject:
         raise ObjectsError(_NO_NUMBERS)
     if kind.kind not in "biufcUSMm" or not kind.itemsize:
-        raise ValueError(f"it holds {kind}, which is no number")
+        raise ValueError(f"it holds {kind}, which is not a number")
     if any(type(length) is not int or length < 0 for length in shape):
         raise ValueError(f"its shape is {shape}")
     return shape, fortran, kind
 
 
-def _parsed_header(file: IO[bytes], version: tuple[int, int]) -> Any:
+def _parsed_header(file: IO[bytes], version: tuple[int, int]) -> _Header:
     n_bytes, parse = _HEADERS[version]
-    told = file.read(n_bytes)
-    length = int.from_bytes(told, "little")
+    prefix = file.read(n_bytes)
+    length = int.from_bytes(prefix, "little")
     if length > _LONGEST_HEADER:
         raise ValueError(f"its header has {length:,} bytes")
     text = file.read(length)
-    if b"\\" in text:  # for Python's parser a reason to warn
+    if b"\\" in text:  # Python's parser would warn
         raise ValueError("its header has a backslash")
-    return parse(io.BytesIO(told + text))
+    return parse(io.BytesIO(prefix + text))
 
 
 def _in_a_line(error: Exception) -> str:
@@ -120,7 +128,7 @@ def _in_a_line(error: Exception) -> str:
 
 
 def read_npy(file: IO[bytes], size: int) -> Array:
-    """The array of an NPY file that has `size` bytes, no more and no less."""
+    """The array of an NPY file of exactly `size` bytes."""
     shape, fortran, kind = npy_header(file)
     wanted = math.prod(shape) * kind.itemsize
     if wanted != size - file.tell():
@@ -129,49 +137,43 @@ def read_npy(file: IO[bytes], size: int) -> Array:
         )
     refuse_larger(wanted, "its array")
     flat = np.empty(math.prod(shape), kind)
-    left: Any = flat.view(np.uint8).data
+    left = flat.view(np.uint8).data
     while len(left):
         chunk = file.read(min(len(left), _CHUNK))
         if not chunk:
             raise ValueError("it ends before its last number")
         left[: len(chunk)] = chunk
         left = left[len(chunk) :]
-    if file.read(1):  # the last read of a zip file is the one that compares checksums
-        raise ValueError("it goes on after its last number")
+    if file.read(1):  # the last read of a zip file compares checksums
+        raise ValueError("it continues after its last number")
     return flat.reshape(shape[::-1]).T if fortran else flat.reshape(shape)
 
 
 class Archive:
-    """An open .npz file. What it says of its sizes is checked before anything is unpacked.
-
-    Parameters
-    ----------
-    file : path or file
-    """
+    """An open .npz file. The sizes that it declares are checked before decompression."""
 
     def __init__(self, file: str | PathLike[str] | IO[bytes]) -> None:
         try:
             self._zip = zipfile.ZipFile(file)
         except OSError:
             raise
-        except Exception as error:  # whatever a damaged file makes zipfile say
-            raise ValueError(f"it is no archive ({_in_a_line(error)})") from error
+        except Exception as error:  # any error of zipfile for a damaged file
+            raise ValueError(f"it is not an archive ({_in_a_line(error)})") from error
         self.members: dict[str, zipfile.ZipInfo] = {}
         for info in self._zip.infolist():
             if info.filename in self.members:
                 raise ValueError(f"it has the member {info.filename!r} twice")
             if info.compress_type not in PACKED:
                 raise ValueError(
-                    f"its member {info.filename!r} is packed in a way that NumPy does not write"
+                    f"its member {info.filename!r} is compressed in a way that NumPy does not use"
                 )
             if info.file_size > MOST_PACKED * (info.compress_size + 1):
                 raise ValueError(
-                    f"its member {info.filename!r} says that it has {info.file_size:,} bytes, which"
-                    f" cannot be in {info.compress_size:,}"
+                    f"its member {info.filename!r} declares {info.file_size:,} bytes, which cannot "
+                    f"be compressed to {info.compress_size:,}"
                 )
             self.members[info.filename] = info
-        whole = sum(info.file_size for info in self.members.values())
-        refuse_larger(whole, "what is in it")
+        refuse_larger(sum(info.file_size for info in self.members.values()), "its content")
 
     def __enter__(self) -> Archive:
         return self
@@ -188,9 +190,9 @@ class Archive:
         return self._member(f"{name}.npy", read_npy)
 
     def json(self, name: str) -> Any:
-        return self._member(name, lambda file, size: json_of(_exactly(file, size)))
+        return self._member(name, _read_json)
 
-    def _member(self, name: str, read: Any) -> Any:
+    def _member(self, name: str, read: Callable[[IO[bytes], int], T]) -> T:
         if name not in self.members:
             raise ValueError(f"it has no {name}")
         info = self.members[name]
@@ -203,11 +205,11 @@ class Archive:
             raise ValueError(f"its member {name!r} is damaged: {_in_a_line(error)}") from error
 
 
-def _exactly(file: IO[bytes], size: int) -> bytes:
+def _read_json(file: IO[bytes], size: int) -> Any:
     data = file.read(size)
     if len(data) < size or file.read(1):
-        raise ValueError("it has another length than it says")
-    return data
+        raise ValueError("it does not have the length that it declares")
+    return json_of(data)
 
 
 def read_npz(file: str | PathLike[str] | IO[bytes]) -> dict[str, Array]:
@@ -225,13 +227,20 @@ def read_npz(file: str | PathLike[str] | IO[bytes]) -> dict[str, Array]:
         return {name: archive.array(name) for name in archive.arrays}
 
 
-def sealed(arrays: dict[str, Any]) -> dict[str, Any]:
-    """Arrays with a checksum of them all, for files that compiled code goes on from."""
+def write_npz(path: Path, arrays: Mapping[str, Array]) -> None:
+    """Write an .npz file, whole or not at all."""
+    save: Callable[..., None] = np.savez
+    with written_whole(path) as partial, partial.open("wb") as file:
+        save(file, **arrays)
+
+
+def sealed(arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """Arrays with a checksum of all of them, for files that compiled code resumes from."""
     return {**arrays, "seal": np.array(_seal(arrays))}
 
 
-def unsealed(found: dict[str, Any]) -> dict[str, Any]:
-    """What `sealed` was given; refused if anything of it is not as it was.
+def unsealed(found: Mapping[str, Array]) -> dict[str, Array]:
+    """The arrays that were `sealed`; refused if any of them was changed.
 
     Examples
     --------
@@ -244,7 +253,7 @@ def unsealed(found: dict[str, Any]) -> dict[str, Any]:
     return arrays
 
 
-def _seal(arrays: dict[str, Any]) -> str:
+def _seal(arrays: Mapping[str, Array]) -> str:
     found = blake2b(digest_size=16)
     for name in sorted(arrays):
         array = np.asarray(arrays[name])
@@ -253,10 +262,10 @@ def _seal(arrays: dict[str, Any]) -> str:
     return found.hexdigest()
 
 
-def refuse_wild_indices(matrix: Any) -> None:
-    """Refuse a sparse matrix in compressed form whose indices lead out of its memory.
+def refuse_wild_indices(matrix: sparse.csr_array) -> None:
+    """Refuse a sparse matrix in compressed form whose indices point outside of its memory.
 
-    SciPy trusts them, and its own check looks at none where the last row says that it ends at 0.
+    SciPy trusts them, and its own check skips them if the last row pointer is 0.
 
     Examples
     --------
@@ -270,13 +279,13 @@ def refuse_wild_indices(matrix: Any) -> None:
 
 
 class UnlikeError(ValueError):
-    """Arrays of a file that are not what the program would have written there."""
+    """A file has arrays that the program would not have written there."""
 
 
-def refuse_unlike(found: Mapping[str, Any], form: Mapping[str, Any]) -> None:
-    """Refuse arrays whose types or shapes differ from those of other arrays.
+def refuse_unlike(found: Mapping[str, Array], form: Mapping[str, Array]) -> None:
+    """Refuse arrays whose types or shapes differ from those in `form`.
 
-    For what compiled code goes on from, which looks at neither.
+    For states that compiled code resumes from, which checks neither.
 
     Examples
     --------
@@ -298,14 +307,14 @@ def refuse_unlike(found: Mapping[str, Any], form: Mapping[str, Any]) -> None:
             )
 
 
-# Numbers of a fit are between the two: what is computed with others would be no doubles.
+# Range of the numbers of a fit: computations with others may overflow.
 SMALLEST, LARGEST = np.float64(1e-300), np.float64(1e300)
 
 
 def refuse_negative(
-    found: Mapping[str, Any], names: Iterable[str], *, positive: bool = False
+    found: Mapping[str, Array], names: Iterable[str], *, positive: bool = False
 ) -> None:
-    """Refuse numbers that are negative or not finite; zeros, too, if they have to be positive."""
+    """Refuse numbers that are negative or not finite; also zeros if `positive`."""
     for name in names:
         array = np.asarray(found[name])
         if not ((array >= (SMALLEST if positive else 0.0)) & (array <= LARGEST)).all():
@@ -313,7 +322,7 @@ def refuse_negative(
 
 
 def path_inside(folder: Path, name: str) -> Path:
-    """A file of a folder. One that is a link to somewhere else is refused."""
+    """A file in a folder; refused if it is a link to a place outside."""
     path = folder / name
     if path.is_symlink() and not path.resolve().is_relative_to(folder.resolve()):
         raise ValueError(
@@ -324,12 +333,12 @@ def path_inside(folder: Path, name: str) -> Path:
 
 
 def refuse_links_out(folder: Path) -> None:
-    """Refuse a folder to write to in which something is a link to a place outside of it."""
+    """Refuse a folder to write to that contains a link to a place outside of it."""
     if not folder.is_dir():
         return
     whole = Path(os.path.realpath(folder))
     for entry in sorted(folder.iterdir()):
-        # Links that lead in circles end somewhere in the folder here, and are an error later.
+        # Circular links resolve to a place in the folder here, and are an error later.
         if entry.is_symlink() and not Path(os.path.realpath(entry)).is_relative_to(whole):
             raise ValueError(
                 f"{entry} is a link to a place outside of the folder, which would be written to. "

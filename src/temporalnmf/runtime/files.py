@@ -1,4 +1,4 @@
-"""Files are written whole or not at all."""
+"""Files that are written whole or not at all, and CSV."""
 
 from __future__ import annotations
 
@@ -11,37 +11,38 @@ import re
 import shutil
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
+from ..messages.errors import Arg, Text
 from .signals import stop_behind
 
-# Of this machine: others may write to the same folder, and their processes are not seen from here.
+# Identifies this machine: others may write to the same folder, with unrelated process ids.
 _MACHINE = f"{zlib.crc32(platform.node().encode()):08x}"
 _numbers = itertools.count()
-# Files that are about to be in place, see `watched_writes`.
+T = TypeVar("T")
+# Files that were put in place and their inodes, see `watched_writes`.
 _Placed = list[tuple[Path, int]]
 _placed: ContextVar[_Placed | None] = ContextVar("placed", default=None)
 
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
-    """A name to write to, which becomes `path` when the block ends well and is gone if not.
+    """A temporary file that becomes `path` if the block succeeds, and is deleted if not.
 
-    Folders that are missing are made. A link stays: the file that it points to is replaced. A file
-    that is replaced hands on its permissions. Any number of writers may be at work on the same
-    path: each has a name of its own, and readers always see the whole file of one of them. What
-    writers that were killed have left is removed.
+    Missing folders are created. Of a link, the target is replaced. A replaced file keeps its
+    permissions. Several processes may write to the same path: each has its own temporary file, and
+    readers always see a whole file. Files that killed processes left behind are deleted.
     """
     target = path.resolve() if path.is_symlink() else path
     if target.exists() and not target.is_file() and not target.is_dir():
         raise OSError(f"{path} is a device or a pipe, not a file. Name a file.")
     names = f".{target.name[:50]}.{_MACHINE}"  # short enough for all file systems
     own = (f"{names}-{os.getpid()}-{number}.partial{target.suffix}" for number in _numbers)
-    # A name that is there already was laid out by somebody.
+    # A name that exists already may be an attack.
     partial = next(path for path in map(target.with_name, own) if not os.path.lexists(path))
     behind = sys.exc_info()[1]
     with room_told(path, partial):
@@ -51,7 +52,7 @@ def written_whole(path: Path) -> Iterator[Path]:
             _make(partial, target)
             yield partial
             with partial.open("r+b") as file:
-                os.fsync(file.fileno())  # else a power cut may leave the name without the content
+                os.fsync(file.fileno())  # else a power cut may leave an empty file
             if (placed := _placed.get()) is not None:
                 placed.append((path, partial.stat().st_ino))
             partial.replace(target)
@@ -65,7 +66,7 @@ def written_whole(path: Path) -> Iterator[Path]:
 
 
 def _make(partial: Path, target: Path) -> None:
-    """An empty file for nobody else: with the permissions of what it replaces from the start."""
+    """Create an empty file, with the permissions of the file it replaces from the start."""
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY
     os.close(os.open(partial, flags, 0o666))
     if target.is_file():
@@ -74,7 +75,7 @@ def _make(partial: Path, target: Path) -> None:
 
 @contextmanager
 def watched_writes() -> Iterator[Callable[[], list[Path]]]:
-    """What tells which files were put in place in this block, to the very moment."""
+    """A function that lists the files put in place in this block so far."""
     placed: _Placed = []
 
     def there() -> list[Path]:
@@ -89,7 +90,7 @@ def watched_writes() -> Iterator[Callable[[], list[Path]]]:
 
 @contextmanager
 def room_told(path: Path, partial: Path | None = None) -> Iterator[None]:
-    """Errors of writing to `path`, maybe under another name, say so, and what to do."""
+    """Errors for lack of disk space name `path`, not the temporary file, and a remedy."""
     try:
         yield
     except OSError as error:
@@ -100,36 +101,36 @@ def room_told(path: Path, partial: Path | None = None) -> Iterator[None]:
         if not (full or short):
             raise
         told = OSError(
-            f"{path} could not be written, and is as it was: {error.strerror or error}. Make room "
-            f"on the disk, or name a place on another one."
+            f"{path} could not be written, and is unchanged: {error.strerror or error}. Free space "
+            f"on the disk, or name a file on another one."
         )
         told.errno = error.errno
         raise told from error
 
 
 def _remove_left(folder: Path, names: str) -> None:
-    """Remove what processes of this machine that are gone have left under such names."""
+    """Delete temporary files of processes of this machine that have ended."""
     for left in folder.iterdir():
         found = re.match(rf"{re.escape(names)}-(\d+)-\d+\.partial", left.name)
         if found and _gone(int(found[1])):
-            with suppress(OSError):  # another user's: nothing that this write depends on
+            with suppress(OSError):  # it may belong to another user
                 left.unlink()
 
 
 def _gone(process: int) -> bool:
-    if os.name == "nt":  # there, the question would be a signal
+    if os.name == "nt":  # os.kill would end the process
         return False
     try:
         os.kill(process, 0)
     except ProcessLookupError:
         return True
-    except (PermissionError, OverflowError):  # somebody else's; no number of a process
+    except (PermissionError, OverflowError):  # of another user; not a process id
         pass
     return False
 
 
 def _sync_folder(folder: Path) -> None:
-    """Put the new name on the disk, where the system can."""
+    """Write the new name to the disk, if the system supports it."""
     with suppress(OSError):
         opened = os.open(folder, os.O_RDONLY)
         try:
@@ -138,8 +139,8 @@ def _sync_folder(folder: Path) -> None:
             os.close(opened)
 
 
-def write_csv(path: Path, rows: Iterable[dict[str, Any]]) -> Path:
-    """Rows with the same keys as a table with a header."""
+def write_csv(path: Path, rows: Iterable[Mapping[str, object]]) -> Path:
+    """Write rows with the same keys as a table with a header."""
     rows = list(rows)
     with (
         written_whole(path) as partial,
@@ -155,11 +156,11 @@ _FORMULA = re.compile(r"[=+\-@\t\r\n＝＋－＠]")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
-def plain_cell(value: Any) -> Any:
-    """A cell of a CSV that no spreadsheet runs: text that would be a formula begins with ' then.
+def plain_cell(value: T) -> T | str:
+    """A cell that no spreadsheet runs: text that would be a formula gets an apostrophe in front.
 
-    Names come from foreign files. Numbers stay as they are, also those that are text.
-    `own_text` takes the apostrophe off.
+    Names may come from untrusted files. Numbers are unchanged, also as text. `own_text` removes
+    the apostrophe.
 
     Examples
     --------
@@ -170,7 +171,7 @@ def plain_cell(value: Any) -> Any:
 
 
 def own_text(cell: str) -> str:
-    """The text of which `plain_cell` made a cell.
+    """The text from which `plain_cell` made a cell.
 
     Examples
     --------
@@ -186,21 +187,19 @@ def _is_formula(text: str) -> bool:
     return _FORMULA.match(bare) is not None and _NUMBER.fullmatch(bare) is None
 
 
-def about_apostrophes(texts: Iterable[Any]) -> tuple[str, ...]:
-    """A note, if a CSV that holds such texts has apostrophes that they have not."""
+def about_apostrophes(texts: Iterable[object]) -> tuple[str, ...]:
+    """A note if a CSV of these texts has additional apostrophes."""
     first = next((text for text in map(str, texts) if plain_cell(text) != text), None)
     if first is None:
         return ()
     return (
         f"names such as {first!r} are written as {plain_cell(first)!r}, so that no spreadsheet "
-        f"runs them; temporalnmf takes the apostrophe off when it reads the file",
+        f"runs them; temporalnmf removes the apostrophe when it reads the file",
     )
 
 
 def refuse_overwriting(path: Path, overwrite: bool) -> None:
-    """A result that is there stays there, unless the user says otherwise."""
+    """Refuse to replace a result unless the user allows it."""
     if path.exists() and not overwrite:
-        raise FileExistsError(
-            f"{path} exists already. Choose another name, or replace it with overwrite=True "
-            f"(--force)."
-        )
+        problem = "{path} exists already. Choose another name, or replace it with {overwrite}."
+        raise FileExistsError(Text(problem, path=path, overwrite=Arg("overwrite", "True")))

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM between sweeps, not inside: a sweep hands random streams to compiled code."""
+"""Ctrl-C and SIGTERM are handled between sweeps, since compiled code holds random streams."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
 
 from .signals import stop
 
-# Handlers that raise wherever the program is just then.
+# Handlers that raise an exception at any point of the program.
 _RAISING = (signal.default_int_handler, stop)
 
 
@@ -27,27 +26,29 @@ class Interrupt:
 
 @contextmanager
 def between_sweeps() -> Iterator[Interrupt]:
-    """Take note of a signal instead of raising; the caller looks and raises KeyboardInterrupt.
+    """Record a signal instead of raising; the caller checks it and raises KeyboardInterrupt.
 
-    What the signal stands for is raised when the block ends, however it does.
+    Its exception is raised at the end of the block in any case.
 
-    Numba may crash the process if an exception comes up while it takes over the generators, and
-    swallows one that comes up while it compiles, to fail later with words of its own.
-    Outside of the main thread, and where somebody else handles the signal, nothing changes.
+    Numba may crash if an exception is raised while it takes over random generators, and swallows
+    one that is raised while it compiles. Nothing changes outside of the main thread, or if other
+    handlers are installed.
     """
     interrupt = Interrupt()
     main = threading.current_thread() is threading.main_thread()
     handlers = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)}
-    usual: Any = {n: handler for n, handler in handlers.items() if handler in _RAISING}
+    usual = {
+        n: raising for n, handler in handlers.items() for raising in _RAISING if handler is raising
+    }
     if not main or not usual:
         yield interrupt
         return
 
-    def note(number: int, frame: FrameType | None) -> None:
+    def record(number: int, frame: FrameType | None) -> None:
         interrupt.number = number
 
     for number in usual:
-        signal.signal(number, note)
+        signal.signal(number, record)
     try:
         yield interrupt
     finally:

@@ -1,4 +1,4 @@
-"""SIGTERM ends a command as Ctrl-C does, and workers end with whom they work for."""
+"""SIGTERM ends a command as Ctrl-C does, and worker processes end with their parent."""
 
 from __future__ import annotations
 
@@ -10,28 +10,27 @@ import time
 from collections.abc import Callable
 from multiprocessing import current_process
 from types import FrameType
-from typing import Any
 from zipfile import ZipFile
 
-# Seconds between two looks at whether a parent is there.
+# Seconds between two checks of whether the parent process is alive.
 _PAUSE = 0.5
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM came. Whoever tidies up after Ctrl-C does so now, too."""
+    """SIGTERM was received. It is cleaned up after as after Ctrl-C."""
 
 
-_came: int | None = None  # the last signal
+_received: int | None = None  # the last signal
 
 
 def stop(number: int, frame: FrameType | None) -> None:
-    """The handler of SIGINT and SIGTERM that commands have; for a library it would be too bold.
+    """The handler of SIGINT and SIGTERM in commands; the library does not install it.
 
-    The signal is remembered: an exception that comes up in a finaliser, or in what compiled code
-    calls, is swallowed.
+    The signal is recorded: an exception in a finaliser, or in a callback of compiled code, is
+    swallowed.
     """
-    global _came
-    _came = number
+    global _received
+    _received = number
     raise _stop_of(number)
 
 
@@ -39,30 +38,30 @@ def _stop_of(number: int) -> KeyboardInterrupt:
     return Terminated() if number == signal.SIGTERM else KeyboardInterrupt()
 
 
-def not_raised(lost: Any) -> None:
-    """The hook of commands for exceptions that Python swallows: it does not tell of a stop.
+def not_raised(lost: sys.UnraisableHookArgs) -> None:
+    """The hook of commands for exceptions that Python swallows: signals are not reported.
 
-    Nor of a ZIP file that was being written when the stop came, and so cannot be closed.
+    Nor is a ZIP file that cannot be closed because a signal interrupted writing it.
     """
-    of_stop = isinstance(lost.exc_value, KeyboardInterrupt)
-    half_written = _came is not None and lost.object is ZipFile.__del__
-    if not of_stop and not half_written:
+    of_signal = isinstance(lost.exc_value, KeyboardInterrupt)
+    half_written = _received is not None and lost.object is ZipFile.__del__
+    if not of_signal and not half_written:
         sys.__unraisablehook__(lost)
 
 
 def so_far() -> str:
-    """What there is of a command that was stopped; it says so itself once it has begun."""
+    """The message on what an interrupted command has done."""
     return _tell()
 
 
 def tell_by(tell: Callable[[], str]) -> None:
-    """Have a command say what there is of it, also in the moment after it has ended."""
+    """Set the function that makes this message."""
     global _tell
     _tell = tell
 
 
 def nothing() -> str:
-    """What there is before a command has begun."""
+    """The message before a command has begun."""
     return "Interrupted: nothing was written."
 
 
@@ -70,28 +69,28 @@ _tell: Callable[[], str] = nothing
 
 
 def stop_that_came() -> KeyboardInterrupt | None:
-    """The stop of a command, whatever has become of it."""
-    return None if _came is None else _stop_of(_came)
+    """The exception of the last signal, even if it was swallowed."""
+    return None if _received is None else _stop_of(_received)
 
 
 def raise_if_stopped() -> None:
-    """Between two steps of long work: raise a stop that was swallowed."""
-    if _came is not None:
-        raise _stop_of(_came)
+    """Raise the exception of a signal if it was swallowed; called between two iterations."""
+    if _received is not None:
+        raise _stop_of(_received)
 
 
 def exit_code(stop: KeyboardInterrupt) -> int:
-    """128 and the number of the signal, as shells have it."""
+    """128 plus the number of the signal, as in shells."""
     return 143 if isinstance(stop, Terminated) else 130
 
 
 def stop_behind(
     error: BaseException | None, handled: BaseException | None = None
 ) -> KeyboardInterrupt | None:
-    """The stop that an error comes from, if it does, and not from one that is `handled` already.
+    """The signal's exception that caused an error, unless it is behind `handled`; else None.
 
-    A stop may come while a library is opening something, which then fails to close it and says so:
-    zipfile raises a ValueError.
+    A library that is interrupted while it opens a file may fail to close it and raise another
+    error: zipfile raises a ValueError.
     """
     while error is not None and error is not handled:
         if isinstance(error, KeyboardInterrupt):
@@ -100,18 +99,18 @@ def stop_behind(
     return None
 
 
-def that_end_with_us() -> dict[str, Any]:
-    """For `joblib.Parallel`: workers that end with this process, from their first moment on."""
+def that_end_with_us() -> dict[str, object]:
+    """Arguments of `joblib.Parallel` for processes that end with this one."""
     return {"initializer": end_with, "initargs": (os.getpid(),)}
 
 
 def end_with(parent: int) -> None:
-    """End this process when its parent does, which may be killed and cannot say so.
+    """End this process when its parent ends, even if that is killed.
 
-    Workers of joblib would stay for minutes. Nothing changes in a process that is no child of it.
+    Processes of joblib would stay for minutes. Nothing changes in a process that is not a child.
     """
     if current_process().name.startswith("LokyProcess") and os.getppid() != parent:
-        os._exit(1)  # it was killed while this worker was started
+        os._exit(1)  # it was killed while this process started
     name = f"ends with {parent}"
     if os.getppid() != parent or name in (thread.name for thread in threading.enumerate()):
         return

@@ -1,27 +1,39 @@
-"""Draws as ArviZ holds them."""
+"""Posterior draws as an ArviZ DataTree."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .. import __version__
 from .._typing import Array
-from .traces import draws_of
+from ..data.series import Series
+from .draws import PosteriorDraws
 
-# Bytes that the data may take as a dense table.
+if TYPE_CHECKING:
+    from xarray import DataTree
+
+# Largest size in bytes of the data as a dense table.
 _MOST_BYTES = 2**28
 _UNITS = ("s", "ms", "us", "ns")
 
 
-def to_datatree(model: Any) -> Any:
-    """See `TemporalNMF.to_arviz`."""
-    draws = draws_of(model, "to_arviz")
+def to_datatree(
+    draws: PosteriorDraws,
+    kept: Array,
+    features: Array,
+    times: Array,
+    exposure: Array,
+    series: Series | None,
+) -> DataTree:
+    """Draws of the steps `kept`, exposure and data of all steps; see `TemporalNMF.to_arviz`."""
     try:
         from arviz_base import from_dict
     except ImportError as error:
         raise ImportError('to_arviz needs arviz-base: pip install "temporalnmf[bayes]".') from error
+    if times.dtype.kind == "M" and np.datetime_data(times.dtype)[0] not in _UNITS:
+        times = times.astype("datetime64[s]")  # xarray has no other units
     posterior = {
         "components": draws.components,
         "activations": draws.activations,
@@ -34,13 +46,13 @@ def to_datatree(model: Any) -> Any:
     }
     if np.ptp(draws.smoothing) > 0.0:
         posterior["smoothing"] = draws.smoothing
-    tree = from_dict(
+    tree: DataTree = from_dict(
         {"posterior": posterior, "sample_stats": {"lp": draws.log_posterior}},
         dims=dims,
         coords={
             "component": np.arange(1, draws.components.shape[2] + 1),
-            "feature": model.feature_labels(),
-            "time": _times(model)[model._kept],
+            "feature": features,
+            "time": times[kept],
         },
         attrs={
             name: {"inference_library": "temporalnmf", "inference_library_version": __version__,
@@ -48,29 +60,22 @@ def to_datatree(model: Any) -> Any:
             for name in ("posterior", "sample_stats")
         },
     )  # fmt: skip
-    for name, dataset in _known(model).items():
-        tree[name] = dataset
+    for name, group in _data_groups(features, times, exposure, series).items():
+        tree[name] = group
     return tree
 
 
-def _known(model: Any) -> dict[str, Any]:
-    """What was not drawn, of all steps: data, NaN where nothing was observed, and exposure."""
+def _data_groups(
+    features: Array, times: Array, exposure: Array, series: Series | None
+) -> dict[str, DataTree]:
+    """Exposure and data of all steps, NaN where nothing was observed."""
     from xarray import DataArray, Dataset, DataTree
 
-    times = DataArray(_times(model), dims="time")
-    found = {"constant_data": Dataset({"exposure": ("time", model.exposure_)}, {"time": times})}
-    series = model._series
-    if series is not None and 8 * series.n_steps * series.X.shape[1] <= _MOST_BYTES:
+    labels = DataArray(times, dims="time")
+    found = {"constant_data": Dataset({"exposure": ("time", exposure)}, {"time": labels})}
+    if series is not None and 8 * series.n_steps * len(features) <= _MOST_BYTES:
         rows = (series.row(n) for n in range(series.n_steps))
         X = np.array([np.where(weight > 0.0, x, np.nan) for x, weight in rows])
-        features = {"time": times, "feature": model.feature_labels()}
-        found["observed_data"] = Dataset({"X": (("time", "feature"), X)}, features)
+        coords = {"time": labels, "feature": features}
+        found["observed_data"] = Dataset({"X": (("time", "feature"), X)}, coords)
     return {name: DataTree(dataset) for name, dataset in found.items()}
-
-
-def _times(model: Any) -> Array:
-    """Labels of all steps; dates in a unit that xarray knows."""
-    times = np.asarray(model.times_)
-    if times.dtype.kind == "M" and np.datetime_data(times.dtype)[0] not in _UNITS:
-        return times.astype("datetime64[s]")
-    return times

@@ -22,7 +22,7 @@ from scipy.special import gammaln
 
 from .._typing import Array
 from ..chains.base import First
-from ..data.series import Series
+from ..data.series import Series, dense
 from ..kernels.allocation import allocate_rows, draw_weights
 from ..kernels.floor import FLOOR
 from ..observations.base import Observations, cut
@@ -320,18 +320,17 @@ def check_counts(series: Series) -> None:
 
 def _counts(series: Series, there: Array) -> tuple[sparse.csr_array, sparse.csr_array, Array]:
     """Counts (N, F), a row per feature of what steps that are there lack, features ever seen."""
-    weights = series.weights
-    weights = weights.toarray() if sparse.issparse(weights) else np.asarray(weights, dtype=float)
+    weights = np.asarray(dense(series.weights), dtype=float)
     known = np.isin(weights, (0.0, 1.0))
     if not known.all():
         raise ValueError(
             f"mask has the weight {weights[~known].flat[0]:g}: draws (solver='gibbs') need entries "
             f"that are observed or not. Give 1 and 0, or use solver='accelerated'."
         )
-    if sparse.issparse(series.X):
-        X = sparse.csr_array(series.X.multiply(weights))
-    else:
+    if isinstance(series.X, np.ndarray):
         X = sparse.csr_array(np.where(weights > 0.0, series.X, 0.0))
+    else:
+        X = sparse.csr_array(series.X.multiply(weights))
     X.eliminate_zeros()
     whole = X.data == np.round(X.data)
     if not whole.all():

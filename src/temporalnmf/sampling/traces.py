@@ -1,82 +1,62 @@
-"""Single numbers that are followed through the draws, for pictures and reports of them."""
+"""Traces and ranks of scalar quantities over the posterior draws, for plots and reports."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import kstwobign, rankdata
-from sklearn.utils.validation import check_is_fitted
 
 from .._typing import Array
 from ..kernels.floor import FLOOR
+from ..messages.errors import Arg, ArgumentError, Text
 from .diagnostics import FEWEST, ess_bulk, rhat
 from .draws import PosteriorDraws
 
-# Places at which ranks are looked at, and how often all runs together stay inside their band.
+# Points at which ranks are evaluated, and the simultaneous coverage of the band.
 _PLACES, _INSIDE = 100, 0.95
 
 
 class Trace(NamedTuple):
-    """One number of every draw.
-
-    Attributes
-    ----------
-    name : str
-    values : array, (n_runs, n_draws)
-    rhat : float
-        Infinite where there are too few draws to tell.
-    wide : bool
-        Whether it is positive and may have a long tail, so that one should look at its logarithm.
-    """
+    """A scalar quantity of every draw."""
 
     name: str
-    values: Array
-    rhat: float
-    wide: bool
+    values: Array  # (n_runs, n_draws)
+    rhat: float  # infinite if there are too few draws to compute it
+    wide: bool  # positive, perhaps with a long tail: its logarithm should be plotted
 
 
 class Ranks(NamedTuple):
-    """How each run lies among all: which share of it is below each rank, less what it should be.
+    """Empirical distribution functions of the ranks of each run, minus the uniform one.
 
-    Attributes
-    ----------
-    at : array, (n,)
-        Ranks as shares of all draws, 0 to 1.
-    excess : array, (n_runs, n)
-        Above zero where a run has more small values than the others.
-    reach : float
-        Half the width of the band that all runs stay in, with a probability of 95 %, if they draw
-        from one law. It counts effective draws, so that slow runs are not taken for wrong ones.
+    `reach` is half the width of the band that contains all runs with a probability of 95 % if they
+    have the same distribution. It is based on effective sample sizes, so that slowly mixing runs
+    are not taken for wrong ones.
     """
 
-    at: Array
-    excess: Array
+    at: Array  # (n,), ranks as fractions of all draws, 0 to 1
+    excess: Array  # (n_runs, n), positive where a run has more small values than the others
     reach: float
 
 
-def draws_of(model: Any, what: str) -> PosteriorDraws:
-    """The draws of a fitted model, or an error that names what wants them."""
-    check_is_fitted(model)
-    draws: PosteriorDraws | None = model.posterior_
+def required_draws(draws: PosteriorDraws | None, solver: str, what: str) -> PosteriorDraws:
+    """The draws of a fitted model; refused if it has none, with the name of the function."""
     if draws is None:
-        raise ValueError(
-            f"{what} needs posterior draws, and this model has none (solver={model.solver!r}): "
-            f"fit it with solver='gibbs'."
-        )
+        remedy = Text("Fit the model with {gibbs}.", gibbs=Arg("solver", "'gibbs'"))
+        raise ArgumentError("solver", solver, f": {what} needs posterior draws.", remedy)
     return draws
 
 
 def traces(draws: PosteriorDraws, components: Sequence[int] | None = None) -> list[Trace]:
-    """What is worth following: density, level, activations and all that is learned.
+    """Traces of the density, the activations and the learned hyper-parameters.
 
     Parameters
     ----------
     draws : PosteriorDraws
     components : sequence of int, default=None
-        Indices of those to follow one by one. None takes, of each kind of number, the component
-        on which the runs agree least: if that one is settled, all are.
+        Indices of the components to show. None takes, for each quantity, the component with the
+        largest R-hat: if that one has converged, all have.
     """
     amounts = draws.activations.sum(axis=2)
     found = [
@@ -84,7 +64,7 @@ def traces(draws: PosteriorDraws, components: Sequence[int] | None = None) -> li
         _trace("all activations", amounts.sum(axis=2)),
     ]
     by_component = {name: draws.parameters[name] for name in draws.learned}
-    if amounts.shape[2] > 1:  # one component is all there is
+    if amounts.shape[2] > 1:  # else it is the same as all activations
         by_component = {"activation": amounts, **by_component}
     for name, values in by_component.items():
         each = [
@@ -103,15 +83,15 @@ def _trace(name: str, values: Array, wide: bool = False) -> Trace:
 
 
 def ranks(values: Array) -> Ranks:
-    """Ranks of numbers (n_runs, n_draws), two runs or more, run by run."""
+    """Ranks of values (n_runs, n_draws) of two or more runs."""
     C, D = values.shape
     share = rankdata(values).reshape(C, D) / (C * D)
     at = np.linspace(0.0, 1.0, _PLACES + 1)
     below = np.array([np.searchsorted(np.sort(run), at, side="right") for run in share]) / D
-    # Each run by itself: runs that disagree would make all of them look slow.
+    # Run by run: disagreement between runs would lower the effective sample size of all.
     alone = [float(ess_bulk(run[None])) if D >= FEWEST else 1.0 for run in values]
     worth = float(np.clip(np.mean(alone), 1.0, D))
-    # Against all draws, its own among them, a run is a Brownian bridge scaled by this.
+    # Relative to the pooled draws, a run is a Brownian bridge with this scale.
     reach = float(kstwobign.isf((1.0 - _INSIDE) / C)) * np.sqrt((1.0 - 1.0 / C) / worth)
     return Ranks(at, below - at, float(reach))
 
@@ -119,15 +99,7 @@ def ranks(values: Array) -> Ranks:
 def one_step_on(
     draws: PosteriorDraws, which: Array, first: Array, rng: np.random.Generator
 ) -> Array:
-    """Simulated activations (S, n, K) one step after others, each under the chain of its draw.
-
-    Parameters
-    ----------
-    draws : PosteriorDraws
-    which : array of int, (S,)
-    first : array, (S, n, K)
-    rng : numpy Generator
-    """
+    """Activations one step after `first` (S, n, K), simulated by the chains of the draws (S,)."""
     chain = draws.chain_at(np.repeat(which, first.shape[1]))
     path = chain.sample(1, 2, rng, np.maximum(first, FLOOR).reshape(1, -1))
     return path[0, 1].reshape(first.shape)

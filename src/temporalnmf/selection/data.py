@@ -9,9 +9,9 @@ from scipy import sparse
 
 from .._typing import Array
 from ..cluster.sources import is_split
-from ..data.series import Series
+from ..data.series import Series, dense
 from ..data.validation import check_series
-from ..estimator import TemporalNMF
+from ..inference.config import likelihood_of
 
 # Bytes of a dense copy of sparse data with gaps, at the most.
 _MOST_BYTES = 2 * 10**9
@@ -29,21 +29,21 @@ def gridded(
             f"X is {type(X).__name__}, data that are not in memory, and a comparison of models "
             f"needs them in memory. Give an array, a frame or the path of a table."
         )
-    model = TemporalNMF(likelihood=likelihood)
-    series = check_series(model, X, mask, exposure, model._likelihood(), reset=True)
+    series = check_series(X, mask, exposure, likelihood_of(likelihood)).series
     return _with_gaps(series), series.exposure
 
 
 def _with_gaps(series: Series) -> Any:
     X, weights = series.X, series.weights
-    values = weights.data if sparse.issparse(weights) else np.asarray(weights, dtype=float)
+    thin = not isinstance(weights, np.ndarray)
+    values = np.asarray(weights.data if thin else weights, dtype=float)
     wrong = (values != 0.0) & (values != 1.0)
     if wrong.any():
         raise ValueError(
             f"mask contains {values[wrong].flat[0]:g}: a comparison of models takes 1 or True for "
             f"observed entries and 0 or False for missing ones, no other weights."
         )
-    if not sparse.issparse(weights) and values.all():
+    if not thin and values.all():
         return X
     size = 8 * X.shape[0] * X.shape[1]
     if sparse.issparse(X) and size > _MOST_BYTES:
@@ -51,6 +51,4 @@ def _with_gaps(series: Series) -> Any:
             f"X has steps or cells without a value, and as a dense array with NaN there it would "
             f"take {size / 1e9:.1f} GB. Keep fewer features, or take longer periods."
         )
-    dense = X.toarray() if sparse.issparse(X) else X
-    seen = (weights.toarray() if sparse.issparse(weights) else weights) > 0.0
-    return np.where(seen, dense, np.nan)
+    return np.where(dense(weights) > 0.0, dense(X), np.nan)

@@ -1,4 +1,4 @@
-"""A block that draws its weights, beside its data."""
+"""A block that draws its weights, next to its data."""
 
 from __future__ import annotations
 
@@ -11,31 +11,24 @@ from .._typing import Array
 from ..observations.block import Block
 from ..sampling.gibbs import LEAST, DrawnBlock
 from ..sampling.learning import Tally, tallied
-from .pieces import BlockData
+from .block_data import BlockData
 
 
-class HeldBlock(DrawnBlock):
-    """A block beside its data.
-
-    Parameters
-    ----------
-    data : BlockData
-    exposure, W, seed
-        See `DrawnBlock`.
-    """
+class GibbsBlock(DrawnBlock):
+    """A block of a Gibbs run; see `DrawnBlock`."""
 
     def __init__(
         self, data: BlockData, exposure: Array, W: Array, seed: np.random.SeedSequence
     ) -> None:
-        super().__init__(data.steps.of(data.piece.series()), exposure, W, seed, data.workers)
+        super().__init__(data.used(), exposure, W, seed, data.workers)
         self._observations = data.observations
         self._large = np.empty(0)
 
     @classmethod
-    def begun(
+    def begin(
         cls, data: BlockData, start: Block, exposure: Array, seed: np.random.SeedSequence
-    ) -> HeldBlock:
-        """At the weights of another, whose columns need not sum to one after it."""
+    ) -> GibbsBlock:
+        """Start at the weights of a posterior mode; columns need not sum to one after it."""
         W = np.maximum(start.W, LEAST) * data.observations.seen[:, None]
         key = (*seed.spawn_key, data.first)
         return cls(data, exposure, W, np.random.SeedSequence(seed.entropy, spawn_key=key))
@@ -45,31 +38,31 @@ class HeldBlock(DrawnBlock):
         return self.W.sum(axis=0)
 
     def value(self, H: Array) -> float:
-        """Its part of −log p(V | WH)."""
+        """The part of this block in −log p(V | WH)."""
         held = self._observations
         return held.value(np.array(self.W, order=held.order), H)
 
     def seen(self) -> Array:
-        """Features that play a part."""
+        """Features with any observed entry."""
         return self.active
 
     def tally(self) -> Tally:
-        """What the smoothing asks of the parts."""
+        """Statistics of the counts of components that the smoothing depends on."""
         found, self._large = tallied(self._parts[self.active])
         return found
 
     def of_large(self, s: float) -> float:
-        """Σ log Γ(s + y) of parts that are large."""
+        """Σ log Γ(s + y) over large counts y."""
         return float(gammaln(s + self._large).sum())
 
     def state(self) -> dict[str, Array]:
-        """Everything that later answers depend on, between two sweeps."""
+        """Everything that later responses depend on, between two sweeps."""
         streams = np.array(json.dumps(self.streams()))
         return {"W": self.W, "exposure": self.exposure, "streams": streams}
 
     @classmethod
-    def restored(cls, data: BlockData, state: dict[str, Array]) -> HeldBlock:
-        """Go on from there."""
+    def restored(cls, data: BlockData, state: dict[str, Array]) -> GibbsBlock:
+        """A block in an earlier state."""
         found = cls(data, state["exposure"], state["W"], np.random.SeedSequence(0))
         found.resume((state["W"], json.loads(str(state["streams"]))))
         return found

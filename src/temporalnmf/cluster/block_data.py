@@ -1,11 +1,11 @@
-"""The data of a block: where they come from, and in the form the kernels read."""
+"""The data of a block: where they are read from, and in the form of the kernels."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -20,19 +20,19 @@ from ..runtime.threads import Workers
 from ..sampling.gibbs import check_counts
 
 
-class Piece:
-    """Where the data of one block come from. It can be sent to another process."""
+class BlockSource(ABC):
+    """Where the data of one block are read from. It can be sent to another process."""
 
+    @abstractmethod
     def series(self) -> Series:
         """The data, checked."""
-        raise NotImplementedError
 
     def fingerprint(self) -> int:
-        """A number that changes with the data."""
+        """A checksum of the data."""
         return self.series().fingerprint()
 
     def survey(self) -> tuple[Array, Array]:
-        """Whether a step has any observed entry, as numbers, and the totals of these; (N,)."""
+        """1 for steps with any observed entry, else 0, and totals of the observed entries; (N,)."""
         series = self.series()
         return np.asarray(series.observed, dtype=float), series.totals
 
@@ -43,13 +43,13 @@ class Piece:
         workers: Workers,
         known: Observations | None = None,
     ) -> Observations:
-        """Some steps, for the kernels; `known` are the same, if they were seen before."""
+        """Some steps, for the kernels; `known` are earlier observations of the same steps."""
         used = steps.of(self.series())
         return observe(used.X, used.weights, used.exposure, likelihood, workers)
 
 
 @dataclass(frozen=True)
-class Slice(Piece):
+class MemorySource(BlockSource):
     """Data in memory."""
 
     data: Series
@@ -59,9 +59,7 @@ class Slice(Piece):
 
 
 class Steps(NamedTuple):
-    """Which steps of a series are worked on, whether an unobserved one stands before them, and the
-    unit of their rates.
-    """
+    """Numbers of the steps in use, whether an unobserved step precedes them, unit of the rates."""
 
     numbers: Array
     anchored: bool = False
@@ -73,7 +71,7 @@ class Steps(NamedTuple):
 
 
 class Description(NamedTuple):
-    """What is known of the data of all blocks, by sums over them."""
+    """Sums over all blocks that describe the data."""
 
     level: float
     saturated: float
@@ -82,55 +80,49 @@ class Description(NamedTuple):
 
 
 class BlockData:
-    """The data of one block.
+    """The data of one block, whose first feature has the number `first`.
 
-    Parameters
-    ----------
-    piece : Piece
-    first : int
-        Number of its first feature.
-    resident : bool
-        Keep the data in memory; or read them for every pass.
-    workers : Workers
+    They are kept in memory if `resident`, else read for every pass.
     """
 
-    def __init__(self, piece: Piece, first: int, resident: bool, workers: Workers) -> None:
-        self.piece, self.first, self.resident, self.workers = piece, first, resident, workers
+    def __init__(self, source: BlockSource, first: int, resident: bool, workers: Workers) -> None:
+        self.source, self.first, self.resident, self.workers = source, first, resident, workers
         self.observations: Observations
         self.steps: Steps
 
     def fingerprint(self) -> int:
-        return self.piece.fingerprint()
+        return self.source.fingerprint()
 
     def survey(self) -> tuple[Array, Array]:
-        return self.piece.survey()
+        return self.source.survey()
 
     def prepare(self, steps: Steps, likelihood: Likelihood) -> Array:
         """Hold some steps for the kernels; returns a `Description`."""
-        load = partial(self.piece.observations, steps, likelihood, self.workers)
+        load = partial(self.source.observations, steps, likelihood, self.workers)
         found = load()
         self.steps = steps
         self.observations = found if self.resident else Streamed(found, load)
         n_counted = float(np.count_nonzero(found.counted))
-        about = Description(found.level, found.saturated, n_counted, float(not found.shared))
-        return np.array(list(about))
+        return np.array([found.level, found.saturated, n_counted, float(not found.shared)])
+
+    def used(self) -> Series:
+        """The data of the steps in use."""
+        return self.steps.of(self.source.series())
 
     def curvature(self, block: Block, H: Array, expected: bool) -> tuple[Array, Array]:
-        """Its part of (L1), see `laplace.data_part`."""
-        used, likelihood = self.steps.of(self.piece.series()), self.observations.likelihood
-        return data_part(used, block.W, H, likelihood, expected)
+        """The part of this block in (L1), see `laplace.data_part`."""
+        return data_part(self.used(), block.W, H, self.observations.likelihood, expected)
 
-    def drawable(self) -> float:
-        """Refuse what there are no draws for."""
-        check_counts(self.steps.of(self.piece.series()))
+    def check_counts(self) -> float:
+        """Refuse weights and values that cannot be sampled."""
+        check_counts(self.used())
         return 0.0
 
-    def nothing(self) -> float:
-        """A question that costs nothing."""
+    def no_op(self) -> float:
+        """Do nothing; requests that were deferred are processed before it."""
         return 0.0
 
     def exposed(self) -> Array:
-        """Of the features, which share it."""
         return self.observations.exposed
 
     def seen(self) -> Array:
@@ -140,10 +132,14 @@ class BlockData:
         return self.observations.counted
 
 
-class Streamed(Observations):
-    """Observations that are read for every pass, and let go after it."""
+class _Load(Protocol):
+    def __call__(self, known: Observations | None = None) -> Observations: ...
 
-    def __init__(self, example: Observations, load: Callable[..., Observations]) -> None:
+
+class Streamed(Observations):
+    """Observations that are read for every pass and freed after it."""
+
+    def __init__(self, example: Observations, load: _Load) -> None:
         super().__init__()
         self.order = example.order
         self.likelihood, self.shape = example.likelihood, example.shape
@@ -152,11 +148,8 @@ class Streamed(Observations):
         self.shared, self.exposed = example.shared, example.exposed
         self._load = load
 
-    def _loaded(self) -> Observations:
-        return self._load(known=self)
-
     def sums(self, W: Array, H: Array, wants: Literal["w", "h", "wh"]) -> tuple[Sums, ...]:
-        return self._loaded().sums(W, H, wants)
+        return self._load(known=self).sums(W, H, wants)
 
     def value(self, W: Array, H: Array) -> float:
-        return self._loaded().value(W, H)
+        return self._load(known=self).value(W, H)

@@ -3,55 +3,48 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 from zlib import crc32
 
 import numpy as np
 from scipy import sparse
 
 from .._typing import Array
-from ..data.series import Series
+from ..data.series import Matrix, Series, dense
 from ..likelihoods.base import Likelihood
 from ..observations.base import Observations
 from ..observations.sparse import SparseObservations
 from ..runtime.threads import Workers
 from ..shards.folder import Shards
-from .pieces import Piece, Steps
+from .block_data import BlockSource, Steps
 
 
 @dataclass(frozen=True, eq=False)
-class ShardPiece(Piece):
-    """One shard, read where it is wanted.
+class ShardSource(BlockSource):
+    """One shard, read when and where it is needed, with weights (N, 1) or (N, F) of its features.
 
-    Parameters
-    ----------
-    shards : Shards
-    number : int
-    weights : array, (N, 1) or (N, F), or sparse array (N, F)
-        Of its features; what the shard says is missing is missing in any case.
-    exposure : array, (N,)
+    Entries that the shard marks as missing are missing in any case.
     """
 
     shards: Shards
     number: int
-    weights: Any
+    weights: Matrix
     exposure: Array
 
     def series(self) -> Series:
         return Series(self._by_step(), self._weights(), self.exposure)
 
     def fingerprint(self) -> int:
-        """Of its row ends and a sample of its values: reading all of them would take long."""
+        """A checksum of row pointers and a sample of values: reading all would take long."""
         indptr, indices, values = self.shards.by_feature(self.number)
         parts = (indptr, indices[::_EVERY], values[::_EVERY], self.exposure)
         found = crc32(repr((self.shards.n_times, len(values))).encode())
         for part in parts:
             found = crc32(np.ascontiguousarray(part).view(np.uint8).data, found) if part.size else 0
-        weights = self.weights.toarray() if sparse.issparse(self.weights) else self.weights
-        return crc32(np.ascontiguousarray(weights, dtype=float).view(np.uint8).data, found)
+        weights = np.ascontiguousarray(dense(self.weights), dtype=float)
+        return crc32(weights.view(np.uint8).data, found)
 
     def survey(self) -> tuple[Array, Array]:
-        self.shards.check(self.number)  # before compiled code trusts its indices
+        self.shards.check(self.number)  # before compiled code uses its indices
         if self.weights.shape[1] > 1 or self.shards.missing(self.number) is not None:
             return super().survey()
         seen = self.weights[:, 0] > 0.0
@@ -84,25 +77,23 @@ class ShardPiece(Piece):
         shape = self.shards.n_times, int(bounds[self.number + 1] - bounds[self.number])
         return _sorted(sparse.csr_array((values, indices, indptr), shape=shape))
 
-    def _weights(self) -> Any:
+    def _weights(self) -> Matrix:
         missing = self.shards.missing(self.number)
         if missing is None:
             return self.weights
         indptr, steps = missing
         features = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-        weights = self.weights
-        weights = weights.toarray() if sparse.issparse(weights) else np.asarray(weights, float)
         shape = self.shards.n_times, len(indptr) - 1
-        weights = np.array(np.broadcast_to(weights, shape), dtype=float)
+        weights = np.array(np.broadcast_to(dense(self.weights), shape), dtype=float)
         weights[steps, features] = 0.0
         return weights
 
 
-# Values from one to the next that a fingerprint looks at.
+# A fingerprint reads every so many values.
 _EVERY = 1009
 
 
 def _sorted(rows: sparse.csr_array) -> sparse.csr_array:
-    """As it was written: nobody has to look."""
+    """Rows are written in order: SciPy need not check it."""
     rows.has_canonical_format = True
     return rows

@@ -1,0 +1,70 @@
+"""Calibrations as arrays of a model file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import astuple
+
+import numpy as np
+
+from .._typing import Array
+from ..forecasting.checks import CHECKED, Calibration, Check, Noise, Tally
+from ..messages.warning import warn
+
+
+def calibration_arrays(found: Calibration) -> dict[str, Array]:
+    """Numbers in the places where earlier versions look for them, and a row per check."""
+    noise, first, entries = found.noise, found.of("totals")[0], found.of("entries")
+    held = [round(tally.inside * first.n_origins) for tally in (first.before, first.after)]
+    share = entries[0].before.inside if entries else found.coverage
+    clumping = 0.0
+    return {
+        "calibration": np.array(
+            [found.coverage, first.n_origins, *held, share, noise.dispersion, clumping]
+        ),
+        "calibration_level": noise.level,
+        "calibration_own": noise.own,
+        "calibration_persistence": np.array([noise.persistence]),
+        "calibration_checks": np.array(
+            [
+                [CHECKED.index(one.of), one.ahead, one.n_origins, one.n_values,
+                 *astuple(one.before), *astuple(one.after)]
+                for one in found.checks
+            ]
+        ),
+    }  # fmt: skip
+
+
+def calibration_of(arrays: Mapping[str, Array]) -> Calibration | None:
+    """The calibration in the arrays of a model file."""
+    if "calibration" not in arrays:
+        return None
+    if "calibration_checks" not in arrays:
+        return _old_calibration(arrays)
+    coverage, *_, dispersion, _ = arrays["calibration"].tolist()
+    checks = []
+    for row in arrays["calibration_checks"].tolist():
+        of, ahead, n_origins, n_values = map(int, row[:4])
+        tallies = Tally(*row[4:7]), Tally(*row[7:])
+        checks.append(Check(CHECKED[of], ahead, n_origins, n_values, *tallies))
+    (persistence,) = arrays["calibration_persistence"].tolist()
+    noise = Noise(arrays["calibration_level"], arrays["calibration_own"], persistence, dispersion)
+    return Calibration(coverage, tuple(checks), noise)
+
+
+def _old_calibration(arrays: Mapping[str, Array]) -> Calibration:
+    """The calibration of an earlier version, of totals one step ahead, without scores and widths.
+
+    The variance of entries dμ + cμ² had a second term, which sums of entries cannot have: it is
+    dropped.
+    """
+    coverage, n, inside, widened, _, dispersion, clumping = arrays["calibration"].tolist()
+    level = arrays["calibration_level"]
+    if clumping > 0.0:
+        warn(
+            "The model was calibrated by an earlier version, and intervals of its entries are now "
+            "narrower than they were. model.calibrate() checks them again.",
+        )
+    tallies = (Tally(held / n, 0.0, width) for held, width in ((inside, 0.0), (widened, 1.0)))
+    checks = (Check("totals", 1, int(n), int(n), *tallies),)
+    return Calibration(coverage, checks, Noise(level, np.zeros_like(level), 1.0, dispersion))
