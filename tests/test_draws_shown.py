@@ -306,7 +306,7 @@ def test_pictures_of_draws_refuse_what_they_cannot_show(learned):
         plotting.plot_trace(learned, 2)
     with pytest.raises(ValueError, match="ax holds 2 Axes: expected 6"):
         plotting.plot_trace(learned, ax=Figure().subplots(2))
-    with pytest.raises(ValueError, match="there is one only: fit with n_chains=4"):
+    with pytest.raises(ValueError, match="has only one: fit it with n_chains=4"):
         plotting.plot_ranks(drawn(1, n_draws=8, n_chains=1))
 
 
