@@ -1,10 +1,11 @@
-"""Data as experiments need them: on their grid, NaN where nothing was observed."""
+"""Data for comparisons of models: on their time grid, NaN where nothing was observed."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from .._typing import Array
@@ -12,29 +13,39 @@ from ..cluster.sources import is_split
 from ..data.series import Series
 from ..data.validation import check_series
 from ..estimator import TemporalNMF
+from ..likelihoods.base import Likelihood
 
-# Bytes of a dense copy of sparse data with gaps, at the most.
+# Largest dense copy of sparse data with gaps, in bytes.
 _MOST_BYTES = 2 * 10**9
+
+Matrix: TypeAlias = Array | sparse.csr_array
+
+
+def dense(X: Matrix) -> Array:
+    return X if isinstance(X, np.ndarray) else X.toarray()
 
 
 def gridded(
-    X: Any, mask: Any = None, exposure: Any = None, likelihood: Any = "poisson"
-) -> tuple[Any, Array]:
-    """Data (N, F) and exposures (N,) on the grid that `TemporalNMF.fit` puts them on.
+    X: object,
+    mask: ArrayLike | None = None,
+    exposure: ArrayLike | None = None,
+    likelihood: str | Likelihood = "poisson",
+) -> tuple[Matrix, Array]:
+    """Data (N, F) and exposures (N,) on the time grid that `TemporalNMF.fit` uses.
 
-    X is dense, NaN where it is missing or hidden by the mask, or sparse if everything is observed.
+    The data are dense, NaN where they are missing or masked, or sparse if everything is observed.
     """
     if is_split(X):
         raise ValueError(
-            f"X is {type(X).__name__}, data that are not in memory, and a comparison of models "
-            f"needs them in memory. Give an array, a frame or the path of a table."
+            f"X is {type(X).__name__}, which is not in memory, but models are compared on data in "
+            f"memory. Give an array, a frame or the path of a table."
         )
     model = TemporalNMF(likelihood=likelihood)
     series = check_series(model, X, mask, exposure, model._likelihood(), reset=True)
     return _with_gaps(series), series.exposure
 
 
-def _with_gaps(series: Series) -> Any:
+def _with_gaps(series: Series) -> Matrix:
     X, weights = series.X, series.weights
     values = weights.data if sparse.issparse(weights) else np.asarray(weights, dtype=float)
     wrong = (values != 0.0) & (values != 1.0)
@@ -48,9 +59,7 @@ def _with_gaps(series: Series) -> Any:
     size = 8 * X.shape[0] * X.shape[1]
     if sparse.issparse(X) and size > _MOST_BYTES:
         raise ValueError(
-            f"X has steps or cells without a value, and as a dense array with NaN there it would "
-            f"take {size / 1e9:.1f} GB. Keep fewer features, or take longer periods."
+            f"X has steps or cells without a value, and as a dense array with NaN it would take "
+            f"{size / 1e9:.1f} GB. Keep fewer features, or aggregate to longer periods."
         )
-    dense = X.toarray() if sparse.issparse(X) else X
-    seen = (weights.toarray() if sparse.issparse(weights) else weights) > 0.0
-    return np.where(seen, dense, np.nan)
+    return np.where(dense(weights) > 0.0, dense(X), np.nan)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import Any
 
-Grid = list[dict[str, Any]]
+from ..chains.parameters import Parameter
 
-# A model without factorization: each hidden step is predicted by the observed one before it.
+Settings = dict[str, Parameter]
+Grid = list[Settings]
+
+# A baseline without factorization: a hidden step is predicted by the last observed one before it.
 LAST_VALUE = "last_value"
 
-# "100/level": in units of the mean activation, for chains that are not scale-free.
+# "100/level" is 100 over the mean activation, for chains that are not scale-free.
 OUR_GRIDS: dict[str, Grid] = {
     "none": [{}],
     "gap": [{"alpha": a} for a in (0.1, 1.0, 10.0)],
@@ -21,7 +23,7 @@ OUR_GRIDS: dict[str, Grid] = {
     "bgar": [{"alpha": a, "rho": r} for a, r in product((1.0, 5.0), (0.9, 0.99))],
 }
 
-# For draws, which can learn what a mode cannot, and gain from tighter chains.
+# For posterior draws, which can learn hyper-parameters and gain from tighter chains.
 GIBBS_GRIDS: dict[str, Grid] = {
     "gap": [{"alpha": 1.0}, {"alpha": "learn"}],
     "rate": [{"alpha": a} for a in (300.0, 10_000.0, "learn")],
@@ -32,18 +34,17 @@ GIBBS_GRIDS: dict[str, Grid] = {
 }
 
 
-def in_units(values: dict[str, Any], level: float) -> dict[str, Any]:
-    """Hyper-parameters with "100/level" turned into numbers.
+def in_units(values: Settings, level: float) -> Settings:
+    """Hyper-parameters with values such as "100/level" computed for a mean activation.
 
     Examples
     --------
     >>> in_units({"alpha": 1.0, "beta": "200/level"}, level=50.0)
     {'alpha': 1.0, 'beta': 4.0}
     """
-    return {name: _in_units(value, level) for name, value in values.items()}
-
-
-def _in_units(value: Any, level: float) -> Any:
-    if isinstance(value, str) and value.endswith("/level"):
-        return float(value.removesuffix("/level")) / level
-    return value
+    return {
+        name: float(value.removesuffix("/level")) / level
+        if isinstance(value, str) and value.endswith("/level")
+        else value
+        for name, value in values.items()
+    }
