@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..messages import formatting
 from ..messages.formatting import number_text
 
 _LONGEST_NAME = 80
 
+# Significant digits of numbers in charts.
+_DRAWN = 7
+
 # Between a number and its per cent sign.
 NO_BREAK = "\N{NO-BREAK SPACE}"
 
+Content = dict[str, object]  # part of a report, of values that JSON can hold
 Number = float | int | None
 
 
-def clean(text: Any, longest: int = _LONGEST_NAME) -> str:
-    """Text from a foreign file as UTF-8 can hold it, without control characters, cut if long."""
-    text = str(text).encode("utf-8", "replace").decode()
+def clean(text: str, longest: int = _LONGEST_NAME) -> str:
+    """Text from a foreign file: valid UTF-8, without control characters, cut if too long."""
+    text = text.encode("utf-8", "replace").decode()
     text = "".join(c if c.isprintable() else " " for c in text)
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
@@ -29,14 +32,8 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
-# Of numbers that are drawn, and rounded again where they are read.
-_DRAWN = 7
-
-
-def number(value: Any, digits: int = _DRAWN) -> Number:
-    """With so many significant digits, or whole, for JSON; None if there is none or it is not
-    finite.
-    """
+def number(value: float | None, digits: int = _DRAWN) -> Number:
+    """A number for JSON, rounded to significant digits but not below units; None if not finite."""
     if value is None or not np.isfinite(value):
         return None
     short = float(value)
@@ -44,7 +41,7 @@ def number(value: Any, digits: int = _DRAWN) -> Number:
     return int(short) if short.is_integer() and abs(short) < 1e15 else short
 
 
-def numbers(values: Any, digits: int = _DRAWN) -> list[Number]:
+def numbers(values: ArrayLike, digits: int = _DRAWN) -> list[Number]:
     """A list of `number`."""
     return [number(value, digits) for value in np.asarray(values, dtype=float).tolist()]
 
@@ -68,7 +65,7 @@ def percents(shares: list[float]) -> list[str]:
 
 
 def change(before: float, after: float) -> str:
-    """A change in per cent, or as a factor where it is large; empty if there is nothing to compare.
+    """A change in per cent, or as a factor if it is large; empty if it started at zero.
 
     Examples
     --------

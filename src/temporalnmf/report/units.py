@@ -1,16 +1,17 @@
-"""Steps of time as people call them: weeks, years, steps of 3 days."""
+"""Names of time steps: weeks, years, steps of 3 days."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .texts import counted
 
-# Whole numbers between these that follow each other are years.
+# Consecutive whole numbers in this range are taken for years.
 _FIRST_YEAR, _LAST_YEAR = 1000, 2200
+_BEFORE_TIME = {"year": "in", "quarter": "in", "month": "in", "week": "in the week of", "day": "on"}
 
 
 @dataclass(frozen=True)
@@ -22,12 +23,12 @@ class Unit:
     noun : str
         Of one step.
     length : str
-        How long a step is, where the noun does not tell.
+        Length of a step, if the noun does not say it.
 
     Examples
     --------
-    >>> Unit("week").counted(105), Unit("step", "3 days").spanning(40)
-    ('105 weeks', '40 steps of 3 days')
+    >>> Unit("week").counted(105), Unit("step", "3 days").spanning(40), Unit("year").at("1848")
+    ('105 weeks', '40 steps of 3 days', 'in 1848')
     """
 
     noun: str
@@ -38,16 +39,20 @@ class Unit:
         return counted(n, self.noun)
 
     def spanning(self, n: int) -> str:
-        """The same, with the length of a step where the noun does not tell it."""
+        """1 week, 2 weeks, 2 steps of 3 days."""
         return f"{self.counted(n)} of {self.length}" if self.length else self.counted(n)
+
+    def at(self, time: str) -> str:
+        """In 1848, on 1848-02-24, at 17."""
+        return f"{_BEFORE_TIME.get(self.noun, 'at')} {time}"
 
     @property
     def plural(self) -> str:
-        return self.counted(2).split(" ", 1)[1]
+        return f"{self.noun}s"
 
 
-def unit_of(every: str, times: Any) -> Unit:
-    """The unit of a timeline from its spacing (`Timeline.every`) and its labels.
+def unit_of(every: str, times: ArrayLike) -> Unit:
+    """Unit of a timeline, from its spacing (`Timeline.every`) and its labels.
 
     Examples
     --------
@@ -56,15 +61,11 @@ def unit_of(every: str, times: Any) -> Unit:
     >>> unit_of("step of 1", [1998, 1999]).noun, unit_of("step of 1", [8, 9]).noun
     ('year', 'step')
     """
-    if every == "step of 1" and _are_years(np.asarray(times)):
+    labels = np.asarray(times)
+    whole = every == "step of 1" and labels.dtype.kind in "iu" and labels.size > 0
+    if whole and labels.min() >= _FIRST_YEAR and labels.max() <= _LAST_YEAR:
         return Unit("year")
     count, _, word = every.rpartition(" ")
     if not count and word.isalpha():
         return Unit(word)
     return Unit("step", every) if count.isdigit() else Unit("step")
-
-
-def _are_years(times: Any) -> bool:
-    if times.dtype.kind not in "iu" or not len(times):
-        return False
-    return bool(times.min() >= _FIRST_YEAR and times.max() <= _LAST_YEAR)
