@@ -401,7 +401,7 @@ def test_a_fit_that_was_cut_short_says_so():
         model = TemporalNMF(2, max_iter=2, tol=1e-12, random_state=0).fit(months())
     content = report_content(model, steps=0)
     assert content["convergence"]["verdict"] == "Not converged."
-    assert "stopped after 2 iterations, before it converged" in content["convergence"]["words"]
+    assert "stopped after 2 iterations: treat" in content["convergence"]["words"]
     assert "max_iter=2 reached" in content["specialists"]["stop"].lower()
     assert any("had not converged" in text for text in content["answer"])
 

@@ -8,7 +8,7 @@ from ..forecasting.checks import Calibration
 from ..messages.formatting import number_text
 from ..summary import FOUND_AGAIN
 from .subject import Subject
-from .texts import change, clean, counted, level, percent
+from .texts import change, clean, level, percent
 
 # Steps that the last one is compared with, and the fewest for a comparison.
 _BEFORE, _FEWEST = 10, 3
@@ -26,7 +26,7 @@ def answer_of(subject: Subject, gaps: str, convergence: str) -> list[str]:
         _recent(subject),
         gaps,
         _outlook(subject) if subject.n_ahead else "",
-        "" if found is None else _checked(found),
+        "" if found is None else _checked(subject, found),
         _unstable(subject),
         convergence,
     ]
@@ -111,7 +111,7 @@ def _outlook(subject: Subject) -> str:
     )
 
 
-def _checked(found: Calibration) -> str:
+def _checked(subject: Subject, found: Calibration) -> str:
     """How many actual values the intervals contained, before and after calibration."""
     first = [check for kind in ("totals", "components", "entries") for check in found.of(kind)[:1]]
     held = [
@@ -121,8 +121,8 @@ def _checked(found: Calibration) -> str:
     ]
     return (
         f"The {percent(found.coverage)} intervals were checked on past forecasts. "
-        f"{counted(first[0].ahead, 'step').capitalize()} ahead, they contained these shares of the "
-        f"actual values: {'; '.join(held)}."
+        f"{subject.unit.counted(first[0].ahead)} ahead, they contained these shares of the actual "
+        f"values: {'; '.join(held)}."
     )
 
 

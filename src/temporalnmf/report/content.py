@@ -318,9 +318,8 @@ def _convergence(subject: Subject) -> Verdict:
     best = f" The best of {n_starts} starts is shown." if n_starts > 1 else ""
     iterations = counted(int(model.n_iter_), "iteration")
     if model.converged_:
-        words = f"The fit converged after {iterations}.{best}"
-        return Verdict(True, "Converged.", words, "")
-    words = f"The fit stopped after {iterations}, before it converged: its numbers are provisional."
+        return Verdict(True, "Converged.", f"The fit took {iterations}.{best}", "")
+    words = f"The fit stopped after {iterations}: treat its numbers as provisional."
     answer = "The fit had not converged when it stopped: treat the numbers as provisional."
     return Verdict(False, "Not converged.", words + best, answer)
 
