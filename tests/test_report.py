@@ -20,8 +20,7 @@ from temporalnmf import TemporalNMF, load
 from temporalnmf.chains import Rate
 from temporalnmf.datasets import load_sotu
 from temporalnmf.report import report_content, write_report
-from temporalnmf.report.texts import NO_BREAK, percent, percents
-from temporalnmf.report.units import unit_of
+from temporalnmf.report.texts import NO_BREAK, percent, percents, unit_of
 from temporalnmf.summary import step_errors
 
 LIMIT = 1_500_000

@@ -87,13 +87,8 @@ def as_bunch(
                 '`pip install "temporalnmf[io]"`.'
             ) from error
         frame = pd.DataFrame(data, index=pd.Index(times, name=time), columns=features)
-    return Bunch(
-        data=data if frame is None else frame,
-        feature_names=features,
-        times=times,
-        frame=frame,
-        **more,
-    )
+    shown = data if frame is None else frame
+    return Bunch(data=shown, feature_names=features, times=times, frame=frame, **more)
 
 
 def assemble(dataset: Dataset, counts: Counts, *, as_frame: bool, **more: object) -> Bunch:
@@ -223,13 +218,8 @@ def read(dataset: Dataset, path: Path, *, any_shape: bool) -> Counts:
         if dataset.stand_ins:
             remedy = "To use it as a stand-in, set {stand_in} or give the file itself as {data=}."
         expected = f"{dataset.name} is {_by(dataset.shape)} ({dataset.feature}s × {dataset.time}s)"
-        raise ValueError(
-            Text(
-                f"{{path}} is {_by(counts.values.shape)}; {expected}. {remedy}",
-                path=path,
-                stand_in=Arg("allow_stand_in", "True"),
-            )
-        )
+        message = f"{{path}} is {_by(counts.values.shape)}; {expected}. {remedy}"
+        raise ValueError(Text(message, path=path, stand_in=Arg("allow_stand_in", "True")))
     return counts if counts.source else counts._replace(source=str(path))
 
 

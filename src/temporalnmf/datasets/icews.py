@@ -220,28 +220,14 @@ def fetch_icews(
 
     Returns
     -------
-    icews : :class:`~sklearn.utils.Bunch`
-        Dictionary-like object with these attributes:
-
-        data : ndarray of shape (365, 6197), another shape for a stand-in, or DataFrame
-            Number of events between the countries of each pair on each day.
-        feature_names : ndarray of shape (6197,)
-            The pairs, such as ``"Iraq--United States"``, for a matrix from ``…_labels.txt`` beside
-            it; ``pair_0``, ``pair_1``, … if they are not known.
-        times : ndarray of shape (365,)
-            The days, such as ``"2003-01-01"``, or those in ``…_times.txt`` beside the matrix.
-        frame : DataFrame or None
-            ``data`` if ``as_frame=True``, otherwise None.
-        DESCR : str
-            Description with source and licence, and how the data were checked.
-        source : str
-            File or URL.
-        labels_inferred : bool
-            Whether the pairs are inferred.
-        stand_in : bool
-            Whether this is not the paper's 6197 × 365.
-        name : str
-            ``"icews"`` or ``"icews (stand-in)"``.
+    :class:`~sklearn.utils.Bunch`
+        Its ``data`` are the numbers of events, of shape (365, 6197) unless it is a stand-in, and a
+        pandas DataFrame if ``as_frame=True``; ``feature_names`` are the pairs, such as
+        ``"Iraq--United States"``, for a matrix from ``…_labels.txt`` beside it, or ``pair_0``,
+        ``pair_1``, … if they are not known; ``times`` are the days, such as ``"2003-01-01"``, or
+        those in ``…_times.txt`` beside the matrix. ``stand_in`` tells whether this is not the
+        paper's 6197 × 365, ``name`` is ``"icews"`` or ``"icews (stand-in)"``. ``frame``, ``DESCR``,
+        ``source`` and ``labels_inferred`` are as in `fetch_nips`.
 
     Warns
     -----

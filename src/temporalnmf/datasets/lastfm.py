@@ -213,24 +213,12 @@ def fetch_lastfm(*, data: str | os.PathLike[str] | None = None, as_frame: bool =
 
     Returns
     -------
-    lastfm : :class:`~sklearn.utils.Bunch`
-        Dictionary-like object with these attributes:
-
-        data : ndarray of shape (53, 7017) or DataFrame
-            Number of listeners of each artist in each month.
-        feature_names : ndarray of shape (7017,)
-            The artists, for ``lastfm.npy`` from ``lastfm_labels.txt`` beside it; ``artist_0``,
-            ``artist_1``, … if they are not known.
-        times : ndarray of shape (53,)
-            The months, such as ``"2005-02"``.
-        frame : DataFrame or None
-            ``data`` if ``as_frame=True``, otherwise None.
-        DESCR : str
-            Description with source and licence, and how the data were checked.
-        source : str
-            File or URL.
-        labels_inferred : bool
-            Whether the artists are inferred.
+    :class:`~sklearn.utils.Bunch`
+        Its ``data`` are the numbers of listeners, of shape (53, 7017), and a pandas DataFrame if
+        ``as_frame=True``; ``feature_names`` are the artists, for ``lastfm.npy`` from
+        ``lastfm_labels.txt`` beside it, or ``artist_0``, ``artist_1``, … if they are not known;
+        ``times`` are the months, such as ``"2005-02"``. ``frame``, ``DESCR``, ``source`` and
+        ``labels_inferred`` are as in `fetch_nips`.
 
     Warns
     -----

@@ -106,24 +106,13 @@ def fetch_nips(*, data: str | os.PathLike[str] | None = None, as_frame: bool = F
 
     Returns
     -------
-    nips : :class:`~sklearn.utils.Bunch`
-        Dictionary-like object with these attributes:
-
-        data : ndarray of shape (29, 11463) or DataFrame
-            Count of each word in each year.
-        feature_names : ndarray of shape (11463,)
-            The words, for ``nips.npy`` from ``nips_labels.txt`` or ``nips_labels_inferred.txt``
-            beside it; ``word_0``, ``word_1``, … if they are not known.
-        times : ndarray of shape (29,)
-            The years.
-        frame : DataFrame or None
-            ``data`` if ``as_frame=True``, otherwise None.
-        DESCR : str
-            Description with source and licence, and how the data were checked.
-        source : str
-            File or URL.
-        labels_inferred : bool
-            Whether the words are inferred, and some of them wrong.
+    :class:`~sklearn.utils.Bunch`
+        Its ``data`` are the counts of the words, of shape (29, 11463), and a pandas DataFrame if
+        ``as_frame=True``; ``feature_names`` are the words, for ``nips.npy`` from
+        ``nips_labels.txt`` or ``nips_labels_inferred.txt`` beside it, or ``word_0``, ``word_1``, …
+        if they are not known; ``times`` are the years. ``frame`` is the DataFrame or None,
+        ``DESCR`` a description with source and licence and how the data were checked, ``source``
+        the file or URL, ``labels_inferred`` whether the words are inferred, and some of them wrong.
 
     Warns
     -----

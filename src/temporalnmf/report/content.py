@@ -26,7 +26,7 @@ from .curves import charts
 from .made import how_it_was_made
 from .runs import Verdict, runs_content, verdict_of
 from .subject import COVERAGE, Subject
-from .texts import NO_BREAK, Content, clean, counted, level, number, percent, percents
+from .texts import NO_BREAK, Content, clean, counted, level, number, percent, percents, thinned
 
 if TYPE_CHECKING:
     from ..estimator import TemporalNMF
@@ -128,9 +128,8 @@ def _question(subject: Subject) -> str:
     moved = "when did each group rise and fall"
     if subject.n_components == 1:
         asked, moved = f"What do the {features} have in common {span}", "when did it rise and fall"
-    return (
-        f"{asked}, {moved}, and what comes next?" if subject.n_ahead else f"{asked}, and {moved}?"
-    )
+    ending = f"{moved}, and what comes next" if subject.n_ahead else f"and {moved}"
+    return f"{asked}, {ending}?"
 
 
 def _notes(subject: Subject) -> list[str]:
@@ -178,14 +177,13 @@ def _forecast(subject: Subject) -> Content:
     """Forecast of the totals as a table, with notes."""
     ahead = subject.ahead
     point, bands = subject.totals_ahead()
-    shown = np.arange(subject.n_ahead)[:: -max(1, -(-subject.n_ahead // _MOST_AHEAD))][::-1]
     rows = [
         {
             "when": subject.texts_ahead[s],
             "point": number_text(point[s]),
             "bands": [[number_text(low[s]), number_text(high[s])] for _, low, high in bands],
         }
-        for s in shown
+        for s in thinned(np.arange(subject.n_ahead), _MOST_AHEAD)
     ]
     return {
         "steps": subject.n_ahead,
@@ -268,7 +266,7 @@ def _calibration(found: Calibration | None, hold_out: HoldOut | None) -> Content
     if hold_out is None:
         return None if found is None else _comparison(found)
     inside, total = int(hold_out["inside"]), int(hold_out["total"])
-    nominal, low, high = hold_out["coverage"], hold_out["low"], hold_out["high"]
+    nominal, low, high = map(float, (hold_out["coverage"], hold_out["low"], hold_out["high"]))
     share = inside / total if total else float("nan")
     places = {"nominal": nominal, "found": share, "low": low, "high": high}
     return {
@@ -356,9 +354,9 @@ def _long_run(chain: Chain, subject: Subject) -> str:
     if "almost every path" in words:
         words += " “Almost every path” means nearly all simulated futures; a few rare ones may "
         words += "pull the mean elsewhere."
-    if subject.n_ahead:
-        words += f" Within the {subject.unit.spanning(subject.n_ahead)} of this forecast, only the "
-        words += "components that its notes name are affected."
+        if subject.n_ahead:
+            words += f" Within the {subject.unit.spanning(subject.n_ahead)} of this forecast, this "
+            words += "concerns only components that its notes name."
     return words
 
 
@@ -381,7 +379,7 @@ def _movement(subject: Subject) -> list[Content] | None:
             "index": k,
             "expected": _movement_text(expected[k]),
             "found": _movement_text(found[k]),
-            "words": _movement_words(found[k], expected[k]),
+            "words": f"{_compared(found[k], expected[k])} the model expects",
             "lively": bool(found[k] > _LIVELY * expected[k]),
         }
         for k, name in enumerate(subject.names)
@@ -415,7 +413,7 @@ def _movement_text(sd: float) -> str:
     return f"a factor of {number_text(np.exp(sd), 2)}"
 
 
-def _movement_words(found: float, expected: float) -> str:
+def _compared(found: float, expected: float) -> str:
     if found > _LIVELY * expected:
-        return "livelier than the model expects"
-    return "calmer than the model expects" if found * _LIVELY < expected else "as the model expects"
+        return "livelier than"
+    return "calmer than" if found * _LIVELY < expected else "as"

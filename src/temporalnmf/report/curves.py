@@ -7,7 +7,7 @@ import numpy as np
 from .._typing import Array
 from .runs import run_charts
 from .subject import Subject
-from .texts import Content, number, numbers
+from .texts import Content, number, numbers, thinned
 
 # Most numbers in a chart, about nine bytes each, and most points of a line.
 _MOST_NUMBERS, _MOST_POINTS = 90_000, 2_000
@@ -21,7 +21,7 @@ def charts(subject: Subject) -> Content:
     kind, places = _axis(subject)
     drawn = np.concatenate([kept, subject.n_steps + ahead]).astype(int)
     texts = [*subject.texts, *subject.texts_ahead]
-    thinned = f"{len(kept):,} of {subject.unit.counted(subject.n_steps)} are drawn."
+    some = f"{len(kept):,} of {subject.unit.counted(subject.n_steps)} are drawn."
     errors = subject.errors
     return {
         "kind": kind,
@@ -32,7 +32,7 @@ def charts(subject: Subject) -> Content:
         "window": min(subject.window, len(kept)),
         "divide": number(_edge(places, subject.n_steps), _EXACT) if subject.n_ahead else None,
         "gaps": [numbers([_edge(places, n) for n in gap], _EXACT) for gap in subject.gaps],
-        "thinned": thinned if len(kept) < subject.n_steps else None,
+        "thinned": some if len(kept) < subject.n_steps else None,
         "components": _component_curves(subject, kept, ahead),
         "totals": _total_curves(subject, kept, ahead) if subject.n_ahead else None,
         "errors": None if errors is None else numbers(errors.error[kept]),
@@ -42,8 +42,8 @@ def charts(subject: Subject) -> Content:
         "trace": None
         if model.posterior_ is not None
         else {
-            "x": numbers(_thin(model.history_iterations_), _EXACT),
-            "y": numbers(_thin(model.history_), 6),
+            "x": numbers(thinned(model.history_iterations_, 500), _EXACT),
+            "y": numbers(thinned(model.history_, 500), 6),
         },
     }
 
@@ -136,8 +136,3 @@ def _total_curves(subject: Subject, kept: Array, ahead: Array) -> Content:
         "model": numbers(fitted[kept]) + numbers(point[ahead]),
         "bands": [_band(level, len(kept), low[ahead], high[ahead]) for level, low, high in bands],
     }
-
-
-def _thin(values: Array, most: int = 500) -> Array:
-    """About `most` of the values, including the last one."""
-    return values[:: -max(1, -(-len(values) // most))][::-1]

@@ -28,9 +28,7 @@ _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
 
 
 def how_it_was_made(
-    model: TemporalNMF,
-    command: str | Sequence[str] | None,
-    source: str | PathLike[str] | None,
+    model: TemporalNMF, command: str | Sequence[str] | None, source: str | PathLike[str] | None
 ) -> Content:
     """All that is needed to make the report again, and to check that it is the same."""
     parameters = parameters_of_fit(model)

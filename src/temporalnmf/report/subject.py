@@ -11,8 +11,7 @@ from ..forecasting.forecast import Forecast
 from ..sampling.draws import PosteriorDraws
 from ..summary import component_summary, step_errors
 from ..timeline.grid import time_texts
-from .texts import clean
-from .units import unit_of
+from .texts import clean, unit_of
 
 if TYPE_CHECKING:
     from ..estimator import TemporalNMF
@@ -32,25 +31,7 @@ class Totals(NamedTuple):
 
 
 class Subject:
-    """A fitted model, its past with bands, and its forecast.
-
-    Attributes
-    ----------
-    past : Forecast
-        Of the fitted steps.
-    n_ahead : int
-        Steps of the forecast; 0 if there is none.
-    texts, texts_ahead : list of str
-        Times of the fitted steps and of the forecast.
-    names : list of str
-        Of the components.
-    worst : list of int
-        The steps with the largest errors, the largest first.
-    gaps : list of (int, int)
-        First missing step and the one after the last, of each gap.
-    unit : Unit
-        What a step is called.
-    """
+    """A fitted model, its past with bands, and its forecast of `n_ahead` steps, maybe 0."""
 
     def __init__(
         self, model: TemporalNMF, steps: int | None, forecast: Forecast | None, n_features: int
@@ -68,6 +49,8 @@ class Subject:
         self._forecast = forecast
         times = [] if forecast is None else time_texts(forecast.times)
         self.n_ahead = len(times)
+        # Times of the steps, names of the components, steps with the largest errors, and (first
+        # missing step, step after the last) of each gap.
         self.texts = [clean(text) for text in time_texts(model.times_)]
         self.texts_ahead = [clean(text) for text in times]
         self.summary = component_summary(model, n_features=n_features)

@@ -1,10 +1,13 @@
-"""Names and numbers as a report writes them."""
+"""Names, numbers and time steps as a report writes them."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._typing import Array
 from ..messages import formatting
 from ..messages.formatting import number_text
 
@@ -15,6 +18,10 @@ _DRAWN = 7
 
 # Between a number and its per cent sign.
 NO_BREAK = "\N{NO-BREAK SPACE}"
+
+# Consecutive whole numbers in this range are taken for years.
+_FIRST_YEAR, _LAST_YEAR = 1000, 2200
+_BEFORE_TIME = {"year": "in", "quarter": "in", "month": "in", "week": "in the week of", "day": "on"}
 
 Content = dict[str, object]  # part of a report, of values that JSON can hold
 Number = float | int | None
@@ -44,6 +51,11 @@ def number(value: float | None, digits: int = _DRAWN) -> Number:
 def numbers(values: ArrayLike, digits: int = _DRAWN) -> list[Number]:
     """A list of `number`."""
     return [number(value, digits) for value in np.asarray(values, dtype=float).tolist()]
+
+
+def thinned(values: Array, most: int) -> Array:
+    """At most `most` of the values, evenly spaced, including the last one."""
+    return values[:: -max(1, -(-len(values) // most))][::-1]
 
 
 def percent(share: float) -> str:
@@ -80,3 +92,60 @@ def change(before: float, after: float) -> str:
     percentage = 100.0 * (ratio - 1.0)
     small = abs(percentage) < 10.0
     return f"{percentage:+.{1 if small else 0}f}{NO_BREAK}%".replace("-", "−")
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What a step is called.
+
+    Attributes
+    ----------
+    noun : str
+        Of one step.
+    length : str
+        Length of a step, if the noun does not say it.
+
+    Examples
+    --------
+    >>> Unit("week").counted(105), Unit("step", "3 days").spanning(40), Unit("year").at("1848")
+    ('105 weeks', '40 steps of 3 days', 'in 1848')
+    """
+
+    noun: str
+    length: str = ""
+
+    def counted(self, n: int) -> str:
+        """1 week, 2 weeks."""
+        return counted(n, self.noun)
+
+    def spanning(self, n: int) -> str:
+        """1 week, 2 weeks, 2 steps of 3 days."""
+        return f"{self.counted(n)} of {self.length}" if self.length else self.counted(n)
+
+    def at(self, time: str) -> str:
+        """In 1848, on 1848-02-24, at 17."""
+        return f"{_BEFORE_TIME.get(self.noun, 'at')} {time}"
+
+    @property
+    def plural(self) -> str:
+        return f"{self.noun}s"
+
+
+def unit_of(every: str, times: ArrayLike) -> Unit:
+    """Unit of a timeline, from its spacing (`Timeline.every`) and its labels.
+
+    Examples
+    --------
+    >>> unit_of("week", []).noun, unit_of("3 days", []).spanning(2)
+    ('week', '2 steps of 3 days')
+    >>> unit_of("step of 1", [1998, 1999]).noun, unit_of("step of 1", [8, 9]).noun
+    ('year', 'step')
+    """
+    labels = np.asarray(times)
+    whole = every == "step of 1" and labels.dtype.kind in "iu" and labels.size > 0
+    if whole and labels.min() >= _FIRST_YEAR and labels.max() <= _LAST_YEAR:
+        return Unit("year")
+    count, _, word = every.rpartition(" ")
+    if not count and word.isalpha():
+        return Unit(word)
+    return Unit("step", every) if count.isdigit() else Unit("step")
