@@ -286,9 +286,7 @@ def write_header(folder: str | PathLike[str], n_components: int, bounds: Iterabl
     bounds : list or array of int
         Block i has the features bounds[i] to bounds[i + 1]; the first is 0.
     """
-    K, bounds = index(n_components), list(map(index, bounds))
-    if reason := _unsound(K, bounds):
-        raise ValueError(f"{reason}.")
+    K, bounds = _checked(index(n_components), list(map(index, bounds)))
     header = {"format": FORMAT, "schema": SCHEMA, "n_components": K, "bounds": bounds}
     with written_whole(Path(folder) / HEADER) as partial:
         partial.write_text(json.dumps(header), encoding="utf-8")
@@ -408,15 +406,16 @@ def _unfit(left: tuple[int, ...], right: tuple[int, ...]) -> ValueError:
     )
 
 
-def _unsound(n_components: object, bounds: object) -> str | None:
-    """The error in a header, if any."""
+def _checked(n_components: object, bounds: object) -> tuple[int, tuple[int, ...]]:
+    """The numbers of a header, if they are valid."""
     if type(n_components) is not int or n_components < 1:
-        return f"n_components={n_components!r}: expected a whole number of at least 1"
+        problem = ": expected a whole number of at least 1."
+        raise ArgumentError("n_components", n_components, problem)
     found = bounds if isinstance(bounds, list) else []
     whole = len(found) > 1 and all(type(bound) is int for bound in found)
     if not whole or found[0] != 0 or any(a >= b for a, b in pairwise(found)):
-        return f"bounds={bounds!r:.60}: expected whole numbers that rise from 0"
-    return None
+        raise ValueError(f"bounds={bounds!r:.60}: expected whole numbers that rise from 0.")
+    return n_components, tuple(found)
 
 
 def _header_of(folder: Path) -> tuple[int, tuple[int, ...]]:
@@ -436,12 +435,10 @@ def _header_of(folder: Path) -> tuple[int, tuple[int, ...]]:
             f"{folder.name}/{HEADER} has the schema {header.get('schema')!r}, and temporalnmf "
             f"{__version__} reads schema {SCHEMA}. Update temporalnmf."
         )
-    K, bounds = header.get("n_components"), header.get("bounds")
-    if reason := _unsound(K, bounds):
-        raise _damaged(path, reason)
-    assert isinstance(K, int)
-    assert isinstance(bounds, list)
-    return K, tuple(bounds)
+    try:
+        return _checked(header.get("n_components"), header.get("bounds"))
+    except ValueError as error:
+        raise _damaged(path, str(error).rstrip(".")) from error
 
 
 def _damaged(path: Path, reason: str) -> ValueError:

@@ -131,8 +131,10 @@ def find(
             return read(dataset, path, any_shape=allow_stand_in)
         folders = [given]
 
-    cache = cache_folder()
-    folders += [folder for folder in (data_folder(), cache) if folder is not None]
+    if chosen := os.environ.get("TEMPORALNMF_DATA"):
+        folders.append(Path(chosen).expanduser())
+    if cache := cache_folder():
+        folders.append(cache)
     path = first(folders, names) or _downloaded(dataset, cache, folders)
     counts = read(dataset, path, any_shape=allow_stand_in)
     if cache and path == cache / dataset.sources[0]:
@@ -146,12 +148,6 @@ def first(folders: Sequence[Path], patterns: Iterable[str]) -> Path | None:
     """The first file that exists; the order of patterns goes before that of folders."""
     places = ((folder, pattern) for pattern in patterns for folder in folders)
     return next((path for folder, pattern in places for path in sorted(folder.glob(pattern))), None)
-
-
-def data_folder() -> Path | None:
-    """The user's folder of data, TEMPORALNMF_DATA."""
-    chosen = os.environ.get("TEMPORALNMF_DATA")
-    return Path(chosen).expanduser() if chosen else None
 
 
 def cache_folder() -> Path | None:

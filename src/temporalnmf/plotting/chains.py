@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import registry
-from .._typing import Array
 from ..chains import BGAR, HierRate, HierShape, Process, Rate, Shape, map_region
 from ..chains.outlook import paths_for_quantiles
 from .canvas import BLUE, ORANGE, Axes, Figure, new_axes
@@ -135,9 +134,14 @@ def plot_prior(
     mean, deviation = chain.mean(h1, steps), np.sqrt(chain.var(h1, steps))
     if log is None:
         log = bool(fan[4].max() > 100.0 * fan[0].min())
+    # All quantiles are visible; moments may leave the picture.
+    low, high, start = fan[0].min(), fan[4].max(), fan[2, 0]
     if log:
         ax.set_yscale("log")
-    _frame(ax, fan, log)
+        low = max(low, start * 10.0**-_DECADES, 1e-300)
+        ax.set_ylim(low / 1.5, min(high, start * 10.0**_DECADES) * 2.0)
+    else:
+        ax.set_ylim(0.0, high + 0.3 * (high - low))
     ax.fill_between(steps, fan[0], fan[4], color=BLUE, alpha=0.15, lw=0, label="90 % of paths")
     ax.fill_between(steps, fan[1], fan[3], color=BLUE, alpha=0.3, lw=0, label="50 % of paths")
     ax.plot(steps, fan[2], color=BLUE, lw=1.4, label="median")
@@ -154,17 +158,6 @@ def plot_prior(
     ax.set_title(title, fontsize=9)
     ax.legend(fontsize=7, frameon=False)
     return ax
-
-
-def _frame(ax: Axes, fan: Array, log: bool) -> None:
-    """Limits of the y-axis that show all quantiles; moments may leave the picture."""
-    low, high = fan[0].min(), fan[4].max()
-    if log:
-        start = fan[2, 0]
-        low = max(low, start * 10.0**-_DECADES, 1e-300)
-        ax.set_ylim(low / 1.5, min(high, start * 10.0**_DECADES) * 2.0)
-    else:
-        ax.set_ylim(0.0, high + 0.3 * (high - low))
 
 
 def plot_map_region(ax: Axes | None = None) -> Axes:

@@ -18,7 +18,6 @@ from .forecasts import bands_title
 
 if TYPE_CHECKING:
     from ..estimator import TemporalNMF
-    from ..sampling.draws import PosteriorDraws
 
 # Characters of a feature's name beside its bar, and of both the name and a line of the title.
 _LABEL_WIDTH, _COLUMN_WIDTH = 22, 50
@@ -184,7 +183,12 @@ def plot_objective(model: TemporalNMF, *, ax: Axes | None = None) -> Axes:
     check_is_fitted(model)
     ax = ax or new_axes(6.4, 3.6)
     if model.posterior_ is not None:
-        title = _draw_log_posterior(ax, model, model.posterior_)
+        values = model.posterior_.log_posterior
+        canvas.run_lines(ax, model.history_iterations_, values)
+        ax.set_ylabel("log posterior")
+        canvas.thicken(canvas.legend_beside(ax))
+        runs = "one run" if len(values) == 1 else f"{len(values)} runs"
+        title = f"{runs} of draws, {'settled' if model.converged_ else 'not settled'}"
     else:
         above = model.history_ - model.history_[-1]
         shown = above > 0.0
@@ -198,16 +202,6 @@ def plot_objective(model: TemporalNMF, *, ax: Axes | None = None) -> Axes:
     color = "black" if model.converged_ else ORANGE
     ax.set_title(title, fontsize=9, loc="left", color=color)
     return ax
-
-
-def _draw_log_posterior(ax: Axes, model: TemporalNMF, draws: PosteriorDraws) -> str:
-    """Draw the log posterior of each run; the title is returned."""
-    canvas.run_lines(ax, model.history_iterations_, draws.log_posterior)
-    ax.set_ylabel("log posterior")
-    canvas.thicken(canvas.legend_beside(ax))
-    n_runs = len(draws.log_posterior)
-    runs = "one run" if n_runs == 1 else f"{n_runs} runs"
-    return f"{runs} of draws, {'settled' if model.converged_ else 'not settled'}"
 
 
 def plot_residuals(model: TemporalNMF, n_worst: int = 5, *, ax: Axes | None = None) -> Axes:

@@ -17,7 +17,9 @@ _EXACT = 15
 
 def charts(subject: Subject) -> Content:
     """All curves, for report.js."""
-    model, kept, ahead = subject.model, _kept(subject), _kept_ahead(subject)
+    model, kept = subject.model, _kept(subject)
+    most = min(_MOST_POINTS, _MOST_NUMBERS // (6 * subject.n_components))
+    ahead = np.arange(0, subject.n_ahead, max(1, -(-subject.n_ahead // most)))
     kind, places = _axis(subject)
     drawn = np.concatenate([kept, subject.n_steps + ahead]).astype(int)
     texts = [*subject.texts, *subject.texts_ahead]
@@ -74,11 +76,6 @@ def _kept(subject: Subject) -> Array:
     peaks = np.argmax(subject.model.activations_, axis=0)
     parts = [np.arange(0, older, stride), np.arange(older, subject.n_steps), peaks, subject.worst]
     return np.unique(np.concatenate(parts).astype(int))
-
-
-def _kept_ahead(subject: Subject) -> Array:
-    most = min(_MOST_POINTS, _MOST_NUMBERS // (6 * subject.n_components))
-    return np.arange(0, subject.n_ahead, max(1, -(-subject.n_ahead // most)))
 
 
 def _edge(places: Array, n: int) -> float:

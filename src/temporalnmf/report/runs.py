@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -81,21 +80,21 @@ class Verdict(NamedTuple):
 def verdict_of(subject: Subject) -> Verdict:
     """Whether the runs agree."""
     found = subject.draws.diagnosis
-    case = _case(found)
     unsettled = [q for q in found.quantities if not q.settled(found.n_runs)]
+    case = _case(found, unsettled)
+    worth = min(min(q.ess_bulk, q.ess_tail) for q in unsettled or found.quantities)
     verdict, words, answer = _VERDICTS[case]
     models = counted(found.n_runs * found.n_draws, "plausible model")
     facts = {
         "drawn": f"The sampler drew {models} in {counted(found.n_runs, 'run')}",
-        "worth": number_text(_worth(unsettled or found.quantities), 2),
+        "worth": number_text(worth, 2),
         "n_draws": counted(found.n_draws, "draw"),
         "apart": _apart(subject, found),
     }
     return Verdict(case == "agreement", verdict, words.format(**facts), answer)
 
 
-def _case(found: Diagnosis) -> str:
-    unsettled = [q for q in found.quantities if not q.settled(found.n_runs)]
+def _case(found: Diagnosis, unsettled: list[Quantity]) -> str:
     if found.n_runs == 1:
         return "one run"
     if not unsettled:
@@ -106,11 +105,6 @@ def _case(found: Diagnosis) -> str:
     if any(_differs(q) for q in unsettled):
         return "disagreement" if predictions else "different details"
     return "few draws" if predictions else "few draws of details"
-
-
-def _worth(quantities: Sequence[Quantity]) -> float:
-    """Effective number of draws, of the worst quantity."""
-    return min(min(q.ess_bulk, q.ess_tail) for q in quantities)
 
 
 def _differs(quantity: Quantity) -> bool:

@@ -23,20 +23,17 @@ def mean_activation(
     `train` is a mask of steps or of entries. With exposure (N,) the result is a rate.
     """
     exposure = np.ones(X.shape[0]) if exposure is None else exposure
-    level = _total(X, train, exposure) / n_components
-    if level == 0.0:
+    if sparse.issparse(X) and train.ndim == 1:
+        total = float(X[train].sum() / exposure[train].sum())
+    else:
+        values = dense(X)
+        seen = (train if train.ndim == 2 else train[:, None]) & ~np.isnan(values)
+        total = float(_rate(np.where(seen, values, 0.0), seen, exposure).sum())
+    if total == 0.0:
         raise ValueError(
             "X is zero wherever it is observed and not hidden: there is nothing to factorize."
         )
-    return level
-
-
-def _total(X: Matrix, train: Array, exposure: Array) -> float:
-    if sparse.issparse(X) and train.ndim == 1:
-        return float(X[train].sum() / exposure[train].sum())
-    values = dense(X)
-    seen = (train if train.ndim == 2 else train[:, None]) & ~np.isnan(values)
-    return float(_rate(np.where(seen, values, 0.0), seen, exposure).sum())
+    return total / n_components
 
 
 def _rate(X: Array, seen: Array, exposure: Array) -> Array:

@@ -292,17 +292,17 @@ def select(
     found = np.full(len(work), np.nan)
     n_unconverged = 0
     outcomes = _outcomes(shared, work, n_jobs, client)
-    for n_done, (task, (error, converged)) in enumerate(outcomes, start=1):
-        found[task] = error
+    for n_done, (i, (error, converged)) in enumerate(outcomes, start=1):
+        found[i] = error
         n_unconverged += not converged
         if progress is not None:
             progress(n_done, len(work))
     errors = found.reshape(len(tried), len(splits), n_init).mean(axis=2)
     ratio = float(np.mean([split.hidden.sum() / split.train.sum() for split in splits]))
-    candidates = [
-        Candidate(name, _shown(setting), K, errors[i], ratio)
-        for i, ((name, setting), K) in enumerate(tried)
-    ]
+    candidates = []
+    for ((name, setting), K), by_split in zip(tried, errors, strict=True):
+        shown = setting.get_params() if isinstance(setting, Chain) else dict(setting)
+        candidates.append(Candidate(name, shown, K, by_split, ratio))
     if splits[0].train.ndim == 1:
         candidates.append(_last_value(shared, ratio))
     best = _choose(candidates, rule)
@@ -357,10 +357,6 @@ def _settings(chains: Chains) -> list[Setting]:
                 check_choice("chains", chain, tuple(OUR_GRIDS))
                 found += [(chain, setting) for setting in OUR_GRIDS[chain]]
     return found if any(name == _PLAIN for name, _ in found) else [(_PLAIN, {}), *found]
-
-
-def _shown(setting: Settings | Chain) -> Settings:
-    return setting.get_params() if isinstance(setting, Chain) else dict(setting)
 
 
 def _chain(name: str, setting: Settings | Chain, level: float) -> Chain:
