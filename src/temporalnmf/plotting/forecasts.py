@@ -121,11 +121,12 @@ def _columns(
     ahead: Forecast, model: TemporalNMF | None, of: Chosen
 ) -> tuple[Of, list[int], list[str]]:
     """Kind, indices and names of what `of` asks for."""
-    wanted: list[str | int] = [of] if isinstance(of, str | int | np.integer) else list(of)
-    if wanted == ["totals"]:
+    if isinstance(of, str) and of == "totals":
         return "totals", [0], ["total"]
-    if wanted == ["components"] or all(map(canvas.is_index, wanted)):
-        asked = None if wanted == ["components"] else [int(k) for k in wanted]
+    everything = isinstance(of, str) and of == "components"
+    wanted: list[str | int] = [of] if isinstance(of, str | int | np.integer) else list(of)
+    if everything or all(map(canvas.is_index, wanted)):
+        asked = None if everything else [int(k) for k in wanted]
         indices = canvas.component_indices(asked, ahead.activations.shape[1])
         if model is None:
             return "components", indices, [f"component {k + 1}" for k in indices]

@@ -133,7 +133,7 @@ def _times(factor: float) -> str:
 def _verdict(chain: Chain, found: Array, expected: Array | None) -> str:
     if expected is None:
         return "no chain to compare with:\nplain NMF expects nothing of the next step"
-    spreads = [float(np.subtract(*np.quantile(law, (0.9, 0.1)))) for law in (found, expected)]
+    spreads = [float(np.subtract(*np.quantile(x, (0.9, 0.1)))) for x in (found, expected)]
     factor = spreads[0] / max(spreads[1], _SMALLEST)
     verdict, ratio = "fits", f"{factor:.2f}"
     if factor > _AGREEMENT:

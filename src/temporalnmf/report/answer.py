@@ -79,17 +79,17 @@ def _recent(subject: Subject) -> str:
     after, before = H[-width:].mean(axis=0), H[-2 * width : -width].mean(axis=0)
     moved = after - before
     up, down = int(np.argmax(moved)), int(np.argmin(moved))
-    said = []
+    changes = []
     for k, verb, found in ((up, "rose", moved[up] > 0), (down, "fell", moved[down] < 0)):
         old, new = number_text(before[k]), number_text(after[k])
         if found and old != new:
             by = change(before[k], after[k])
-            told = f"from {old} to {new}" + (f" ({by})" if by else "")
-            said.append(f"“{subject.names[k]}” {verb} most, on average {told}")
-    if not said:
+            values = f"from {old} to {new}" + (f" ({by})" if by else "")
+            changes.append(f"“{subject.names[k]}” {verb} most, on average {values}")
+    if not changes:
         return "No component has changed recently."
     stretch = f"the last {subject.unit.counted(width)} (since {subject.texts[-width]})"
-    return f"In {stretch}, compared with the {width} before, {', and '.join(said)}."
+    return f"In {stretch}, compared with the {width} before, {', and '.join(changes)}."
 
 
 def _outlook(subject: Subject) -> str:

@@ -370,7 +370,7 @@ def _movement(subject: Subject) -> list[Content] | None:
     if not chain.dynamic or not subject.past.has_bands:
         return None
     expected = _log_changes(_expected_pairs(subject.model, np.random.default_rng(0)))
-    # A few paths suffice for one number; every so many, since draws are ordered by run.
+    # About 100 evenly spaced paths suffice for one number; draws are ordered by run.
     paths = subject.past.samples(of="components")
     found = _log_changes(paths[:: -(-len(paths) // 100)])
     return [
