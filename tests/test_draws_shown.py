@@ -306,7 +306,7 @@ def test_pictures_of_draws_refuse_what_they_cannot_show(learned):
         plotting.plot_trace(learned, 2)
     with pytest.raises(ValueError, match="ax holds 2 Axes: expected 6"):
         plotting.plot_trace(learned, ax=Figure().subplots(2))
-    with pytest.raises(ValueError, match="there is one only: fit with n_chains=4"):
+    with pytest.raises(ValueError, match="has only one: fit it with n_chains=4"):
         plotting.plot_ranks(drawn(1, n_draws=8, n_chains=1))
 
 
@@ -366,8 +366,8 @@ def visible(text):
     ("rhats", "verdict", "answer"),
     [
         ({}, "The runs agree.", None),
-        ({"activations": 1.3}, "The runs agree on predictions, not on", "agree on totals"),
-        ({"totals": 1.2}, "The runs do not agree yet.", "do not agree yet: take the numbers"),
+        ({"activations": 1.3}, "The runs agree on predictions, but not on", "agree on totals"),
+        ({"totals": 1.2}, "The runs do not agree yet.", "do not agree yet: treat the numbers"),
         ({"n_runs": 1}, "Not checked.", "drawn in one run"),
     ],
 )
@@ -407,14 +407,14 @@ def test_the_report_says_what_is_the_matter(learned):
     column, verdict, answer = told(few, totals=1.03)
     assert column == ["too few draws", "yes", "too few draws"]
     assert verdict["verdict"] == "There are too few draws yet."
-    assert "worth 30 independent draws only" in verdict["words"]
+    assert "worth only 30 independent draws" in verdict["words"]
     assert "too few draws yet" in answer
     column, verdict, _ = told(few, totals=1.2)
     assert column == ["runs differ", "yes", "too few draws"]
     assert verdict["verdict"] == "The runs do not agree yet."
     column, verdict, answer = told({"activations": 30.0})
     assert column == ["yes", "yes", "too few draws"]
-    assert verdict["verdict"].startswith("The runs agree, with few draws for")
+    assert verdict["verdict"].startswith("The runs agree, but there are few draws for")
     assert "do not" not in verdict["words"] + answer
     assert told({}, totals=1.2, n_runs=1)[0][0] == "halves of the run differ"
 
@@ -428,7 +428,7 @@ def test_the_report_of_a_few_draws(n_runs, n_draws, tmp_path):
     path = write_report(model, tmp_path / "few.html", steps=2)
     text = visible(path.read_text(encoding="utf-8"))
     assert not re.search(r"\b1 (?:models|runs|draws|steps)\b", text)
-    assert ("drew 1 model that is probable" in text) == (n_runs * n_draws == 1)
+    assert ("drew 1 plausible model in" in text) == (n_runs * n_draws == 1)
     assert ("are those of this draw." in text) == (n_runs * n_draws == 1)
     who = "The run" if n_runs == 1 else "Each run"
     has = "1 draw" if n_draws == 1 else "3 draws"

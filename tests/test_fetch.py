@@ -660,7 +660,7 @@ def write_damaged(path, kind):
 def test_damaged_matrices_are_refused(folder, kind, reason):
     path = folder / "nips.npy"
     write_damaged(path, kind)
-    message = f"{path} could not be read: .*{reason}.*put a whole one in its place"
+    message = f"{path} could not be read: .*{reason}.*replace it, or delete it"
     with pytest.raises(ValueError, match=message):
         fetch_nips()
 
@@ -766,7 +766,9 @@ def test_the_stand_in_is_asked_for(folder, monkeypatch, given):
     data = folder if given else None
     with pytest.raises(FileNotFoundError) as raised:
         fetch_icews(data=data)
-    assert f"stand-in, {folder / STAND_IN}: allow_stand_in=True takes it" in str(raised.value)
+    assert f"stand-in, {folder / STAND_IN}: fetch_icews(allow_stand_in=True) uses it" in str(
+        raised.value
+    )
 
     found = fetch_icews(data=data, allow_stand_in=True)
     np.testing.assert_array_equal(found.data, three_by_two().T)

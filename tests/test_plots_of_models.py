@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from temporalnmf import TemporalNMF, plotting, registry
 from temporalnmf.chains import Rate
-from temporalnmf.plotting import fitted
+from temporalnmf.plotting import canvas, fitted, movement
 from temporalnmf.summary import component_summary, step_errors
 from temporalnmf.timeline import time_texts
 
@@ -98,7 +98,7 @@ def test_activations_of_some_components_keep_their_colours(models, ax):
 
 
 def test_more_components_than_colours_differ_in_their_dashes():
-    styles = [tuple(fitted._line(k).values()) for k in range(20)]
+    styles = [canvas.line_style(k) for k in range(20)]
     assert len(set(styles)) == 20
 
 
@@ -305,7 +305,7 @@ def test_residuals_are_the_errors_and_the_worst_are_named(models, ax):
     worst = np.argsort(-np.where(seen, error, 0.0))[:3]
     assert [t.get_text() for t in ax.texts] == [time_texts(model.times_)[n] for n in worst]
     assert shaded(ax, x) == GAPS
-    more = next(line for line in ax.lines if "more" in line.get_label()).get_xdata()
+    more = next(line for line in ax.lines if "above" in line.get_label()).get_xdata()
     found = step_errors(model)
     np.testing.assert_allclose(more, x[seen & (found.observed > found.expected)])
 
@@ -343,7 +343,7 @@ def test_movement_expected_is_that_of_the_chain(models):
     from scipy.stats import kstest, loggamma
 
     model = models["rate"]
-    _, expected = fitted._movements(model, [0, 1], 3)
+    _, expected = movement._movements(model, [0, 1], 3)
     alpha = model.chain_.alpha
     assert kstest(expected, loggamma(alpha, loc=-np.log(alpha)).cdf).pvalue > 1e-3
 
@@ -374,7 +374,7 @@ def test_movement_needs_two_neighbours(ax):
 
 @pytest.mark.parametrize("reach", [0.01, 0.05, 0.3, 1.0, 4.0, 50.0])
 def test_marks_on_the_axis_of_movement(reach):
-    factors = fitted._round_factors(reach)
+    factors = movement._round_factors(reach)
     assert 1.0 in factors
     assert len(factors) <= 7
     assert np.all(np.abs(np.log(factors)) <= reach)
@@ -382,5 +382,5 @@ def test_marks_on_the_axis_of_movement(reach):
 
 
 def test_marks_are_written_short():
-    marks = [fitted._times(factor) for factor in (1e-5, 1 / 30, 1 / 1.5, 1.0, 1.05, 100.0, 1e3)]
+    marks = [movement._times(factor) for factor in (1e-5, 1 / 30, 1 / 1.5, 1.0, 1.05, 100.0, 1e3)]
     assert marks == ["×$10^{-5}$", "×0.033", "×0.67", "×1", "×1.05", "×100", "×$10^{3}$"]

@@ -20,8 +20,7 @@ from temporalnmf import TemporalNMF, load
 from temporalnmf.chains import Rate
 from temporalnmf.datasets import load_sotu
 from temporalnmf.report import report_content, write_report
-from temporalnmf.report.texts import NO_BREAK, percent, percents
-from temporalnmf.report.units import unit_of
+from temporalnmf.report.texts import NO_BREAK, percent, percents, unit_of
 from temporalnmf.summary import step_errors
 
 LIMIT = 1_500_000
@@ -180,7 +179,7 @@ def test_a_last_step_that_is_by_far_the_worst_is_asked_about():
     X[-1] = [500, 0, 0, 0, 0]  # the usual total
     model = TemporalNMF(1, random_state=0).fit(X)
     assert report_content(model)["answer"][0].startswith(
-        "The last step (39) is by far the one that the model describes worst: is it complete?"
+        "The last step (39) fits the model by far the worst: is it complete?"
     )
 
 
@@ -221,13 +220,17 @@ def test_the_headline_states_no_unchecked_interval_as_a_fact(small):
 
     checked = copy.copy(small).calibrate(6, steps=2)
     for model, steps, told in (
-        (small, 2, "that often was not checked; model.calibrate(steps=2) checks it on the past."),
-        (checked, 3, "was not checked so far ahead; model.calibrate(steps=3) checks it"),
-        (checked, 2, f"; its 90{NO_BREAK}% interval is "),
+        (
+            small,
+            2,
+            "reliable has not been checked; model.calibrate(steps=2) checks it on past data.",
+        ),
+        (checked, 3, "so far ahead has not been checked; model.calibrate(steps=3) checks it"),
+        (checked, 2, f" (90{NO_BREAK}% interval: "),
     ):
         said, known = outlook(model, steps)
         assert told in said
-        assert ("not checked" in said) == (not known) == (model is small or steps == 3)
+        assert ("not been checked" in said) == (not known) == (model is small or steps == 3)
         assert "probability" not in said
 
 
@@ -397,7 +400,7 @@ def test_a_fit_that_was_cut_short_says_so():
         model = TemporalNMF(2, max_iter=2, tol=1e-12, random_state=0).fit(months())
     content = report_content(model, steps=0)
     assert content["convergence"]["verdict"] == "Not converged."
-    assert "stopped after 2 rounds, before it came to rest" in content["convergence"]["words"]
+    assert "stopped after 2 iterations: treat" in content["convergence"]["words"]
     assert "max_iter=2 reached" in content["specialists"]["stop"].lower()
     assert any("had not converged" in text for text in content["answer"])
 

@@ -132,15 +132,23 @@ def test_crowded_steps_are_drawn_again():
 
 
 IMPOSSIBLE = {
-    "too short": (HiddenSteps(), series(4), r"4 observed steps.*fraction=0.2"),
+    "too short": (HiddenSteps(), series(4), r"fraction=0.2.*4 observed steps"),
     "too many": (HiddenSteps(fraction=0.6, random_state=0), series(), r"fraction=0.6.*neighbours"),
     "fraction": (HiddenSteps(fraction=1.5), series(), r"fraction=1.5.*between 0 and 1"),
     "no split": (HiddenSteps(n_splits=0), series(), r"n_splits=0.*at least 1"),
-    "no room": (HiddenBlocks(length=10, n_blocks=4, random_state=0), series(), r"no place.*fewer"),
-    "longer than all": (HiddenBlocks(length=50, random_state=0), series(), r"length=50.*no place"),
+    "no room": (
+        HiddenBlocks(length=10, n_blocks=4, random_state=0),
+        series(),
+        r"do not fit.*fewer",
+    ),
+    "longer than all": (
+        HiddenBlocks(length=50, random_state=0),
+        series(),
+        r"blocks of 50 steps do not fit",
+    ),
     "odd": (HiddenBlocks(n_blocks=3), series(), r"n_blocks=3.*even"),
-    "no entry": (HiddenEntries(fraction=0.01), series(5), r"15 observed entries.*fraction=0.01"),
-    "origins": (RollingOrigin(n_splits=30), series(), r"n_splits=30.*min_train=3"),
+    "no entry": (HiddenEntries(fraction=0.01), series(5), r"fraction=0.01.*15 observed entries"),
+    "origins": (RollingOrigin(n_splits=30), series(), r"n_splits=30.*only 26 have 3 observed"),
     "nothing": (HiddenSteps(), series() * np.nan, r"no observed entry"),
 }
 

@@ -82,7 +82,7 @@ plot_movement(loose)
 # * The movement of addresses includes their length, which jumps. A chain that fits the movement
 #   is not for that reason the best predictor: a stiff chain may predict better by ignoring
 #   noise. Held-out errors have the last word.
-# * The chosen setting was chosen on these very errors, so expect a little more on new data.
+# * The setting was chosen by these errors: expect slightly larger ones on new data.
 # * A few per cent between chains is not a discovery. Other hidden years give another winner:
 #   with three splits even the standard errors are rough. Take more splits before you decide,
 #   and the simpler of two that are close.

@@ -1,11 +1,11 @@
-"""Components larger than memory: a folder with a file for each block of features.
+"""Components larger than memory: a folder with one file per block of features.
 
-    components.json   format, schema, n_components and bounds; it is written last
-    00000.npy         the features bounds[0] to bounds[1], a row each: little-endian float64,
-                      C-ordered, (features of the block, n_components)
+    components.json   format, schema, n_components and bounds; written last
+    00000.npy         features bounds[0] to bounds[1], one per row: little-endian float64, C order,
+                      (features of the block, n_components)
 
-Names of files follow from the number of a block, never from what a file says. Nothing in a folder
-is ever run.
+File names follow from the number of a block, never from the content of a file, and nothing in a
+folder is ever executed.
 """
 
 from __future__ import annotations
@@ -22,36 +22,39 @@ from numbers import Integral
 from operator import index
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from . import __version__
+from ._typing import Array
+from .messages.errors import ArgumentError
 from .runtime.archives import LARGEST, json_of, npy_header, path_inside
 from .runtime.files import refuse_overwriting, written_whole
 
-if TYPE_CHECKING:
-    from ._typing import Array  # not at run time: it loads the compiler
+Index = slice | ArrayLike
+Largest = tuple[Array, Array]  # indices and scores
+NOTHING: Largest = np.empty(0, dtype=np.intp), np.empty(0)
 
 FORMAT = "temporalnmf components"
-SCHEMA = 1  # raised by one whenever an older program could not read the folder
+SCHEMA = 1  # increased when older programs can no longer read the folder
 HEADER = "components.json"
 _FILE = r"(components\.json|\d{5,}\.npy)"
-_OURS = re.compile(rf"{_FILE}|\.{_FILE}\.partial\.(json|npy)")  # or left by who was killed
+_OURS = re.compile(rf"{_FILE}|\.{_FILE}\.partial\.(json|npy)")  # or left by a killed process
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ShardedComponents:
-    """Components (n_components, n_features) in a folder. Its numbers stay on disk.
+    """Components (n_components, n_features) in a folder; their numbers stay on disk.
 
-    It can be asked what an array can: `components[:, [3, 5]]`, `activations @ components`. Only
-    the blocks that are needed are read. A row has numbers in all blocks: to go through all rows,
-    go through `blocks` instead. The folder has to stay where it is.
+    Used like an array: `components[:, [3, 5]]`, `activations @ components`. Only the blocks that
+    are needed are read. A row spans all blocks: iterate over `blocks` rather than rows. The folder
+    must stay in place.
 
     Attributes
     ----------
     folder : Path
-        Where the numbers are.
     n_components : int
         Number of rows.
     bounds : tuple of int, (n_blocks + 1,)
@@ -78,19 +81,16 @@ class ShardedComponents:
     folder: Path
     n_components: int
     bounds: tuple[int, ...]
-    # Sums of the blocks whose numbers were found to be sound.
+    # Sums of the blocks that were checked.
     _read: dict[int, Array] = field(default_factory=dict)
 
     ndim: ClassVar[int] = 2
-    dtype: ClassVar[np.dtype[Any]] = np.dtype("<f8")
-    __array_ufunc__ = None  # so that NumPy leaves array @ components to us
+    dtype: ClassVar[np.dtype[np.float64]] = np.dtype("<f8")
+    __array_ufunc__ = None  # so that `array @ components` calls __rmatmul__
 
     @classmethod
     def open(cls, folder: str | PathLike[str]) -> ShardedComponents:
-        """Read the header of a folder, and check that its files are there and fit it.
-
-        Sizes are checked, numbers are not read.
-        """
+        """Open a folder: read its header, check that its files exist and have the right size."""
         folder = Path(folder).resolve()
         components = cls(folder, *_header_of(folder))
         for i in range(components.n_blocks):
@@ -119,17 +119,17 @@ class ShardedComponents:
         return np.asarray(self).T
 
     def blocks(self) -> Iterator[tuple[slice, Array]]:
-        """The features of each block and its numbers (n_components, …), mapped into memory."""
+        """Features of each block and its numbers (n_components, …), mapped into memory."""
         for i, (first, last) in enumerate(pairwise(self.bounds)):
             yield slice(first, last), self._block(i).T
 
     def top(self, n: int) -> tuple[Array, Array]:
-        """The n largest features of each component: their indices and weights, (n_components, n).
+        """Indices and weights of the n largest features of each component, (n_components, n).
 
-        Largest first, and of equal ones the first. All features, if there are fewer than n.
+        Largest first, ties by index. All features, if there are fewer than n.
         """
         if not isinstance(n, Integral) or n < 1:
-            raise ValueError(f"n={n!r}: expected a whole number of at least 1.")
+            raise ArgumentError("n", n, ": expected a whole number of at least 1.")
         found = [NOTHING] * self.n_components
         for columns, block in self.blocks():
             for k, weights in enumerate(np.ascontiguousarray(block)):
@@ -138,7 +138,7 @@ class ShardedComponents:
         return np.array(indices), np.array(weights)
 
     def copy_to(self, folder: str | PathLike[str], *, overwrite: bool = False) -> ShardedComponents:
-        """Copy the folder, whole or not at all, and open the copy."""
+        """Copy the folder, completely or not at all, and open the copy."""
         folder = Path(folder).resolve()
         if folder == self.folder:
             return self
@@ -148,7 +148,7 @@ class ShardedComponents:
         return ShardedComponents.open(folder)
 
     def fingerprint(self) -> str:
-        """Tells components of one model from those of another, by a few numbers of each block."""
+        """Hash of the shape and a few numbers of each block, to tell models apart."""
         found = blake2b(repr((self.shape, self.bounds)).encode(), digest_size=16)
         for i in range(self.n_blocks):
             found.update(self._mapped(i)[[0, -1]].tobytes())
@@ -160,36 +160,35 @@ class ShardedComponents:
     def __iter__(self) -> Iterator[Array]:
         return (self[k] for k in range(len(self)))
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        """All numbers, loaded into memory. This is what `numpy.asarray(components)` does."""
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
+        """All numbers, loaded into memory, for `numpy.asarray(components)`."""
         if copy is False:
-            raise ValueError("copy=False: components on disk cannot be an array without copying.")
+            raise ArgumentError("copy", copy, ": components on disk have to be copied.")
         out = np.empty(self.shape, dtype or self.dtype)
         for columns, block in self.blocks():
             out[:, columns] = block
         return out
 
-    def __getitem__(self, key: Any) -> Any:
-        """Rows and columns by number, slice, or a list of numbers or bools; in memory."""
+    def __getitem__(self, key: Index | tuple[Index, ...]) -> Array:
+        """Rows and columns by number, slice, or list of numbers or bools; in memory."""
         given = key if isinstance(key, tuple) else (key,)
         if len(given) not in (1, 2):
             raise IndexError(f"components[{key!r}]: expected components[rows, columns].")
         K, F = self.shape
-        rows, columns = (*given, slice(None))[:2]
-        rows, columns = _chosen(rows, K, "rows"), _chosen(columns, F, "columns")
-        if np.ndim(rows) == np.ndim(columns) == 1:
+        rows = _chosen(given[0], K, "rows")
+        columns = _chosen(given[1] if len(given) == 2 else slice(None), F, "columns")
+        if all(not isinstance(one, slice) and one.ndim for one in (rows, columns)):
             raise IndexError(
                 "components[rows, columns] with a list of each would be read as pairs. Use "
                 "components[:, columns][rows]."
             )
-        if isinstance(columns, slice):
-            columns = range(F)[columns]
-        out = np.empty((np.size(columns), *np.arange(K)[rows].shape))
-        for i, place, local in self._parts(columns):
+        wanted = range(F)[columns] if isinstance(columns, slice) else columns
+        out = np.empty((np.size(wanted), *np.arange(K)[rows].shape))
+        for i, place, local in self._parts(wanted):
             out[place] = self._block(i)[local][:, rows]
-        return out[0] if np.ndim(columns) == 0 else np.moveaxis(out, 0, -1)
+        return out[0] if np.ndim(wanted) == 0 else np.moveaxis(out, 0, -1)
 
-    def __rmatmul__(self, left: Any) -> Array:
+    def __rmatmul__(self, left: ArrayLike) -> Array:
         left = np.asarray(left)
         if left.ndim == 0 or left.shape[-1] != self.n_components:
             raise _unfit(left.shape, self.shape)
@@ -198,7 +197,7 @@ class ShardedComponents:
             out[..., columns] = left @ block
         return out
 
-    def __matmul__(self, right: Any) -> Array:
+    def __matmul__(self, right: ArrayLike) -> Array:
         right = np.asarray(right)
         if right.ndim not in (1, 2) or right.shape[0] != self.shape[1]:
             raise _unfit(self.shape, right.shape)
@@ -214,8 +213,8 @@ class ShardedComponents:
             f"{self.n_blocks:,} blocks in {self.folder}"
         )
 
-    def _parts(self, columns: range | Array) -> Iterator[tuple[int, Any, Any]]:
-        """Blocks that have some of the columns: their places in the result, and in the block."""
+    def _parts(self, columns: range | Array) -> Iterator[tuple[int, slice | Array, slice | Array]]:
+        """Blocks with some of the columns, the places of these in the result and in the block."""
         if isinstance(columns, range) and columns.step == 1:
             for i, (first, last) in enumerate(pairwise(self.bounds)):
                 start, stop = max(first, columns.start), min(last, columns.stop)
@@ -231,10 +230,10 @@ class ShardedComponents:
             yield i, places, wanted[places] - self.bounds[i]
 
     def _block(self, i: int) -> Array:
-        """A block, of which each number was looked at when it was first wanted."""
+        """A block; its numbers are checked on first use."""
         block = self._mapped(i)
         if i not in self._read:
-            if not (block.min() >= 0.0 and block.max() <= LARGEST):  # nor is NaN
+            if not (block.min() >= 0.0 and block.max() <= LARGEST):  # false for NaN, too
                 path = block_file(self.folder, i)
                 raise _damaged(path, "it has numbers that are negative or not finite")
             self._read[i] = block.sum(axis=0, dtype=float)
@@ -245,10 +244,7 @@ class ShardedComponents:
         return block
 
     def _mapped(self, i: int) -> Array:
-        """A block as it is in its file, a row per feature.
-
-        What the file says of itself has to agree with the header, and with its size.
-        """
+        """A block as in its file, one row per feature; checked against header and file size."""
         shape = self.bounds[i + 1] - self.bounds[i], self.n_components
         path = path_inside(self.folder, block_file(self.folder, i).name)
         try:
@@ -256,7 +252,7 @@ class ShardedComponents:
                 found, fortran, kind = npy_header(file)
                 start, whole = file.tell(), path.stat().st_size
         except FileNotFoundError as error:
-            raise _damaged(path, "it is not there") from error
+            raise _damaged(path, "it does not exist") from error
         except ValueError as error:
             raise _damaged(path, str(error)) from error
         if kind != self.dtype or found != shape or fortran:
@@ -267,7 +263,7 @@ class ShardedComponents:
             )
         wanted = start + shape[0] * shape[1] * kind.itemsize
         if whole < wanted:
-            raise _damaged(path, f"it is no NPY file of {wanted:,} bytes, it has {whole:,}")
+            raise _damaged(path, f"it has {whole:,} bytes, fewer than {wanted:,}")
         if whole > wanted:
             raise _damaged(path, f"it has {whole:,} bytes, which does not fit its shape {shape}")
         return np.asarray(np.memmap(path, dtype=kind, mode="r", offset=start, shape=shape))
@@ -290,9 +286,7 @@ def write_header(folder: str | PathLike[str], n_components: int, bounds: Iterabl
     bounds : list or array of int
         Block i has the features bounds[i] to bounds[i + 1]; the first is 0.
     """
-    K, bounds = index(n_components), list(map(index, bounds))
-    if reason := _unsound(K, bounds):
-        raise ValueError(f"{reason}.")
+    K, bounds = _checked(index(n_components), list(map(index, bounds)))
     header = {"format": FORMAT, "schema": SCHEMA, "n_components": K, "bounds": bounds}
     with written_whole(Path(folder) / HEADER) as partial:
         partial.write_text(json.dumps(header), encoding="utf-8")
@@ -305,14 +299,10 @@ def blocks_of(components: Array | ShardedComponents) -> Iterable[tuple[slice, Ar
     return [(slice(0, components.shape[1]), components)]
 
 
-Largest = tuple["Array", "Array"]
-NOTHING: Largest = np.empty(0, dtype=np.intp), np.empty(0)
-
-
 def largest(found: Largest, start: int, scores: Array, n: int) -> Largest:
-    """The n largest of those found before and of `scores`, whose places begin at `start`.
+    """The n largest of those found before and of `scores`, whose indices begin at `start`.
 
-    Places and scores, largest first, and of equal ones the first: as a stable sort of all.
+    Largest first, ties by index.
     """
     first = np.argsort(-scores, kind="stable")[:n]
     places = np.concatenate([found[0], start + first])
@@ -322,16 +312,15 @@ def largest(found: Largest, start: int, scores: Array, n: int) -> Largest:
 
 
 def set_aside(folder: Path) -> Path:
-    """Where a folder is while another takes its place, and if that was killed halfway."""
+    """Where a folder is kept while another replaces it, or if that was interrupted."""
     return folder.with_name(f".{folder.name}.old")
 
 
 @contextmanager
 def staged_copy(components: ShardedComponents, folder: Path) -> Iterator[Callable[[], None]]:
-    """A copy that waits beside `folder`, and a function that puts it in place.
+    """Make a copy beside `folder`; the function it yields puts the copy in place.
 
-    A former folder is set aside by it. It comes back if the block fails, and is gone if it ends
-    well.
+    An existing folder is set aside then. It is restored if the `with` block fails, else removed.
     """
     partial, aside = folder.with_name(f".{folder.name}.partial"), set_aside(folder)
     gone = folder.with_name(f".{folder.name}.gone")
@@ -339,7 +328,7 @@ def staged_copy(components: ShardedComponents, folder: Path) -> Iterator[Callabl
 
     def put() -> None:
         nonlocal placed
-        if aside.exists():  # a former run was killed: this is what still counts
+        if aside.exists():  # an earlier process was killed: this is the valid folder
             _drop(folder)
         elif folder.exists():
             folder.rename(aside)
@@ -364,7 +353,7 @@ def staged_copy(components: ShardedComponents, folder: Path) -> Iterator[Callabl
         _drop(partial)
     if aside.exists():
         _drop(gone)
-        aside.rename(gone)  # at once, so that what is aside is never half of it
+        aside.rename(gone)  # atomic: `aside` is never partly deleted
     _drop(gone)
 
 
@@ -376,20 +365,20 @@ def _drop(folder: Path) -> None:
 
 
 def refuse_replacing(folder: Path, overwrite: bool) -> None:
-    """A folder that is there stays there, unless the user says otherwise and it is one of ours."""
+    """Refuse to replace a folder, unless it may be overwritten and holds only components."""
     refuse_overwriting(folder, overwrite)
     if folder.exists() and not folder.is_dir():
-        raise NotADirectoryError(f"{folder} is a file, and components are a folder. Name another.")
+        raise NotADirectoryError(f"{folder} is a file, not a folder. Name another.")
     foreign = [path.name for path in folder.glob("*") if not _OURS.fullmatch(path.name)]
     if foreign:
         raise FileExistsError(
-            f"{folder} holds {min(foreign)!r}, which is no part of a folder of components, so it "
-            f"is not replaced. Name another folder."
+            f"{folder} holds {min(foreign)!r}, which does not belong to a folder of components, "
+            f"so it is not replaced. Name another folder."
         )
 
 
-def _chosen(key: Any, size: int, what: str) -> Any:
-    """A slice as it is; a number, or numbers of a list, counted from the start."""
+def _chosen(key: Index, size: int, what: str) -> slice | Array:
+    """A slice as it is; a number or a list of numbers as indices from the start."""
     if isinstance(key, slice):
         return key
     found = np.asarray(key)
@@ -400,8 +389,8 @@ def _chosen(key: Any, size: int, what: str) -> Any:
     if found.dtype.kind not in "iu" or found.ndim > 1:
         raise IndexError(
             f"{what}={key!r} of components of {size:,} {what}: expected a number, a slice, a list "
-            f"of numbers or {size:,} bools. For the rest use numpy.asarray(components), if it "
-            f"fits into memory."
+            f"of numbers or {size:,} bools. Otherwise use numpy.asarray(components), if it fits "
+            f"into memory."
         )
     found = found.astype(np.intp)
     outside = found[(found < -size) | (found >= size)]
@@ -412,19 +401,21 @@ def _chosen(key: Any, size: int, what: str) -> Any:
 
 def _unfit(left: tuple[int, ...], right: tuple[int, ...]) -> ValueError:
     return ValueError(
-        f"Shapes {left} @ {right} do not fit: the last number of the first has to be the first of "
+        f"Shapes {left} @ {right} do not fit: the last number of the first must equal the first of "
         f"the second. Transpose one."
     )
 
 
-def _unsound(n_components: Any, bounds: Any) -> str | None:
-    """What is wrong with a header."""
+def _checked(n_components: object, bounds: object) -> tuple[int, tuple[int, ...]]:
+    """The numbers of a header, if they are valid."""
     if type(n_components) is not int or n_components < 1:
-        return f"n_components={n_components!r}: expected a whole number of at least 1"
-    whole = isinstance(bounds, list) and all(type(bound) is int for bound in bounds)
-    if not whole or len(bounds) < 2 or bounds[0] != 0 or any(a >= b for a, b in pairwise(bounds)):
-        return f"bounds={bounds!r:.60}: expected whole numbers that rise from 0"
-    return None
+        problem = ": expected a whole number of at least 1."
+        raise ArgumentError("n_components", n_components, problem)
+    found = bounds if isinstance(bounds, list) else []
+    whole = len(found) > 1 and all(type(bound) is int for bound in found)
+    if not whole or found[0] != 0 or any(a >= b for a, b in pairwise(found)):
+        raise ValueError(f"bounds={bounds!r:.60}: expected whole numbers that rise from 0.")
+    return n_components, tuple(found)
 
 
 def _header_of(folder: Path) -> tuple[int, tuple[int, ...]]:
@@ -434,26 +425,24 @@ def _header_of(folder: Path) -> tuple[int, tuple[int, ...]]:
     try:
         header = json_of(path.read_bytes())
     except FileNotFoundError as error:
-        raise _damaged(path, "it is not there, and it is what is written last") from error
+        raise _damaged(path, "it does not exist, and it is written last") from error
     except ValueError as error:
-        raise _damaged(path, f"it is no JSON ({error})") from error
+        raise _damaged(path, f"it is not JSON ({error})") from error
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise _damaged(path, "it is not the header of components")
     if header.get("schema") != SCHEMA:
         raise ValueError(
-            f"{folder.name}/{HEADER} has the schema {header.get('schema')!r}, and this is "
-            f"temporalnmf {__version__}, which reads schema {SCHEMA}. Update temporalnmf."
+            f"{folder.name}/{HEADER} has the schema {header.get('schema')!r}, and temporalnmf "
+            f"{__version__} reads schema {SCHEMA}. Update temporalnmf."
         )
-    K, bounds = header.get("n_components"), header.get("bounds")
-    if reason := _unsound(K, bounds):
-        raise _damaged(path, reason)
-    assert isinstance(K, int)
-    assert isinstance(bounds, list)
-    return K, tuple(bounds)
+    try:
+        return _checked(header.get("n_components"), header.get("bounds"))
+    except ValueError as error:
+        raise _damaged(path, str(error).rstrip(".")) from error
 
 
 def _damaged(path: Path, reason: str) -> ValueError:
     return ValueError(
-        f"{path.parent.name}/{path.name}: {reason}. The folder of components is not finished, "
+        f"{path.parent.name}/{path.name}: {reason}. The folder of components is incomplete, "
         f"damaged or foreign: copy or write it again."
     )

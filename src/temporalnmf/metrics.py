@@ -1,16 +1,19 @@
-"""How far a prediction is from the data."""
+"""Errors of predictions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import kl_div
 
-# A constant of the metric, not of the solvers: words never seen in training would make the
-# error infinite, and the published tables were made with machine epsilon.
+if TYPE_CHECKING:
+    from .likelihoods.base import Likelihood
+
+# Of the metric, not of the solvers: features never seen in training would make the error infinite.
+# The published tables were made with machine epsilon.
 _PREDICTION_FLOOR = float(np.finfo(float).eps)
 _NOTHING = 1e-300
 
@@ -29,7 +32,7 @@ def kl_error(observed: ArrayLike, predicted: ArrayLike) -> float:
     """
     v_hat = np.maximum(np.asarray(predicted, dtype=float), _PREDICTION_FLOOR)
     v = np.asarray(observed, dtype=float)
-    # A quotient that is no double is as good as zero.
+    # v/v̂ may underflow, and counts as zero then.
     return float(np.where(v > _NOTHING * v_hat, kl_div(v, v_hat), v_hat).sum())
 
 
@@ -45,7 +48,7 @@ def is_error(observed: ArrayLike, predicted: ArrayLike) -> float:
     return float(np.sum(ratio - np.log(ratio) - 1.0))
 
 
-def error_of(likelihood: Any) -> Callable[[ArrayLike, ArrayLike], float]:
+def error_of(likelihood: str | Likelihood) -> Callable[[ArrayLike, ArrayLike], float]:
     """The error that belongs to a likelihood, given by name or as an object."""
     name = likelihood if isinstance(likelihood, str) else likelihood.name
     return {"poisson": kl_error, "exponential": is_error}[name]

@@ -1,17 +1,20 @@
-"""A fitted model in a few words and numbers: its components, and where it fails."""
+"""Summary of a fitted model: its components, and its error at each step."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ._typing import Array
-from .components import NOTHING, blocks_of, largest
+from .components import NOTHING, ShardedComponents, blocks_of, largest
 from .kernels.floor import FLOOR
 from .metrics import error_of
 from .timeline.grid import time_texts
+
+if TYPE_CHECKING:
+    from .estimator import TemporalNMF
 
 
 @dataclass(frozen=True)
@@ -21,15 +24,15 @@ class ComponentSummary:
     Attributes
     ----------
     index : int
-        Its place in the arrays of the model, from 0. People read `number`.
+        Index in the arrays of the model, from 0. `number` is shown to people.
     name : str
         Its three most characteristic features.
     share : float
-        Of all activation, 0 to 1.
+        Share of all activation, 0 to 1.
     peak : str
-        The observed time at which it is largest.
+        Observed time of the largest activation.
     top : list of (str, float)
-        Its most characteristic features, and their weights.
+        Its most characteristic features and their weights.
     stability : float or None
         See `TemporalNMF.stability_`.
     """
@@ -43,18 +46,18 @@ class ComponentSummary:
 
     @property
     def number(self) -> int:
-        """Its number for people, from 1: in tables, reports, messages and files."""
+        """Number from 1, in tables, reports, messages and files."""
         return self.index + 1
 
 
-# Stability is a cosine, so its square is the share of a component's squared length that its match
-# in another start has, too. From 0.9 on that is four fifths or more; below 0.7, about cos 45°, less
-# than half: the match is nearer to having nothing in common.
+# Stability is a cosine: its square is the share of a component's squared norm that its match in
+# another start has in common. It is at least four fifths from 0.9 on, and less than half below 0.7,
+# about cos 45°.
 FOUND_AGAIN, VARIES = 0.9, 0.7
 
 
 def stability_words(stability: float, start: str = "start") -> str:
-    """What a stability means; `start` is "run" for a model of draws.
+    """Stability in words; `start` is "run" for a model fitted by draws.
 
     Examples
     --------
@@ -66,18 +69,16 @@ def stability_words(stability: float, start: str = "start") -> str:
     return f"varies between {start}s" if stability >= VARIES else "not found again"
 
 
-# Features in the name of a component.
-_IN_A_NAME = 3
-# How much weight itself counts in the relevance of a feature.
-_BY_WEIGHT = 0.6
+# Features in the name of a component, and the part of the weight itself in a feature's relevance.
+_IN_A_NAME, _BY_WEIGHT = 3, 0.6
 
 
-def component_summary(model: Any, n_features: int = 8) -> list[ComponentSummary]:
+def component_summary(model: TemporalNMF, n_features: int = 8) -> list[ComponentSummary]:
     """The components of a fitted model, in its order.
 
-    A feature is characteristic of a component if it has much weight there, and more than elsewhere:
-    by its relevance 0.6 log w + 0.4 log(w/w̄), where w̄ is its weight in all components together
-    (Sievert and Shirley 2014). Words that are everywhere say little.
+    Characteristic features have a large weight that is larger than elsewhere: they are ordered by
+    relevance, 0.6 log w + 0.4 log(w/w̄), where w̄ is the weight in all components together (Sievert
+    and Shirley 2014).
 
     Examples
     --------
@@ -105,7 +106,9 @@ def component_summary(model: Any, n_features: int = 8) -> list[ComponentSummary]
     return found
 
 
-def _characteristic(components: Any, totals: Array, n_features: int) -> list[Array]:
+def _characteristic(
+    components: Array | ShardedComponents, totals: Array, n_features: int
+) -> list[Array]:
     """The most relevant features of each component, found block by block."""
     found = [NOTHING] * len(components)
     for columns, block in blocks_of(components):
@@ -117,8 +120,10 @@ def _characteristic(components: Any, totals: Array, n_features: int) -> list[Arr
     return [first for first, _ in found]
 
 
-def component_names(components: Any, activations: Array, feature_names: Array) -> Array:
-    """Names of the components after their most characteristic features, (n_components,)."""
+def component_names(
+    components: Array | ShardedComponents, activations: Array, feature_names: Array
+) -> Array:
+    """Names of the components by their most characteristic features, (n_components,)."""
     found = _characteristic(components, activations.sum(axis=0), _IN_A_NAME)
     return np.array([_name(feature_names, first) for first in found])
 
@@ -128,7 +133,7 @@ def _name(feature_names: Array, first: Array) -> str:
 
 
 class StepErrors(NamedTuple):
-    """How the fit does at each step, over the entries that were observed; NaN at gaps.
+    """Fit and error at each step, over observed entries; NaN at gaps.
 
     Attributes
     ----------
@@ -143,8 +148,8 @@ class StepErrors(NamedTuple):
     error: Array
 
 
-def step_errors(model: Any) -> StepErrors | None:
-    """Where does the model fail? None where the data are not at hand."""
+def step_errors(model: TemporalNMF) -> StepErrors | None:
+    """Error of a fitted model at each step; None if its data are not available."""
     series = model._series
     if series is None:
         return None

@@ -19,7 +19,7 @@ from .prior import ActivationPrior, Expansion
 from .process import CEILING, Point, Process
 
 Row = tuple[float, ...]
-Grid = Sequence[Mapping[str, float | str]]
+Grid = Sequence[Mapping[str, Parameter]]
 
 __all__ = [
     "Chain", "Expansion", "First", "Grid", "Kernels", "Parameter", "PathLaw", "Point", "Row",

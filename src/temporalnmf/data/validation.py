@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
+# What estimators take as X: arrays, frames, sparse matrices, tables, paths of tables.
+Data = ArrayLike | TimeTable | PathLike[str]
+
 
 class Checked(NamedTuple):
     """Checked data; the cells that were passed, with columns if they are a frame; other names."""
@@ -37,7 +40,7 @@ class Checked(NamedTuple):
 
 
 def check_series(
-    X: ArrayLike | TimeTable | PathLike[str],
+    X: Data,
     mask: ArrayLike | None,
     exposure: ArrayLike | None,
     likelihood: Likelihood,

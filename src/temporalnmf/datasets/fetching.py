@@ -1,4 +1,4 @@
-"""Datasets that do not come with the package: where they are looked for, kept and checked."""
+"""Datasets that do not come with the package: found, downloaded, cached and checked."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from .._typing import Array
+from ..messages.errors import Arg, Text
 from ..messages.warning import warn
 from ..runtime.archives import read_npy, read_npz, refuse_larger, refuse_wild_indices
 from ..runtime.files import written_whole
@@ -21,12 +22,9 @@ from ..runtime.files import written_whole
 if TYPE_CHECKING:
     from sklearn.utils import Bunch
 
-Array = NDArray[Any]
-
-# Bytes of a line of a source, and characters of a name in it. A longer name would be given the room
-# of all others, since NumPy keeps text of one width.
-LONGEST_LINE = 1 << 20
-LONGEST_NAME = 1000
+# Most bytes of a line of a source, and most characters of a name: NumPy stores all names of an
+# array with the width of the longest.
+LONGEST_LINE, LONGEST_NAME = 1 << 20, 1000
 
 
 class Counts(NamedTuple):
@@ -38,19 +36,19 @@ class Counts(NamedTuple):
     remarks: str = ""
     source: str = ""
     labels_inferred: bool = False
-    as_given: bool = False  # a matrix that was prepared elsewhere
+    as_given: bool = False  # prepared elsewhere
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """What is known of a dataset of the paper, and how its source is prepared."""
+    """A dataset of the paper: its known facts, and how its source is prepared."""
 
     name: str
     feature: str
     time: str
     shape: tuple[int, int]
     total: int | None
-    times: Sequence[Any]
+    times: Sequence[int] | Sequence[str]
     url: str
     sources: tuple[str, ...]  # patterns of file names; the first is the name of the download
     prepare: Callable[[Path], Counts]
@@ -74,9 +72,9 @@ def as_bunch(
     time: str,
     caller: str,
     as_frame: bool,
-    **more: Any,
+    **more: object,
 ) -> Bunch:
-    """What a loader returns; `data` is (times, features)."""
+    """Result of a loader; `data` is (times, features)."""
     from sklearn.utils import Bunch  # it imports pandas
 
     frame = None
@@ -89,17 +87,12 @@ def as_bunch(
                 '`pip install "temporalnmf[io]"`.'
             ) from error
         frame = pd.DataFrame(data, index=pd.Index(times, name=time), columns=features)
-    return Bunch(
-        data=data if frame is None else frame,
-        feature_names=features,
-        times=times,
-        frame=frame,
-        **more,
-    )
+    shown = data if frame is None else frame
+    return Bunch(data=shown, feature_names=features, times=times, frame=frame, **more)
 
 
-def assemble(dataset: Dataset, counts: Counts, *, as_frame: bool, **more: Any) -> Bunch:
-    """The result of a fetcher, with a warning if it is not the paper's matrix."""
+def assemble(dataset: Dataset, counts: Counts, *, as_frame: bool, **more: object) -> Bunch:
+    """Result of a fetcher, with a warning if it is not the paper's matrix."""
     stand_in = counts.as_given and counts.values.shape != dataset.shape
     difference = "" if stand_in else _difference(dataset, counts)
     if difference:
@@ -132,13 +125,16 @@ def find(
         if given.is_file():
             return read(dataset, given, any_shape=bool(dataset.stand_ins))
         if not given.is_dir():
-            raise FileNotFoundError(f"data={str(data)!r}: there is no such file or folder.")
+            asked = Arg("data", repr(str(data)))
+            raise FileNotFoundError(Text("{asked}: there is no such file or folder.", asked=asked))
         if path := first([given], names):
             return read(dataset, path, any_shape=allow_stand_in)
         folders = [given]
 
-    cache = cache_folder()
-    folders += [folder for folder in (data_folder(), cache) if folder is not None]
+    if chosen := os.environ.get("TEMPORALNMF_DATA"):
+        folders.append(Path(chosen).expanduser())
+    if cache := cache_folder():
+        folders.append(cache)
     path = first(folders, names) or _downloaded(dataset, cache, folders)
     counts = read(dataset, path, any_shape=allow_stand_in)
     if cache and path == cache / dataset.sources[0]:
@@ -149,21 +145,13 @@ def find(
 
 
 def first(folders: Sequence[Path], patterns: Iterable[str]) -> Path | None:
-    """The first file that is there; earlier patterns go before earlier folders."""
-    found = (
-        path for pattern in patterns for folder in folders for path in sorted(folder.glob(pattern))
-    )
-    return next(found, None)
-
-
-def data_folder() -> Path | None:
-    """TEMPORALNMF_DATA, where the user puts files."""
-    chosen = os.environ.get("TEMPORALNMF_DATA")
-    return Path(chosen).expanduser() if chosen else None
+    """The first file that exists; the order of patterns goes before that of folders."""
+    places = ((folder, pattern) for pattern in patterns for folder in folders)
+    return next((path for folder, pattern in places for path in sorted(folder.glob(pattern))), None)
 
 
 def cache_folder() -> Path | None:
-    """TEMPORALNMF_CACHE, or else the user's cache, which pooch knows."""
+    """TEMPORALNMF_CACHE, or the user's cache folder, if pooch is installed."""
     chosen = os.environ.get("TEMPORALNMF_CACHE")
     if chosen:
         return Path(chosen).expanduser()
@@ -175,7 +163,7 @@ def cache_folder() -> Path | None:
 
 
 def download(url: str, path: Path) -> None:
-    """Download whole or not at all."""
+    """Download completely or not at all."""
     import pooch
 
     pooch.retrieve(url, known_hash=None, fname=path.name, path=path.parent)
@@ -212,40 +200,37 @@ def _remedy(dataset: Dataset, cache: Path | None, looked_in: list[Path]) -> str:
         f"into {cache or 'that folder'}."
     )
     if stand_in := first(looked_in, dataset.stand_ins):
-        text += f" There is a stand-in, {stand_in}: allow_stand_in=True takes it."
+        text += f" There is a stand-in, {stand_in}: {dataset.caller}(allow_stand_in=True) uses it."
     return text
 
 
 def read(dataset: Dataset, path: Path, *, any_shape: bool) -> Counts:
-    """A matrix with its labels beside it, a file that `keep` wrote, or a source to prepare."""
+    """Read a matrix with its labels beside it, a file of `keep`, or a source to prepare."""
     with reading(path):
         counts = _read(dataset, path)
         _check_form(counts)
     if counts.as_given and counts.values.shape != dataset.shape and not any_shape:
-        remedy = "Is it another dataset, or times × features?"
+        remedy = "Is it another dataset, or transposed?"
         if dataset.stand_ins:
-            remedy = (
-                "To take it as a stand-in, pass allow_stand_in=True or the file itself as data."
-            )
-        raise ValueError(
-            f"{path} is {_by(counts.values.shape)}; {dataset.name} is {_by(dataset.shape)} "
-            f"({dataset.feature}s × {dataset.time}s). {remedy}"
-        )
+            remedy = "To use it as a stand-in, set {stand_in} or give the file itself as {data=}."
+        expected = f"{dataset.name} is {_by(dataset.shape)} ({dataset.feature}s × {dataset.time}s)"
+        message = f"{{path}} is {_by(counts.values.shape)}; {expected}. {remedy}"
+        raise ValueError(Text(message, path=path, stand_in=Arg("allow_stand_in", "True")))
     return counts if counts.source else counts._replace(source=str(path))
 
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """One error for all the ways in which a file can be damaged."""
+    """Turn every error from a damaged file into one kind."""
     try:
         yield
     except (FileNotFoundError, PermissionError, MemoryError):
         raise
-    except Exception as error:  # libraries have many words for damage, and many kinds of errors
+    except Exception as error:  # libraries raise many kinds of errors for damaged files
         reason = str(error).rstrip(". ") or type(error).__name__
         raise ValueError(
             f"{path} could not be read: {reason}. It may be damaged, cut short or of another kind: "
-            f"put a whole one in its place, or delete it to have it fetched again."
+            f"replace it, or delete it to have it fetched again."
         ) from error
 
 
@@ -256,13 +241,8 @@ def _read(dataset: Dataset, path: Path) -> Counts:
     if path.suffix == ".npz":
         arrays = read_npz(path)
         if "counts" in arrays:
-            return Counts(
-                arrays["counts"],
-                arrays["features"],
-                arrays["times"],
-                str(arrays["remarks"]),
-                str(arrays["source"]),
-            )
+            values, features, times = arrays["counts"], arrays["features"], arrays["times"]
+            return Counts(values, features, times, str(arrays["remarks"]), str(arrays["source"]))
         if "format" in arrays:
             return _labelled(dataset, _dense(path), path)
     return dataset.prepare(path)
@@ -277,7 +257,7 @@ def _dense(path: Path) -> Array:
 
 
 def _labelled(dataset: Dataset, values: Array, path: Path) -> Counts:
-    """A matrix with the labels that lie beside it, or else made-up ones."""
+    """A matrix with labels from the files beside it, or numbered ones."""
     if values.ndim != 2:
         raise ValueError(f"it has {values.ndim} axes, not two")
     rows, columns = values.shape
@@ -297,8 +277,8 @@ def _names(dataset: Dataset, path: Path, rows: int) -> tuple[Array, str, bool]:
     if inferred is not None:
         remark = f"The names of the {dataset.feature}s are inferred: some are wrong or unknown."
         return inferred, remark, True
-    made_up = np.array([f"{dataset.feature}_{row}" for row in range(rows)])
-    return made_up, f"The file does not name its {dataset.feature}s: they are numbered.", False
+    numbered = np.array([f"{dataset.feature}_{row}" for row in range(rows)])
+    return numbered, f"The file does not name its {dataset.feature}s: they are numbered.", False
 
 
 def _lines(path: Path, number: int) -> Array | None:
@@ -324,20 +304,16 @@ def _check_form(counts: Counts) -> None:
 
 
 def keep(counts: Counts, path: Path) -> None:
-    """Write what was prepared, for `read`."""
+    """Write prepared counts, for `read`."""
     with written_whole(path) as partial:
         np.savez_compressed(
-            partial,
-            counts=counts.values,
-            features=counts.features,
-            times=counts.times,
-            remarks=counts.remarks,
-            source=counts.source,
-        )
+            partial, counts=counts.values, features=counts.features, times=counts.times,
+            remarks=counts.remarks, source=counts.source,
+        )  # fmt: skip
 
 
 def _difference(dataset: Dataset, counts: Counts) -> str:
-    """How counts differ from the paper's in shape and total, in words; empty if they do not."""
+    """How counts differ from the paper's in shape and total; empty if they do not."""
     values, total = counts.values, dataset.total
     if values.shape == dataset.shape and total in (None, values.sum()):
         return ""
@@ -349,7 +325,7 @@ def _difference(dataset: Dataset, counts: Counts) -> str:
 
 
 def lines_of(file: IO[bytes]) -> Iterator[str]:
-    """Lines of a source, whatever bytes and separators are in its names."""
+    """Lines of a source, with any bytes and separators in its names."""
     number = 0
     while line := file.readline(LONGEST_LINE):
         number += 1
@@ -359,7 +335,7 @@ def lines_of(file: IO[bytes]) -> Iterator[str]:
 
 
 def left_out_remark(left_out: Counter[str]) -> str:
-    """What was left out of a source, in words; empty if nothing was."""
+    """Text about what was left out of a source; empty if nothing was."""
     listed = ", ".join(f"{number:,} {what}" for what, number in sorted(left_out.items()))
     return f"Left out of the source: {listed}." if listed else ""
 

@@ -9,24 +9,16 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date, timedelta
-from io import BufferedReader
+from io import BufferedReader, RawIOBase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from .._typing import Array
 from ..reading.cells import HARMLESS, MOST_GROWTH
 from ..runtime.archives import PACKED, Archive, ObjectsError, refuse_larger
-from .fetching import (
-    LONGEST_NAME,
-    Array,
-    Counts,
-    Dataset,
-    assemble,
-    find,
-    left_out_remark,
-    lines_of,
-)
+from .fetching import LONGEST_NAME, Counts, Dataset, assemble, find, left_out_remark, lines_of
 
 if TYPE_CHECKING:
     from sklearn.utils import Bunch
@@ -87,7 +79,7 @@ def pairs_from_pgds(path: Path) -> Counts:
         days = arrays.array("dates_T").astype("datetime64[D]").astype(str)
         try:
             pairs, remarks = arrays.array("labels_V").astype(str), ""
-        except ObjectsError:  # an array of Python objects, which could run code when loaded
+        except ObjectsError:  # Python objects, which could run code when loaded
             pairs = np.array([f"pair_{pair}" for pair in range(len(counts))])
             remarks = "The pairs are numbered: their names are not stored as text."
     return Counts(counts, pairs, days, remarks)
@@ -104,15 +96,15 @@ def _table(path: Path) -> Iterator[Iterable[str]]:
         if member is None:
             raise ValueError("there is no table of events (.tab) in it")
         if member.compress_type not in PACKED:
-            raise ValueError("its table is packed in a way that is not known")
+            raise ValueError("its table is compressed by an unknown method")
         most = max(HARMLESS, MOST_GROWTH * path.stat().st_size)
         if member.file_size > most:
             raise ValueError(
-                f"its table unpacks to more than {most:,} bytes, {MOST_GROWTH} times its size, as "
-                f"a file does that is made to fill the memory"
+                f"its table unpacks to more than {most:,} bytes, {MOST_GROWTH} times its size, "
+                f"like a file that is made to fill the memory"
             )
-        packed: Any = archive.open(member)
-        with BufferedReader(packed) as file:  # it closes what it reads from
+        packed = cast("RawIOBase", archive.open(member))
+        with BufferedReader(packed) as file:  # closes `packed`, too
             yield lines_of(file)
 
 
@@ -159,7 +151,7 @@ def _matrix(events: Counter[tuple[str, str]], pairs: list[str]) -> Array:
 
 
 def _events(lines: Iterator[str], left_out: Counter[str]) -> Iterator[tuple[str, str]]:
-    """Pair and day of each event to be counted."""
+    """Pair and day of each valid event."""
     header = _cells(next(lines, ""))
     missing = [name for name in NEEDED if name not in header]
     if missing:
@@ -211,61 +203,36 @@ def fetch_icews(
 ) -> Bunch:
     """Fetch the events between pairs of countries by day, 2003.
 
-    Looked for in this order: ``data``; ``icews.npy`` or ``icews.npz`` (pairs × days, the latter a
-    SciPy sparse matrix) in the folder that the environment variable ``TEMPORALNMF_DATA`` names; the
-    cache (``TEMPORALNMF_CACHE``, or else the user's cache folder); a source file in one of the
-    folders, ``icews_2003-D.npz`` of pgds or a table ``events.2003.*`` of the Dataverse, which is
-    prepared; with ``allow_stand_in=True`` the stand-in ``icews_2001_2003_pairs_3day.npz``; the
-    file of pgds, which is downloaded, prepared and kept in the cache.
+    Searched in this order: ``data``; ``icews.npy`` or ``icews.npz`` (pairs × days, the latter a
+    SciPy sparse matrix), then a source, ``icews_2003-D.npz`` of pgds or a table ``events.2003.*``
+    of the Dataverse, then, if allowed, the stand-in ``icews_2001_2003_pairs_3day.npz``, each in
+    the folder ``TEMPORALNMF_DATA`` and the cache (``TEMPORALNMF_CACHE``, or the user's cache
+    folder). Otherwise the file of pgds is downloaded. Prepared data are kept in the cache.
 
     Parameters
     ----------
     data : path, optional
-        A file, or a folder to look in before anything else. A file may hold any pairs × times.
+        A file with any pairs × times, or a folder to search first.
     allow_stand_in : bool, default=False
-        Whether other events between countries will do if the paper's are not at hand.
+        Whether other events between countries may be used if the paper's are not available.
     as_frame : bool, default=False
         If True, ``data`` is a pandas DataFrame with the days as index and the pairs as columns.
 
     Returns
     -------
-    icews : :class:`~sklearn.utils.Bunch`
-        Dictionary-like object with these attributes:
-
-        data : ndarray of shape (365, 6197), another shape for a stand-in, or DataFrame
-            Number of events between the countries of each pair on each day.
-        feature_names : ndarray of shape (6197,)
-            The pairs, such as ``"Iraq--United States"``; ``pair_0``, ``pair_1``, … if the file does
-            not say. Names are read from a file ``…_labels.txt`` beside the matrix.
-        times : ndarray of shape (365,)
-            The days, such as ``"2003-01-01"``; read from a file ``…_times.txt`` beside the matrix
-            if there is one.
-        frame : DataFrame or None
-            The same DataFrame as ``data`` if ``as_frame=True``, otherwise None.
-        DESCR : str
-            Description of the dataset with its source and licence, and how it was checked.
-        source : str
-            The file or the address it came from.
-        labels_inferred : bool
-            Whether the pairs are inferred.
-        stand_in : bool
-            Whether this is something else than the paper's 6197 × 365.
-        name : str
-            ``"icews"`` or ``"icews (stand-in)"``.
+    :class:`~sklearn.utils.Bunch`
+        Its ``data`` are the numbers of events, of shape (365, 6197) unless it is a stand-in, and a
+        pandas DataFrame if ``as_frame=True``; ``feature_names`` are the pairs, such as
+        ``"Iraq--United States"``, for a matrix from ``…_labels.txt`` beside it, or ``pair_0``,
+        ``pair_1``, … if they are not known; ``times`` are the days, such as ``"2003-01-01"``, or
+        those in ``…_times.txt`` beside the matrix. ``stand_in`` tells whether this is not the
+        paper's 6197 × 365, ``name`` is ``"icews"`` or ``"icews (stand-in)"``. ``frame``, ``DESCR``,
+        ``source`` and ``labels_inferred`` are as in `fetch_nips`.
 
     Warns
     -----
     UserWarning
         If a source gives another shape than the paper's. Neither total nor checksum are known.
-
-    Notes
-    -----
-    Use it like this::
-
-        from temporalnmf.datasets import fetch_icews
-
-        icews = fetch_icews(allow_stand_in=True)
-        TemporalNMF(5).fit(icews.data)
     """
     counts = find(ICEWS, data, allow_stand_in)
     stand_in = counts.values.shape != ICEWS.shape

@@ -11,15 +11,15 @@ from contextlib import contextmanager
 from datetime import datetime
 from itertools import compress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, cast
 
 import numpy as np
 
+from .._typing import Array
 from ..reading.cells import opened
 from .fetching import (
     LONGEST_LINE,
     LONGEST_NAME,
-    Array,
     Counts,
     Dataset,
     assemble,
@@ -71,7 +71,7 @@ def prepare_lastfm(path: Path) -> Counts:
 @contextmanager
 def _table(path: Path) -> Iterator[Iterable[str]]:
     with opened(path) as file:
-        parts: Any = _Parts(file)
+        parts = cast("IO[bytes]", _Parts(file))
         if not _is_tar(parts):
             yield lines_of(file)
             return
@@ -84,7 +84,7 @@ def _table(path: Path) -> Iterator[Iterable[str]]:
 
 
 class _Parts:
-    """A file in parts: headers of an archive may say that they are huge, and are read whole."""
+    """A file that refuses huge reads, since headers of an archive may claim any size."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file, self.seek, self.tell = file, file.seek, file.tell
@@ -95,9 +95,9 @@ class _Parts:
         return self.file.read(size)
 
 
-def _is_tar(file: Any) -> bool:
+def _is_tar(file: IO[bytes]) -> bool:
     try:
-        # Packed once at most, which `opened` watches.
+        # "r:" is without compression, which `opened` has undone and limited.
         with tarfile.open(fileobj=file, mode="r:"):
             return True
     except tarfile.ReadError:
@@ -107,7 +107,7 @@ def _is_tar(file: Any) -> bool:
 
 
 def listeners_by_month(lines: Iterable[str], minimum: int = 20) -> Counts:
-    """Number of different listeners, for artists that have at least `minimum` in all.
+    """Number of different listeners by month, of artists with at least `minimum` in total.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def listeners_by_month(lines: Iterable[str], minimum: int = 20) -> Counts:
 
 
 def _plays(lines: Iterable[str], left_out: Counter[str]) -> Iterator[tuple[str, int, str, str]]:
-    """User, number of the month, identifier and name of the artist, of each line to be counted."""
+    """User, number of the month, identifier and name of the artist, of each valid line."""
     for line in lines:
         try:
             user, moment, identifier, name, _, _ = line.rstrip("\n").split("\t")
@@ -156,7 +156,7 @@ def _plays(lines: Iterable[str], left_out: Counter[str]) -> Iterator[tuple[str, 
 
 
 def _combinations(plays: Iterable[tuple[str, int, str, str]], names: dict[str, str]) -> Array:
-    """Each artist, month and user that occur together, as one number; fills `names`."""
+    """Distinct combinations of artist, month and user, each as one number; fills `names`."""
     users: dict[str, int] = {}
     artists: dict[str, int] = {}
     found = np.empty(0, dtype=np.int64)
@@ -172,7 +172,7 @@ def _combinations(plays: Iterable[tuple[str, int, str, str]], names: dict[str, s
 
 
 def _labels(names: dict[str, str]) -> Array:
-    """Names of artists, with the identifier where several share one."""
+    """Names of artists, with the identifier if several share one."""
     sharing = Counter(names.values())
     return np.array(
         [
@@ -199,52 +199,30 @@ LASTFM = Dataset(
 def fetch_lastfm(*, data: str | os.PathLike[str] | None = None, as_frame: bool = False) -> Bunch:
     """Fetch the listeners of artists on last.fm by month, February 2005 to June 2009.
 
-    Looked for in this order: ``data``; ``lastfm.npy`` (artists × months) in the folder that the
-    environment variable ``TEMPORALNMF_DATA`` names; the cache (``TEMPORALNMF_CACHE``, or else the
-    user's cache folder); the source (640 MB), which is downloaded, prepared and kept in the cache.
-    A source file ``lastfm-dataset-1K.tar.gz``, or the table in it, in one of the folders is
-    prepared instead of a download.
+    Searched in this order: ``data``; ``lastfm.npy`` (artists × months), then the source
+    ``lastfm-dataset-1K.tar.gz`` or the table in it, each in the folder ``TEMPORALNMF_DATA`` and the
+    cache (``TEMPORALNMF_CACHE``, or the user's cache folder). Otherwise the source (640 MB) is
+    downloaded. Prepared data are kept in the cache.
 
     Parameters
     ----------
     data : path, optional
-        A file, or a folder to look in before anything else.
+        A file, or a folder to search first.
     as_frame : bool, default=False
         If True, ``data`` is a pandas DataFrame with the months as index and the artists as columns.
 
     Returns
     -------
-    lastfm : :class:`~sklearn.utils.Bunch`
-        Dictionary-like object with these attributes:
-
-        data : ndarray of shape (53, 7017) or DataFrame
-            Number of listeners of each artist in each month.
-        feature_names : ndarray of shape (7017,)
-            The artists; ``artist_0``, ``artist_1``, … if the file does not say. Names are read from
-            a file ``lastfm_labels.txt`` beside ``lastfm.npy``.
-        times : ndarray of shape (53,)
-            The months, such as ``"2005-02"``.
-        frame : DataFrame or None
-            The same DataFrame as ``data`` if ``as_frame=True``, otherwise None.
-        DESCR : str
-            Description of the dataset with its source and licence, and how it was checked.
-        source : str
-            The file or the address it came from.
-        labels_inferred : bool
-            Whether the artists are inferred.
+    :class:`~sklearn.utils.Bunch`
+        Its ``data`` are the numbers of listeners, of shape (53, 7017), and a pandas DataFrame if
+        ``as_frame=True``; ``feature_names`` are the artists, for ``lastfm.npy`` from
+        ``lastfm_labels.txt`` beside it, or ``artist_0``, ``artist_1``, … if they are not known;
+        ``times`` are the months, such as ``"2005-02"``. ``frame``, ``DESCR``, ``source`` and
+        ``labels_inferred`` are as in `fetch_nips`.
 
     Warns
     -----
     UserWarning
         If shape or total are not those of the paper's matrix. No checksum is known.
-
-    Notes
-    -----
-    Use it like this::
-
-        from temporalnmf.datasets import fetch_lastfm
-
-        lastfm = fetch_lastfm()
-        TemporalNMF(5).fit(lastfm.data)
     """
     return assemble(LASTFM, find(LASTFM, data), as_frame=as_frame, name="lastfm")

@@ -92,51 +92,31 @@ NIPS = Dataset(
 def fetch_nips(*, data: str | os.PathLike[str] | None = None, as_frame: bool = False) -> Bunch:
     """Fetch the words of NIPS papers by year, 1987 to 2015.
 
-    Looked for in this order: ``data``; ``nips.npy`` (words × years) in the folder that the
-    environment variable ``TEMPORALNMF_DATA`` names; the cache (``TEMPORALNMF_CACHE``, or else the
-    user's cache folder); the source, which is downloaded, prepared and kept in the cache. A source
-    file ``NIPS_1987-2015.csv`` in one of the folders is prepared instead of a download.
+    Searched in this order: ``data``; ``nips.npy`` (words × years), then the source
+    ``NIPS_1987-2015.csv``, each in the folder ``TEMPORALNMF_DATA`` and the cache
+    (``TEMPORALNMF_CACHE``, or the user's cache folder). Otherwise the source is downloaded.
+    Prepared data are kept in the cache.
 
     Parameters
     ----------
     data : path, optional
-        A file, or a folder to look in before anything else.
+        A file, or a folder to search first.
     as_frame : bool, default=False
         If True, ``data`` is a pandas DataFrame with the years as index and the words as columns.
 
     Returns
     -------
-    nips : :class:`~sklearn.utils.Bunch`
-        Dictionary-like object with these attributes:
-
-        data : ndarray of shape (29, 11463) or DataFrame
-            Count of each word in each year.
-        feature_names : ndarray of shape (11463,)
-            The words; ``word_0``, ``word_1``, … if the file does not say. They are read from a file
-            ``nips_labels.txt`` or ``nips_labels_inferred.txt`` beside ``nips.npy``.
-        times : ndarray of shape (29,)
-            The years.
-        frame : DataFrame or None
-            The same DataFrame as ``data`` if ``as_frame=True``, otherwise None.
-        DESCR : str
-            Description of the dataset with its source and licence, and how it was checked.
-        source : str
-            The file or the address it came from.
-        labels_inferred : bool
-            Whether the words are inferred, so that some are wrong.
+    :class:`~sklearn.utils.Bunch`
+        Its ``data`` are the counts of the words, of shape (29, 11463), and a pandas DataFrame if
+        ``as_frame=True``; ``feature_names`` are the words, for ``nips.npy`` from
+        ``nips_labels.txt`` or ``nips_labels_inferred.txt`` beside it, or ``word_0``, ``word_1``, …
+        if they are not known; ``times`` are the years. ``frame`` is the DataFrame or None,
+        ``DESCR`` a description with source and licence and how the data were checked, ``source``
+        the file or URL, ``labels_inferred`` whether the words are inferred, and some of them wrong.
 
     Warns
     -----
     UserWarning
         If shape or total are not those of the paper's matrix. No checksum is known.
-
-    Notes
-    -----
-    Use it like this::
-
-        from temporalnmf.datasets import fetch_nips
-
-        nips = fetch_nips()
-        TemporalNMF(3).fit(nips.data)
     """
     return assemble(NIPS, find(NIPS, data), as_frame=as_frame, name="nips")

@@ -46,19 +46,11 @@ def load_sotu(*, as_frame: bool = False) -> Bunch:
 
     Returns
     -------
-    sotu : :class:`~sklearn.utils.Bunch`
-        Dictionary-like object with these attributes:
-
-        data : ndarray of shape (232, 1609) or DataFrame
-            Count of each word in each year. The row of 1933, a year without an address, is NaN.
-        feature_names : ndarray of shape (1609,)
-            The words, in alphabetical order.
-        times : ndarray of shape (232,)
-            The years.
-        frame : DataFrame or None
-            The same DataFrame as ``data`` if ``as_frame=True``, otherwise None.
-        DESCR : str
-            Description of the dataset with its source and licence.
+    :class:`~sklearn.utils.Bunch`
+        Its ``data`` are the counts of the words, of shape (232, 1609), and a pandas DataFrame if
+        ``as_frame=True``; the row of 1933, a year without an address, is NaN. ``feature_names`` are
+        the words in alphabetical order, ``times`` the years, ``frame`` is the DataFrame or None and
+        ``DESCR`` a description with source and licence.
 
     Examples
     --------

@@ -12,14 +12,9 @@ from .chains import (
     prior_figures,
 )
 from .draws import plot_ranks, plot_trace
-from .fitted import (
-    plot_activations,
-    plot_components,
-    plot_forecast,
-    plot_movement,
-    plot_objective,
-    plot_residuals,
-)
+from .fitted import plot_activations, plot_components, plot_objective, plot_residuals
+from .forecasts import plot_forecast
+from .movement import plot_movement
 
 __all__ = [
     "BLUE",

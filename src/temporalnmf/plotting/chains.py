@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from .._typing import Array
+from .. import registry
 from ..chains import BGAR, HierRate, HierShape, Process, Rate, Shape, map_region
 from ..chains.outlook import paths_for_quantiles
-from .canvas import BLUE, ORANGE, Figure, new_axes
+from .canvas import BLUE, ORANGE, Axes, Figure, new_axes
 
-_STYLE = {"color": BLUE, "linewidth": 0.8, "alpha": 0.7}
+if TYPE_CHECKING:
+    from ..selection import Candidate, Selection
 
-# Powers of ten that a logarithmic picture shows: what is beyond tells nothing more.
+Seed = int | Sequence[int] | np.random.Generator | None
+
+# Orders of magnitude above and below the start that a logarithmic picture shows.
 _DECADES = 15.0
 
-# The paper's figures: a panel per regime, hyper-parameters in the paper's order.
+# The paper's figures: one panel per regime, hyper-parameters in the paper's order.
 _ROOT = math.sqrt(1.5 * 2.5)
 PAPER_PANELS: dict[str, list[Process]] = {
     "rate": [Rate(1.5, beta) for beta in (3.0, _ROOT, 1.7, 1.5, 1.3, 0.8)],
@@ -42,21 +46,21 @@ def plot_paths(
     *,
     n_paths: int = 10,
     n_steps: int = 50,
-    h1: Any = None,
-    seed: Any = 0,
+    h1: ArrayLike | None = None,
+    seed: Seed = 0,
     log: bool = True,
-    ax: Any = None,
-) -> Any:
+    ax: Axes | None = None,
+) -> Axes:
     """Simulated paths of a chain, as in the paper's figures.
 
     Parameters
     ----------
     chain : Process
-        With hyper-parameters that are numbers, one for all components.
+        With scalar hyper-parameters.
     n_paths, n_steps, h1, seed
         As in `Process.sample`.
     log : bool, default=True
-        Show log10 h. A path that reaches zero ends in a cross.
+        Show log10 h. A cross marks where a path reaches zero.
     ax : matplotlib Axes, default=None
         None makes a new figure.
 
@@ -65,10 +69,11 @@ def plot_paths(
     matplotlib Axes
     """
     title = f"{chain.numbers()}\n{_regime(chain)}"
-    ax = new_axes() if ax is None else ax
+    ax = ax or new_axes()
     paths = chain.sample(n_paths, n_steps, seed, h1)
     steps = np.arange(1, n_steps + 1)
-    style = {**_STYLE, "marker": "." if n_steps == 1 else ""}
+    marker = "." if n_steps == 1 else ""
+    draw = partial(ax.plot, color=BLUE, linewidth=0.8, alpha=0.7, marker=marker)
     if log:
         with np.errstate(divide="ignore"):
             logs = np.log10(paths)
@@ -76,15 +81,14 @@ def plot_paths(
         low, high = max(shown.min(), start - _DECADES), min(shown.max(), start + _DECADES)
         margin = 0.05 * (high - low) + 1e-3
         for path in logs:
-            ended = np.flatnonzero(np.isneginf(path))
-            # Down to the frame where the next value is zero.
-            ax.plot(steps, np.maximum(path, -400.0), **style)
-            if ended.size:
-                ax.plot(steps[ended[0]], low, "x", color=ORANGE, markersize=4, clip_on=False)
+            draw(steps, np.maximum(path, -400.0))  # a path to zero leaves the frame at the bottom
+            zeros = np.flatnonzero(np.isneginf(path))
+            if zeros.size:
+                ax.plot(steps[zeros[0]], low, "x", color=ORANGE, markersize=4, clip_on=False)
         ax.set_ylim(low - margin, high + margin)
         ax.set_ylabel("log₁₀ h")
     else:
-        ax.plot(steps, paths.T, **style)
+        draw(steps, paths.T)
         ax.set_ylabel("h")
     ax.set_xlabel("step n")
     ax.set_title(title, fontsize=8)
@@ -95,25 +99,25 @@ def plot_prior(
     chain: Process,
     *,
     n_steps: int = 50,
-    h1: Any = None,
-    seed: Any = 0,
+    h1: ArrayLike | None = None,
+    seed: Seed = 0,
     n_paths: int | None = None,
     log: bool | None = None,
-    ax: Any = None,
-) -> Any:
-    """What a chain expects before it has seen data: quantiles, mean ± standard deviation.
+    ax: Axes | None = None,
+) -> Axes:
+    """Prior distribution of a chain, step by step: quantiles and mean ± standard deviation.
 
     Parameters
     ----------
     chain : Process
-        With hyper-parameters that are numbers, one for all components.
+        With scalar hyper-parameters.
     n_steps, h1, seed
         As in `Process.sample`.
     n_paths : int, default=None
-        Simulated for the quantiles, 10,000 unless the paths are long; mean and deviation are
-        exact.
+        Paths to simulate for the quantiles: 10,000, or fewer if they are long. Mean and deviation
+        are exact.
     log : bool, default=None
-        Logarithmic axis; None takes one where the quantiles span more than two decades.
+        Logarithmic axis; None uses one if the quantiles span more than two decades.
     ax : matplotlib Axes, default=None
         None makes a new figure.
 
@@ -122,7 +126,7 @@ def plot_prior(
     matplotlib Axes
     """
     title = f"{type(chain).__name__}, {chain.numbers()}\n{_regime(chain)}"
-    ax = new_axes() if ax is None else ax
+    ax = ax or new_axes()
     steps = np.arange(1, n_steps + 1)
     levels = (0.05, 0.25, 0.5, 0.75, 0.95)
     n_paths = paths_for_quantiles(n_steps) if n_paths is None else n_paths
@@ -130,9 +134,14 @@ def plot_prior(
     mean, deviation = chain.mean(h1, steps), np.sqrt(chain.var(h1, steps))
     if log is None:
         log = bool(fan[4].max() > 100.0 * fan[0].min())
+    # All quantiles are visible; moments may leave the picture.
+    low, high, start = fan[0].min(), fan[4].max(), fan[2, 0]
     if log:
         ax.set_yscale("log")
-    _frame(ax, fan, log)
+        low = max(low, start * 10.0**-_DECADES, 1e-300)
+        ax.set_ylim(low / 1.5, min(high, start * 10.0**_DECADES) * 2.0)
+    else:
+        ax.set_ylim(0.0, high + 0.3 * (high - low))
     ax.fill_between(steps, fan[0], fan[4], color=BLUE, alpha=0.15, lw=0, label="90 % of paths")
     ax.fill_between(steps, fan[1], fan[3], color=BLUE, alpha=0.3, lw=0, label="50 % of paths")
     ax.plot(steps, fan[2], color=BLUE, lw=1.4, label="median")
@@ -151,27 +160,16 @@ def plot_prior(
     return ax
 
 
-def _frame(ax: Any, fan: Array, log: bool) -> None:
-    """Room for the quantiles; moments may run out of the picture."""
-    low, high = fan[0].min(), fan[4].max()
-    if log:
-        start = fan[2, 0]
-        low = max(low, start * 10.0**-_DECADES, 1e-300)
-        ax.set_ylim(low / 1.5, min(high, start * 10.0**_DECADES) * 2.0)
-    else:
-        ax.set_ylim(0.0, high + 0.3 * (high - low))
-
-
-def plot_map_region(ax: Any = None) -> Any:
+def plot_map_region(ax: Axes | None = None) -> Axes:
     """Hyper-parameters for which BGAR has a posterior mode on the linear scale, in white.
 
-    The paper's figure. On the log scale, the default, all of the picture would be white.
+    The paper's figure. On the log scale, the default, a mode always exists.
 
     Returns
     -------
     matplotlib Axes
     """
-    ax = new_axes() if ax is None else ax
+    ax = ax or new_axes()
     alpha, rho = np.linspace(0.0, 20.0, 401), np.linspace(0.0, 1.0, 401)
     inside = map_region(alpha[None], rho[:, None])
     ax.contourf(alpha, rho, ~inside, levels=[0.5, 1.5], colors=["#bbbbbb"])
@@ -184,86 +182,76 @@ def plot_map_region(ax: Any = None) -> Any:
     return ax
 
 
-def plot_selection(selection: Any, ax: Any = None) -> Any:
-    """Held-out errors of a `Selection`, bars one standard error to each side; chosen in orange.
+def plot_selection(selection: Selection, ax: Axes | None = None) -> Axes:
+    """Held-out errors of a `Selection` with bars of ± one standard error; chosen in orange.
 
     Returns
     -------
     matplotlib Axes
     """
-    ax = new_axes() if ax is None else ax
+    ax = ax or new_axes()
     models = [c for c in selection.candidates if c.n_components]
     ranks = sorted({c.n_components for c in models})
-    style: dict[str, Any] = {"marker": "o", "capsize": 3, "lw": 1.2}
-    if len(ranks) > 1:
-        for name in dict.fromkeys(c.chain for c in models):
-            best = [
-                min(
-                    (c for c in models if c.chain == name and c.n_components == K),
-                    key=lambda c: c.mean,
-                )
-                for K in ranks
-            ]
-            errors = [c.standard_error for c in best]
-            ax.errorbar(ranks, [c.mean for c in best], yerr=errors, label=name, **style)
-        ax.plot(selection.best.n_components, selection.best.mean, "D", color=ORANGE, ms=9, zorder=3)
-        ax.set(xlabel="number of components", ylabel="held-out error per entry")
-        ax.set_xticks(ranks)
-        ax.legend(fontsize=8, frameon=False)
+    if len(ranks) < 2:
+        _errors_by_candidate(ax, selection.candidates, selection.best)
         return ax
-    shown = sorted(selection.candidates, key=lambda c: c.mean, reverse=True)
+    for name in dict.fromkeys(c.chain for c in models):
+        tried = [[c for c in models if (c.chain, c.n_components) == (name, K)] for K in ranks]
+        best = [min(candidates, key=lambda c: c.mean) for candidates in tried]
+        errors = [c.standard_error for c in best]
+        means = [c.mean for c in best]
+        ax.errorbar(ranks, means, yerr=errors, label=name, marker="o", capsize=3, lw=1.2)
+    ax.plot(selection.best.n_components, selection.best.mean, "D", color=ORANGE, ms=9, zorder=3)
+    ax.set(xlabel="number of components", ylabel="held-out error per entry")
+    ax.set_xticks(ranks)
+    ax.legend(fontsize=8, frameon=False)
+    return ax
+
+
+def _errors_by_candidate(ax: Axes, candidates: Sequence[Candidate], best: Candidate) -> None:
+    """One row per candidate, the best at the top."""
+    shown = sorted(candidates, key=lambda c: c.mean, reverse=True)
     for y, candidate in enumerate(shown):
-        color = ORANGE if candidate is selection.best else BLUE
-        ax.errorbar(candidate.mean, y, xerr=candidate.standard_error, color=color, **style)
+        color, error = ORANGE if candidate is best else BLUE, candidate.standard_error
+        ax.errorbar(candidate.mean, y, xerr=error, color=color, marker="o", capsize=3, lw=1.2)
     ax.set_yticks(range(len(shown)), [str(c).split(" with ")[0] for c in shown], fontsize=7)
     ax.set_xlabel("held-out error per entry")
     if shown[0].mean > 3.0 * shown[-1].mean:
         ax.set_xscale("log")
-    return ax
 
 
 def draw_simulation(
-    chain: Process, n_paths: int = 10, n_steps: int = 50, h1: Any = None, seed: Any = 0
+    chain: Process,
+    n_paths: int = 10,
+    n_steps: int = 50,
+    h1: ArrayLike | None = None,
+    seed: Seed = 0,
 ) -> Figure:
-    """Paths of a chain beside what it expects."""
+    """Paths of a chain beside its prior distribution."""
     figure = Figure(figsize=(9.0, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2)
     log = chain.stationary() is None
     plot_paths(chain, n_paths=n_paths, n_steps=n_steps, h1=h1, seed=seed, log=log, ax=left)
     plot_prior(chain, n_steps=n_steps, h1=h1, seed=seed, ax=right)
-    right.set_title("what to expect", fontsize=9)
+    right.set_title("prior distribution", fontsize=9)
     figure.suptitle(type(chain).__name__, fontsize=11)
     return figure
 
 
 def paper_figures(seed: int = 0) -> dict[str, Callable[[], Figure]]:
-    """The paper's six figures by name: realizations of the five chains, BGAR's admissible set."""
-    figures: dict[str, Callable[[], Figure]] = {
-        name: partial(_realizations, name, seed) for name in PAPER_PANELS
-    }
-    figures["bgar_region"] = _region
-    return figures
+    """The paper's six figures by name: paths of the five chains, and BGAR's admissible set."""
+    paths = {name: partial(_paths_figure, name, seed) for name in PAPER_PANELS}
+    return {**paths, "bgar_region": _region_figure}
 
 
 def prior_figures(seed: int = 0) -> dict[str, Callable[[], Figure]]:
-    """What each chain expects at the defaults of a fit, from twice the level of the data."""
-    from .. import registry
-
-    def draw(name: str) -> Figure:
-        figure = Figure(figsize=(5.6, 3.4), layout="constrained")
-        chain = registry.create(registry.PROCESSES, name, "chain")
-        plot_prior(chain, h1=2.0, seed=seed, ax=figure.subplots())
-        return figure
-
-    return {
-        f"prior_{name}": partial(draw, name)
-        for name in registry.CHAINS
-        if name in registry.PROCESSES
-    }
+    """Prior of each chain with the defaults of a fit, starting at twice the level of the data."""
+    names = [name for name in registry.CHAINS if name in registry.PROCESSES]
+    return {f"prior_{name}": partial(_prior_figure, name, seed) for name in names}
 
 
-def _realizations(name: str, seed: int) -> Figure:
-    """Ten paths over 50 steps per panel; for BGAR one over 200, with the mean of its law."""
+def _paths_figure(name: str, seed: int) -> Figure:
+    """Ten paths of 50 steps per panel; for BGAR one path of 200 steps, with the chain's mean."""
     chains = PAPER_PANELS[name]
     n_rows = len(chains) // 3
     figure = Figure(figsize=(9.6, 2.9 * n_rows + 0.4), layout="constrained")
@@ -279,9 +267,16 @@ def _realizations(name: str, seed: int) -> Figure:
     return figure
 
 
-def _region() -> Figure:
+def _region_figure() -> Figure:
     figure = Figure(figsize=(5.0, 3.6), layout="constrained")
     plot_map_region(figure.subplots())
+    return figure
+
+
+def _prior_figure(name: str, seed: int) -> Figure:
+    figure = Figure(figsize=(5.6, 3.4), layout="constrained")
+    chain = registry.create(registry.PROCESSES, name, "chain")
+    plot_prior(chain, h1=2.0, seed=seed, ax=figure.subplots())
     return figure
 
 

@@ -1,4 +1,4 @@
-"""A fitted model as one HTML file, to read, to print and to send. Needs the extra "report"."""
+"""A fitted model as one HTML file. Needs the extra "report"."""
 
 from __future__ import annotations
 
@@ -8,13 +8,19 @@ import json
 import re
 from collections.abc import Sequence
 from importlib.resources import files
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ..forecasting.forecast import Forecast
+from ..messages.errors import ArgumentError, Text
 from ..runtime.files import refuse_overwriting, written_whole
-from .content import report_content
+from .content import HoldOut, report_content
+from .texts import Content
 
 if TYPE_CHECKING:
+    from markupsafe import Markup
+
     from ..estimator import TemporalNMF
 
 __all__ = ["report_content", "write_report"]
@@ -22,44 +28,44 @@ __all__ = ["report_content", "write_report"]
 
 def write_report(
     model: TemporalNMF,
-    path: Any,
+    path: str | PathLike[str],
     *,
     question: str | None = None,
     command: str | Sequence[str] | None = None,
     steps: int | None = None,
-    forecast: Any = None,
-    hold_out: dict[str, Any] | None = None,
+    forecast: Forecast | None = None,
+    hold_out: HoldOut | None = None,
     n_features: int = 12,
-    source: Any = None,
+    source: str | PathLike[str] | None = None,
     overwrite: bool = False,
 ) -> Path:
-    """Write what a model found as one HTML file that needs nothing else, not even a network.
+    """Write a report on a model as one self-contained HTML file.
 
     Parameters
     ----------
     model : TemporalNMF
         Fitted.
     path : str or Path
-        Where to; folders that are missing are made.
+        HTML file to write; missing folders are created.
     question : str, default=None
-        What was asked, in words; made from the data if not given.
+        The question that the report answers; made from the data if not given.
     command : str or sequence of str, default=None
-        The command that led here, shown as it is; the call in Python if not given.
+        The command that fitted the model, shown as it is; the call in Python if not given.
     steps : int, default=None
-        How many steps to forecast, 0 for none; a twentieth of the series, from three to twelve,
-        if not given.
+        Steps to forecast, 0 for none; a twentieth of the series, but from three to twelve, if not
+        given.
     forecast : Forecast, default=None
-        A forecast that was made already, instead of `steps`.
+        An existing forecast, instead of `steps`.
     hold_out : dict, default=None
-        What was found on data that were held out: nominal "coverage", how many entries were
-        "inside" of how many in "total", the ends "low" and "high" of the 95 % confidence
-        interval of the share that was found, and "words".
+        Result on held-out data: nominal "coverage", how many of the "total" entries were "inside"
+        their intervals, the ends "low" and "high" of the 95 % confidence interval of that share,
+        and, optionally, "words".
     n_features : int, default=12
         Features shown per component.
     source : str or Path, default=None
-        The file of the data: its name is shown, and its checksum if it is there.
+        The file of the data: its name is shown, and its checksum if it exists.
     overwrite : bool, default=False
-        Whether a file that exists may be replaced.
+        Whether an existing file may be replaced.
 
     Returns
     -------
@@ -78,43 +84,33 @@ def write_report(
     'report.html'
     """
     target = Path(path)
-    _check(target, steps, forecast, n_features, hold_out, overwrite)
-    text = _rendered(
-        report_content(
-            model,
-            question=question,
-            command=command,
-            steps=steps,
-            forecast=forecast,
-            hold_out=hold_out,
-            n_features=n_features,
-            source=source,
+    refuse_overwriting(target, overwrite)
+    if steps is not None and forecast is not None:
+        raise ArgumentError("steps", steps, Text("and {forecast=} were both given: give only one."))
+    for name, value, least in (("steps", steps, 0), ("n_features", n_features, 1)):
+        if value is not None and (isinstance(value, bool) or int(value) != value or value < least):
+            raise ArgumentError(name, value, f": expected a whole number of at least {least}.")
+    missing = HoldOut.__required_keys__ - set(hold_out or HoldOut.__required_keys__)
+    if missing:
+        raise ValueError(
+            f"hold_out lacks {', '.join(sorted(missing))}: see write_report for its keys."
         )
+    content = report_content(
+        model,
+        question=question,
+        command=command,
+        steps=steps,
+        forecast=forecast,
+        hold_out=hold_out,
+        n_features=n_features,
+        source=source,
     )
     with written_whole(target) as partial:
-        partial.write_text(text, encoding="utf-8", errors="replace", newline="\n")
+        partial.write_text(_rendered(content), encoding="utf-8", errors="replace", newline="\n")
     return target
 
 
-def _check(
-    target: Path, steps: Any, forecast: Any, n_features: Any, hold_out: Any, overwrite: bool
-) -> None:
-    """Refuse what cannot work before anything is computed."""
-    refuse_overwriting(target, overwrite)
-    if steps is not None and forecast is not None:
-        raise ValueError(f"steps={steps!r} and forecast= were both given: give one of them.")
-    for name, value, least in (("steps", steps, 0), ("n_features", n_features, 1)):
-        if value is not None and (isinstance(value, bool) or int(value) != value or value < least):
-            raise ValueError(f"{name}={value!r}: expected a whole number of at least {least}.")
-    if hold_out is not None:
-        missing = {"coverage", "inside", "total", "low", "high"} - set(hold_out)
-        if missing:
-            raise ValueError(
-                f"hold_out lacks {', '.join(sorted(missing))}: see write_report for its keys."
-            )
-
-
-def _rendered(content: dict[str, Any]) -> str:
+def _rendered(content: Content) -> str:
     try:
         from jinja2 import Environment, StrictUndefined
     except ImportError as error:
@@ -124,8 +120,8 @@ def _rendered(content: dict[str, Any]) -> str:
         folder.joinpath(name).read_text(encoding="utf-8")
         for name in ("report.html", "report.css", "report.js")
     )
-    # Names come from foreign files: all text is escaped, and the page's own policy lets no script
-    # run but the one whose hash it names.
+    # Names may come from untrusted files: all text is escaped, and the content security policy of
+    # the page allows only the script with this hash.
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -136,16 +132,16 @@ def _rendered(content: dict[str, Any]) -> str:
     )
 
 
-def _unbroken(text: str) -> Any:
-    """Escaped text in which no line ends inside a date or between a number and its %."""
+def _unbroken(text: str) -> Markup:
+    """Escaped text without line breaks inside dates or between a number and its %."""
     from markupsafe import Markup, escape
 
     whole = r"\d+(?:-\d+)+|[+−]?[\d.,]+[ \N{NO-BREAK SPACE}]?%"
     return Markup(re.sub(whole, r'<span class="nb">\g<0></span>', str(escape(text))))
 
 
-def _embedded(data: Any) -> str:
-    """JSON that no HTML can end: the signs of a tag and of a comment are written as escapes."""
+def _embedded(data: object) -> str:
+    """JSON with <, > and & escaped, which therefore cannot end its script element."""
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     for sign in "<>&":
         text = text.replace(sign, f"\\u{ord(sign):04x}")

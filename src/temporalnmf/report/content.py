@@ -1,39 +1,60 @@
-"""What a report says: from a fitted model to one plain dictionary that JSON can hold.
+"""All text, tables and charts of a report, as one dictionary of values that JSON can hold.
 
-Words and tables are made here, charts in `curves`; the template only lays them out. A number that
-is not finite becomes None.
+The template only lays them out. A number that is not finite becomes None.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._typing import Array
+from ..chains.base import Chain
+from ..forecasting.checks import Calibration
+from ..forecasting.forecast import Forecast
 from ..messages.formatting import number_text
 from ..persistence.models import parameters_of_fit
 from ..sampling.traces import one_step_on
 from ..summary import FOUND_AGAIN, stability_words
+from .answer import answer_of
 from .curves import charts
-from .last_step import last_step_words
 from .made import how_it_was_made
-from .plainly import long_run, point_text
-from .runs import runs_content, verdict_of
+from .runs import Verdict, runs_content, verdict_of
 from .subject import COVERAGE, Subject
-from .texts import NO_BREAK, change, clean, counted, level, number, percent, percents
+from .texts import NO_BREAK, Content, clean, counted, level, number, percent, percents, thinned
 
 if TYPE_CHECKING:
     from ..estimator import TemporalNMF
 
-# Rows of a table, at the most.
+# Most rows of a table.
 _MOST_GAPS, _MOST_AHEAD = 40, 500
 _LONGEST_NOTE = 1000
-# Movement found over movement expected, beyond which one is told that they differ.
+# Movement found that differs from the movement expected by more than this factor is remarked on.
 _LIVELY = 1.25
+
+_POINTS = {
+    "mean": "the expected value",
+    "mode": "the most probable value",
+    "median": "the median",
+    "last value": "the last value, repeated",
+}
+_DIVERGENCES = {"poisson": "Kullback–Leibler", "exponential": "Itakura–Saito"}
+
+
+class HoldOut(TypedDict):
+    """Coverage on held-out data; see `write_report`."""
+
+    coverage: float
+    inside: int
+    total: int
+    low: float
+    high: float
+    words: NotRequired[str]
 
 
 def report_content(
@@ -42,12 +63,12 @@ def report_content(
     question: str | None = None,
     command: str | Sequence[str] | None = None,
     steps: int | None = None,
-    forecast: Any = None,
-    hold_out: dict[str, Any] | None = None,
+    forecast: Forecast | None = None,
+    hold_out: HoldOut | None = None,
     n_features: int = 12,
-    source: Any = None,
-) -> dict[str, Any]:
-    """All that a report says, ready for a template or for JSON; see `write_report`.
+    source: str | PathLike[str] | None = None,
+) -> Content:
+    """The content of a report, for a template or for JSON; see `write_report`.
 
     Examples
     --------
@@ -64,37 +85,42 @@ def report_content(
     """
     check_is_fitted(model)
     subject = Subject(model, steps, forecast, n_features)
-    name = None if source is None else clean(Path(str(source)).name)
-    content = {
+    unit = subject.unit
+    name = None if source is None else clean(Path(source).name)
+    gaps, fit = _gap_words(subject), _convergence(subject)
+    return {
         "title": f"{name or 'Components over time'} · temporalnmf",
         "question": _question(subject) if question is None else str(question),
+        "answer": answer_of(subject, gaps, fit.answer),
         "source": name,
         "span": [subject.texts[0], subject.texts[-1]],
-        "size": f"{subject.unit.spanning(subject.n_steps)}, "
-        f"{counted(subject.n_features, 'feature')}, {counted(subject.n_components, 'component')}",
-        "unit": {"noun": subject.unit.noun, "plural": subject.unit.plural},
+        "size": f"{unit.spanning(subject.n_steps)}, {counted(subject.n_features, 'feature')}, "
+        f"{counted(subject.n_components, 'component')}",
+        "unit": {"noun": unit.noun, "plural": unit.plural},
         "exposed": subject.exposed,
         "bands": bool(subject.past.has_bands),
         "level": level(subject.levels[0]),
         "notes": _notes(subject),
         "components": _components(subject),
         "forecast": _forecast(subject) if subject.n_ahead else None,
-        "gaps": _gaps(subject),
+        "gaps": {
+            "words": gaps,
+            "rows": [_gap(subject, start, stop) for start, stop in subject.gaps[:_MOST_GAPS]],
+            "left_out": max(len(subject.gaps) - _MOST_GAPS, 0),
+        },
         "errors": None if subject.errors is None else _worst_steps(subject),
-        "calibration": _calibration(model, hold_out),
-        "convergence": _convergence(subject),
+        "calibration": _calibration(model.calibration_, hold_out),
+        "convergence": fit._asdict(),
         "runs": runs_content(subject),
         "specialists": _specialists(subject),
         "movement": _movement(subject),
         "made": how_it_was_made(model, command, source),
         "charts": charts(subject),
     }
-    content["answer"] = _answer(subject, content)
-    return content
 
 
 def _question(subject: Subject) -> str:
-    """The question in words, made from the data."""
+    """The question that the data suggest."""
     features = counted(subject.n_features, "feature")
     span = f"over {subject.unit.spanning(subject.n_steps)}"
     span += f" ({subject.texts[0]} to {subject.texts[-1]})"
@@ -102,108 +128,18 @@ def _question(subject: Subject) -> str:
     moved = "when did each group rise and fall"
     if subject.n_components == 1:
         asked, moved = f"What do the {features} have in common {span}", "when did it rise and fall"
-    return (
-        f"{asked}, {moved}, and what comes next?" if subject.n_ahead else f"{asked}, and {moved}?"
-    )
+    ending = f"{moved}, and what comes next" if subject.n_ahead else f"and {moved}"
+    return f"{asked}, {ending}?"
 
 
 def _notes(subject: Subject) -> list[str]:
-    """What is to be said of the past steps; what the forecast says as well stands there."""
+    """Notes on the past steps that are not among those on the forecast."""
     ahead = subject.ahead.notes if subject.n_ahead else ()
     return [clean(note.plain, _LONGEST_NOTE) for note in subject.past.notes if note not in ahead]
 
 
-# The answer
-
-
-def _answer(subject: Subject, content: dict[str, Any]) -> list[str]:
-    """A few sentences for a reader in a hurry."""
-    name, first = subject.names[0], subject.summary[0]
-    largest = f"The largest component is “{name}”: {percent(first.share)} of all activation"
-    if subject.n_components == 1:
-        largest = f"The one component is “{name}”"
-    said = [last_step_words(subject)]
-    said += [f"{largest}, with its peak at {clean(first.peak)}.", _recent(subject)]
-    said.append(content["gaps"]["words"])
-    if subject.n_ahead:
-        said.append(_outlook(subject, content["forecast"]))
-    if subject.model.calibration_ is not None:
-        said.append(_checked(subject.model.calibration_))
-    shaky = sum(card["shaky"] for card in content["components"])
-    if shaky:
-        many, its, it = ("One", "its", "it") if shaky == 1 else (f"{shaky}", "their", "them")
-        said.append(
-            f"{many} of the {subject.n_components} components came out differently in other "
-            f"{_starts(subject)}s: see {its} stability before leaning on {it}."
-        )
-    said.append(content["convergence"]["answer"])
-    return [sentence for sentence in said if sentence]
-
-
-def _recent(subject: Subject) -> str:
-    """Which component rose and which fell most, the last stretch against the one before."""
-    H = subject.model.activations_
-    width = min(max(3, subject.n_steps // 20), subject.n_steps // 2)
-    after, before = H[-width:].mean(axis=0), H[-2 * width : -width].mean(axis=0)
-    moved = after - before
-    up, down = int(np.argmax(moved)), int(np.argmin(moved))
-    said = []
-    for k, verb, there in ((up, "rose", moved[up] > 0), (down, "fell", moved[down] < 0)):
-        old, new = number_text(before[k]), number_text(after[k])
-        # A change that the numbers as written do not show is none.
-        if there and old != new:
-            by = change(before[k], after[k])
-            told = f"from {old} to {new}" + (f" ({by})" if by else "")
-            said.append(f"“{subject.names[k]}” {verb} most, on average {told}")
-    if not said:
-        return "No component has moved of late."
-    since = subject.texts[-width]
-    stretch = f"In the last {subject.unit.counted(width)} (since {since}), against the {width} "
-    stretch += "before, "
-    return stretch + ", and ".join(said) + "."
-
-
-def _checked(found: Any) -> str:
-    """How many past values the intervals held, before and after calibration."""
-    first = [found.of(kind)[:1] for kind in ("totals", "components", "entries")]
-    held = [
-        f"{check.of} {check.share(check.before)} before calibration and {check.share(check.after)} "
-        f"after"
-        for checks in first
-        for check in checks
-    ]
-    return (
-        f"The {percent(found.coverage)} intervals were compared with past forecasts. "
-        f"{_steps_ahead(first[0][0].ahead).capitalize()}, inside were: {'; '.join(held)}."
-    )
-
-
-def _steps_ahead(n: int) -> str:
-    return f"{counted(n, 'step')} ahead"
-
-
-def _outlook(subject: Subject, forecast: dict[str, Any]) -> str:
-    """The last step of the forecast. An interval is the model's own until it was checked."""
-    row = forecast["rows"][-1]
-    expected = f"For {row['when']} the model expects a total of {row['point']}"
-    if not forecast["bands"]:
-        return f"{expected}; how sure that is cannot be said, see below."
-    (low, high), name = row["bands"][0], forecast["bands"][0]
-    if subject.checked[-1]:
-        return f"{expected}; its {name} interval is {low} to {high}."
-    far = " so far ahead" if subject.checked.any() else ""
-    return (
-        f"{expected}, and {low} to {high} as its {name} interval. Whether such intervals hold the "
-        f"truth that often was not checked{far}; model.calibrate(steps={subject.n_ahead}) checks "
-        f"it on the past."
-    )
-
-
-# The parts
-
-
-def _components(subject: Subject) -> list[dict[str, Any]]:
-    """A card per component."""
+def _components(subject: Subject) -> list[Content]:
+    """One card per component."""
     cards = []
     for one, name in zip(subject.summary, subject.names, strict=True):
         weights = [weight for _, weight in one.top]
@@ -215,7 +151,7 @@ def _components(subject: Subject) -> list[dict[str, Any]]:
                 "share": f"{percent(one.share)} of all activation",
                 "peak": clean(one.peak),
                 "stability": number(one.stability),
-                "stability_words": _stability_words(one.stability, _starts(subject)),
+                "stability_words": _stability_words(one.stability, subject.start),
                 "shaky": one.stability is not None and bool(one.stability < FOUND_AGAIN),
                 "top": [
                     {
@@ -230,11 +166,6 @@ def _components(subject: Subject) -> list[dict[str, Any]]:
     return cards
 
 
-def _starts(subject: Subject) -> str:
-    """What a component is looked for in again: draws have runs, a mode has starts."""
-    return "start" if subject.model.posterior_ is None else "run"
-
-
 def _stability_words(stability: float | None, start: str) -> str:
     if stability is None:
         once = "the fit was started once" if start == "start" else "there was one run"
@@ -242,52 +173,61 @@ def _stability_words(stability: float | None, start: str) -> str:
     return f"{stability_words(stability, start)} ({stability:.2f})"
 
 
-def _forecast(subject: Subject) -> dict[str, Any]:
-    """The totals of the steps ahead as a table, and what is to be said of them."""
+def _forecast(subject: Subject) -> Content:
+    """Forecast of the totals as a table, with notes."""
     ahead = subject.ahead
-    levels = subject.levels if ahead.has_bands else []
-    bands = [ahead.interval(coverage, of="totals") for coverage in levels]
-    totals = ahead.point_of("totals")
-    chosen = np.arange(subject.n_ahead)[:: -max(1, -(-subject.n_ahead // _MOST_AHEAD))][::-1]
+    point, bands = subject.totals_ahead()
     rows = [
         {
             "when": subject.texts_ahead[s],
-            "point": number_text(totals[s]),
-            "bands": [[number_text(low[s]), number_text(high[s])] for low, high in bands],
+            "point": number_text(point[s]),
+            "bands": [[number_text(low[s]), number_text(high[s])] for _, low, high in bands],
         }
-        for s in chosen
+        for s in thinned(np.arange(subject.n_ahead), _MOST_AHEAD)
     ]
     return {
         "steps": subject.n_ahead,
         "ahead": subject.unit.spanning(subject.n_ahead),
         "span": [subject.texts_ahead[0], subject.texts_ahead[-1]],
-        "point": point_text(str(ahead.point)),
+        "point": _point_text(ahead.point),
         "notes": [clean(note.plain, _LONGEST_NOTE) for note in ahead.notes],
-        "bands": [level(coverage) for coverage in levels],
-        "checked": bool(subject.checked.all()),
+        "bands": [level(coverage) for coverage, _, _ in bands],
+        "checked": bool(ahead.checked.all()),
         "rows": rows,
     }
 
 
-def _gaps(subject: Subject) -> dict[str, Any]:
-    """Which steps were missing, and what was put there."""
+def _point_text(point: str) -> str:
+    """What the line of a forecast shows.
+
+    Examples
+    --------
+    >>> _point_text("conditional mean"), _point_text("posterior mode")
+    ('the expected value', 'the most probable value')
+    """
+    return next((words for sign, words in _POINTS.items() if sign in point.split(" (")[0]), point)
+
+
+def _gap_words(subject: Subject) -> str:
     missing = sum(stop - start for start, stop in subject.gaps)
-    rows = [_gap(subject, start, stop) for start, stop in subject.gaps[:_MOST_GAPS]]
-    words = f"None of the {subject.unit.counted(subject.n_steps)} is missing as a whole."
-    if missing:
-        named = ", ".join(row["when"] for row in rows[:3])
-        more = f" and {counted(len(subject.gaps) - 3, 'more gap')}" if len(subject.gaps) > 3 else ""
-        many = f"One {subject.unit.noun}" if missing == 1 else subject.unit.counted(missing)
-        verb = "was missing and is" if missing == 1 else "were missing and are"
-        words = f"{many} of {subject.n_steps:,} {verb} filled in: {named}{more}."
-    return {"words": words, "rows": rows, "left_out": len(subject.gaps) - len(rows)}
+    if not missing:
+        return f"None of the {subject.unit.counted(subject.n_steps)} is missing entirely."
+    named = ", ".join(_stretch(subject, *gap) for gap in subject.gaps[:3])
+    more = f" and {counted(len(subject.gaps) - 3, 'more gap')}" if len(subject.gaps) > 3 else ""
+    many = f"One {subject.unit.noun}" if missing == 1 else subject.unit.counted(missing)
+    verb = "was missing and is" if missing == 1 else "were missing and are"
+    return f"{many} of {subject.n_steps:,} {verb} filled in: {named}{more}."
 
 
-def _gap(subject: Subject, start: int, stop: int) -> dict[str, Any]:
-    """A stretch of missing steps, with the mean of what was put there."""
+def _stretch(subject: Subject, start: int, stop: int) -> str:
+    first, last = subject.texts[start], subject.texts[stop - 1]
+    return first if stop - start == 1 else f"{first} to {last}"
+
+
+def _gap(subject: Subject, start: int, stop: int) -> Content:
+    """A stretch of missing steps, with the mean of the values filled in."""
     model, past = subject.model, subject.past
     filled = model.exposure_[start:stop] @ model.activations_[start:stop] / (stop - start)
-    first, last = subject.texts[start], subject.texts[stop - 1]
     band = None
     if past.has_bands:
         wide = max(COVERAGE)
@@ -295,7 +235,7 @@ def _gap(subject: Subject, start: int, stop: int) -> dict[str, Any]:
         low, high = np.quantile(drawn, [0.5 - wide / 2, 0.5 + wide / 2])
         band = f"{number_text(low)} to {number_text(high)}"
     return {
-        "when": first if stop - start == 1 else f"{first} to {last}",
+        "when": _stretch(subject, start, stop),
         "steps": stop - start,
         "total": number_text(filled.sum()),
         "band": band,
@@ -303,8 +243,8 @@ def _gap(subject: Subject, start: int, stop: int) -> dict[str, Any]:
     }
 
 
-def _worst_steps(subject: Subject) -> dict[str, Any]:
-    """The steps that the model describes worst."""
+def _worst_steps(subject: Subject) -> Content:
+    """The steps with the largest errors."""
     assert subject.errors is not None
     observed, expected, error = subject.errors
     usual = float(np.nanmedian(error))
@@ -321,13 +261,12 @@ def _worst_steps(subject: Subject) -> dict[str, Any]:
     return {"rows": rows, "usual": number_text(usual)}
 
 
-def _calibration(model: TemporalNMF, hold_out: dict[str, Any] | None) -> dict[str, Any] | None:
-    """How often the truth lay inside, against how often it should."""
+def _calibration(found: Calibration | None, hold_out: HoldOut | None) -> Content | None:
+    """Coverage of the intervals, nominal and found."""
     if hold_out is None:
-        found = getattr(model, "calibration_", None)
         return None if found is None else _comparison(found)
     inside, total = int(hold_out["inside"]), int(hold_out["total"])
-    nominal, low, high = (float(hold_out[key]) for key in ("coverage", "low", "high"))
+    nominal, low, high = map(float, (hold_out["coverage"], hold_out["low"], hold_out["high"]))
     share = inside / total if total else float("nan")
     places = {"nominal": nominal, "found": share, "low": low, "high": high}
     return {
@@ -344,13 +283,13 @@ def _calibration(model: TemporalNMF, hold_out: dict[str, Any] | None) -> dict[st
     }
 
 
-def _comparison(found: Any) -> dict[str, Any]:
-    """What `model.calibrate` found, a row per kind and horizon."""
+def _comparison(found: Calibration) -> Content:
+    """Result of `model.calibrate`, one row per kind and horizon."""
     short = {id(check) for check in found.short(check.ahead for check in found.checks)}
     rows = [
         {
             "of": f"sums over {check.ahead} steps" if check.of == "sums" else str(check.of),
-            "ahead": "" if check.of == "sums" else _steps_ahead(check.ahead),
+            "ahead": "" if check.of == "sums" else f"{counted(check.ahead, 'step')} ahead",
             "before": check.share(check.before),
             "after": check.share(check.after),
             "band": " to ".join(percent(end) for end in check.band(check.after)),
@@ -368,35 +307,23 @@ def _comparison(found: Any) -> dict[str, Any]:
     }
 
 
-def _convergence(subject: Subject) -> dict[str, Any]:
-    """Whether the fit came to an end, or its runs agree, in plain words."""
+def _convergence(subject: Subject) -> Verdict:
+    """Whether the fit converged, or its runs agree."""
     model = subject.model
     if model.posterior_ is not None:
         return verdict_of(subject)
-    converged = bool(model.converged_)
-    rounds = counted(int(model.n_iter_), "round")
-    words = f"The fit came to rest after {rounds}."
-    if not converged:
-        words = f"The fit was stopped after {rounds}, before it came to rest: its numbers are a "
-        words += "sketch."
     n_starts = parameters_of_fit(model)["n_init"]
-    if n_starts > 1:
-        words += f" The best of {n_starts} starts is shown."
-    return {
-        "converged": converged,
-        "verdict": "Converged." if converged else "Not converged.",
-        "words": words,
-        "answer": ""
-        if converged
-        else "The fit had not converged when it stopped: take the numbers as a sketch.",
-    }
+    best = f" The best of {n_starts} starts is shown." if n_starts > 1 else ""
+    iterations = counted(int(model.n_iter_), "iteration")
+    if model.converged_:
+        return Verdict(True, "Converged.", f"The fit took {iterations}.{best}", "")
+    words = f"The fit stopped after {iterations}: treat its numbers as provisional."
+    answer = "The fit had not converged when it stopped: treat the numbers as provisional."
+    return Verdict(False, "Not converged.", words + best, answer)
 
 
-_DIVERGENCES = {"poisson": "Kullback–Leibler", "exponential": "Itakura–Saito"}
-
-
-def _specialists(subject: Subject) -> dict[str, Any]:
-    """What only those want to know who know the method."""
+def _specialists(subject: Subject) -> Content:
+    """Details for readers who know the method."""
     model = subject.model
     why = str(model.stop_reason_)
     stop = f"{why[:1].upper()}{why[1:]}".rstrip(".") + "."
@@ -412,25 +339,38 @@ def _specialists(subject: Subject) -> dict[str, Any]:
         "objective": objective,
         "error": number_text(model.reconstruction_err_),
         "divergence": f"{divergence}, with the natural logarithm",
-        "point": str(subject.ahead.point) if subject.n_ahead else None,
-        "long_run": long_run(model.chain_),
+        "point": subject.ahead.point if subject.n_ahead else None,
+        "long_run": _long_run(model.chain_, subject),
     }
 
 
-# Movement
+def _long_run(chain: Chain, subject: Subject) -> str:
+    """The long-run behaviour of the chain and what it means for the forecast; may be empty."""
+    if chain.name == "none":
+        return ""
+    regime = chain.regime()
+    regimes = dict.fromkeys(map(str, regime if isinstance(regime, list) else [regime]))
+    words = f"In the long run and without data: {' '.join(regimes)}"
+    if "almost every path" in words:
+        words += " “Almost every path” means nearly all simulated futures; a few rare ones may "
+        words += "pull the mean elsewhere."
+        if subject.n_ahead:
+            words += f" Within the {subject.unit.spanning(subject.n_ahead)} of this forecast, this "
+            words += "concerns only components that its notes name."
+    return words
 
 
-def _movement(subject: Subject) -> list[dict[str, Any]] | None:
-    """How far components move in a step: as the chain expects it, and as found.
+def _movement(subject: Subject) -> list[Content] | None:
+    """How far components move in a step: expected by the chain, and found.
 
-    Both are the standard deviation of log h_{n+1} − log h_n: of draws from the chain that start
-    at the fitted activations, and of paths of the posterior.
+    Both are the standard deviation of log h_{n+1} − log h_n: of steps of the chain from the
+    fitted activations, and of posterior paths.
     """
     chain = subject.model.chain_
     if not chain.dynamic or not subject.past.has_bands:
         return None
     expected = _log_changes(_expected_pairs(subject.model, np.random.default_rng(0)))
-    # A few paths are enough for one number; draws stand run by run.
+    # About 100 evenly spaced paths suffice for one number; draws are ordered by run.
     paths = subject.past.samples(of="components")
     found = _log_changes(paths[:: -(-len(paths) // 100)])
     return [
@@ -439,7 +379,7 @@ def _movement(subject: Subject) -> list[dict[str, Any]] | None:
             "index": k,
             "expected": _movement_text(expected[k]),
             "found": _movement_text(found[k]),
-            "words": _movement_words(found[k], expected[k]),
+            "words": f"{_compared(found[k], expected[k])} the model expects",
             "lively": bool(found[k] > _LIVELY * expected[k]),
         }
         for k, name in enumerate(subject.names)
@@ -447,12 +387,12 @@ def _movement(subject: Subject) -> list[dict[str, Any]] | None:
 
 
 def _expected_pairs(model: TemporalNMF, rng: np.random.Generator) -> Array:
-    """Pairs (n, 2, K) of neighbours: the second is a step of the chain from the first."""
+    """Pairs (n, 2, K) of activations; the second follows the first by a step of the chain."""
     draws = model.posterior_
     if draws is None:
         starts = rng.choice(model.activations_, size=2000)
         return model.chain_.sample(len(starts), 2, rng, starts)
-    which = draws.pick(200)  # each with the hyper-parameters it was drawn with
+    which = draws.pick(200)  # each with its own hyper-parameters
     first = rng.permuted(draws.flat("activations")[which], axis=1)[:, :10]
     pairs = np.stack([first, one_step_on(draws, which, first, rng)], axis=2)
     return pairs.reshape(-1, 2, pairs.shape[3])
@@ -462,18 +402,18 @@ def _log_changes(paths: Array) -> Array:
     """Standard deviation (K,) of log h_{n+1} − log h_n over paths (n_paths, N, K)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         change = np.diff(np.log(paths), axis=1)
-    # A path that has died moves no more.
+    # A path at zero stays there.
     return np.where(np.isfinite(change), change, 0.0).std(axis=(0, 1))
 
 
 def _movement_text(sd: float) -> str:
-    """A typical step as a percentage, or as a factor where it is large."""
+    """A typical step in per cent, or as a factor if it is large."""
     if sd < 1.0:
         return f"{number_text(100.0 * np.expm1(sd), 2)}{NO_BREAK}%"
     return f"a factor of {number_text(np.exp(sd), 2)}"
 
 
-def _movement_words(found: float, expected: float) -> str:
+def _compared(found: float, expected: float) -> str:
     if found > _LIVELY * expected:
-        return "livelier than the model expects"
-    return "calmer than the model expects" if found * _LIVELY < expected else "as the model expects"
+        return "livelier than"
+    return "calmer than" if found * _LIVELY < expected else "as"

@@ -1,30 +1,29 @@
-"""What the charts of a report draw: rounded, and thinned so that a long series is a small file."""
+"""Curves of the charts: rounded, and thinned for a small file."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
 from .._typing import Array
 from .runs import run_charts
 from .subject import Subject
-from .texts import number, numbers
+from .texts import Content, number, numbers, thinned
 
-# Numbers of a chart that are told to the file, about nine bytes each.
-_MOST_NUMBERS = 90_000
-_MOST_POINTS = 2_000
-# Digits that a place on the axis may need: milliseconds.
+# Most numbers in a chart, about nine bytes each, and most points of a line.
+_MOST_NUMBERS, _MOST_POINTS = 90_000, 2_000
+# Digits of a position on the axis, which may be in milliseconds.
 _EXACT = 15
 
 
-def charts(subject: Subject) -> dict[str, Any]:
+def charts(subject: Subject) -> Content:
     """All curves, for report.js."""
-    model, kept, ahead = subject.model, _kept(subject), _kept_ahead(subject)
+    model, kept = subject.model, _kept(subject)
+    most = min(_MOST_POINTS, _MOST_NUMBERS // (6 * subject.n_components))
+    ahead = np.arange(0, subject.n_ahead, max(1, -(-subject.n_ahead // most)))
     kind, places = _axis(subject)
     drawn = np.concatenate([kept, subject.n_steps + ahead]).astype(int)
     texts = [*subject.texts, *subject.texts_ahead]
-    thinned = f"{len(kept):,} of {subject.unit.counted(subject.n_steps)} are drawn."
+    some = f"{len(kept):,} of {subject.unit.counted(subject.n_steps)} are drawn."
     errors = subject.errors
     return {
         "kind": kind,
@@ -35,27 +34,27 @@ def charts(subject: Subject) -> dict[str, Any]:
         "window": min(subject.window, len(kept)),
         "divide": number(_edge(places, subject.n_steps), _EXACT) if subject.n_ahead else None,
         "gaps": [numbers([_edge(places, n) for n in gap], _EXACT) for gap in subject.gaps],
-        "thinned": thinned if len(kept) < subject.n_steps else None,
+        "thinned": some if len(kept) < subject.n_steps else None,
         "components": _component_curves(subject, kept, ahead),
         "totals": _total_curves(subject, kept, ahead) if subject.n_ahead else None,
         "errors": None if errors is None else numbers(errors.error[kept]),
         "worst": np.searchsorted(kept, sorted(subject.worst)).tolist(),
         "runs": run_charts(subject),
-        # Draws have no way down: their runs are drawn instead.
+        # Posterior draws have traces of their runs instead.
         "trace": None
         if model.posterior_ is not None
         else {
-            "x": numbers(_thin(model.history_iterations_), _EXACT),
-            "y": numbers(_thin(model.history_), 6),
+            "x": numbers(thinned(model.history_iterations_, 500), _EXACT),
+            "y": numbers(thinned(model.history_, 500), 6),
         },
     }
 
 
 def _axis(subject: Subject) -> tuple[str, Array]:
-    """Kind of the axis, and the place of each step on it, those ahead included."""
-    times = np.asarray(subject.model.times_)
+    """Kind of the axis, and positions of all steps, those ahead included."""
+    times = subject.model.times_
     if subject.n_ahead:
-        ahead = np.asarray(subject.ahead.times)
+        ahead = subject.ahead.times
         if ahead.dtype.kind != times.dtype.kind:  # uneven times go on as "+1", "+2", …
             return "text", np.arange(len(times) + len(ahead), dtype=float)
         times = np.concatenate([times, ahead])
@@ -64,28 +63,23 @@ def _axis(subject: Subject) -> tuple[str, Array]:
         kind, places = "date", times.astype("datetime64[ms]").astype(np.int64).astype(float)
     elif times.dtype.kind in "iuf":
         kind, places = "number", times.astype(float)
-    # Nothing can be drawn against times that do not rise; then steps are evenly spaced.
+    # Steps are evenly spaced if their times do not increase.
     return (kind, places) if np.all(np.diff(places) > 0) else ("text", np.arange(len(times)))
 
 
 def _kept(subject: Subject) -> Array:
-    """Steps that are drawn: all of the last ones, of those before every so many, and peaks."""
+    """Past steps to draw: the recent ones, some of those before, peaks and the worst."""
     most = min(_MOST_POINTS, _MOST_NUMBERS // (3 * subject.n_components))
     recent = min(subject.window, most // 2)
     older = subject.n_steps - recent
     stride = max(1, -(-older // max(most - recent, 1)))
     peaks = np.argmax(subject.model.activations_, axis=0)
-    told = [np.arange(0, older, stride), np.arange(older, subject.n_steps), peaks, subject.worst]
-    return np.unique(np.concatenate(told).astype(int))
-
-
-def _kept_ahead(subject: Subject) -> Array:
-    most = min(_MOST_POINTS, _MOST_NUMBERS // (6 * subject.n_components))
-    return np.arange(0, subject.n_ahead, max(1, -(-subject.n_ahead // most)))
+    parts = [np.arange(0, older, stride), np.arange(older, subject.n_steps), peaks, subject.worst]
+    return np.unique(np.concatenate(parts).astype(int))
 
 
 def _edge(places: Array, n: int) -> float:
-    """The place half-way between step n − 1 and step n; at the ends, half a step outside."""
+    """Position half-way between steps n − 1 and n; half a step outside at the ends."""
     if n <= 0:
         return float(places[0] - (places[1] - places[0]) / 2)
     if n >= len(places):
@@ -93,13 +87,13 @@ def _edge(places: Array, n: int) -> float:
     return float((places[n - 1] + places[n]) / 2)
 
 
-def _component_curves(subject: Subject, kept: Array, ahead: Array) -> list[dict[str, Any]]:
+def _component_curves(subject: Subject, kept: Array, ahead: Array) -> list[Content]:
     H = subject.model.activations_[kept]
     if subject.n_ahead:
         H = np.concatenate([H, subject.ahead.activations[ahead]])
     bands = []
     for i, level in enumerate(subject.levels):
-        # The narrower bands belong to the steps ahead alone.
+        # Narrower bands are drawn for the steps ahead only.
         past = kept if i == 0 and subject.past.has_bands else kept[:0]
         low, high = _ends(subject, level, past, ahead)
         if len(low):
@@ -115,7 +109,7 @@ def _component_curves(subject: Subject, kept: Array, ahead: Array) -> list[dict[
 
 
 def _ends(subject: Subject, level: float, past: Array, ahead: Array) -> tuple[Array, Array]:
-    """Lower and upper end (steps, K) of some past steps, then of some of those ahead."""
+    """Lower and upper ends (steps, K) of a band at some past steps, then at some ahead."""
     ends = [np.empty((2, 0, subject.n_components))]
     if len(past):
         ends.append(np.stack(subject.past.interval(level, of="components"))[:, past])
@@ -125,27 +119,17 @@ def _ends(subject: Subject, level: float, past: Array, ahead: Array) -> tuple[Ar
     return low, high
 
 
-def _band(level: float, start: int, low: Array, high: Array) -> dict[str, Any]:
-    """A band from the drawn step `start` on."""
+def _band(level: float, start: int, low: Array, high: Array) -> Content:
+    """A band that begins at the drawn step `start`."""
     return {"level": level, "from": start, "low": numbers(low), "high": numbers(high)}
 
 
-def _total_curves(subject: Subject, kept: Array, ahead: Array) -> dict[str, Any]:
+def _total_curves(subject: Subject, kept: Array, ahead: Array) -> Content:
     model, errors = subject.model, subject.errors
     fitted = model.exposure_ * model.activations_.sum(axis=1)
-    bands = []
-    for level in subject.levels if subject.ahead.has_bands else []:
-        low, high = subject.ahead.interval(level, of="totals")
-        bands.append(_band(level, len(kept), low[ahead], high[ahead]))
-    future = subject.ahead.point_of("totals")[ahead]
+    point, bands = subject.totals_ahead()
     return {
         "observed": None if errors is None else numbers(errors.observed[kept]),
-        "model": numbers(fitted[kept]) + numbers(future),
-        "bands": bands,
+        "model": numbers(fitted[kept]) + numbers(point[ahead]),
+        "bands": [_band(level, len(kept), low[ahead], high[ahead]) for level, low, high in bands],
     }
-
-
-def _thin(values: Any, most: int = 500) -> Array:
-    """At most about so many of the values, the last one among them."""
-    values = np.asarray(values)
-    return values[:: -max(1, -(-len(values) // most))][::-1]

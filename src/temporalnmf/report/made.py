@@ -5,44 +5,54 @@ from __future__ import annotations
 import hashlib
 import platform
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .. import __version__
 from .._typing import Array
+from ..data.series import Series
 from ..persistence.models import parameters_of_fit
-from .texts import clean
+from .texts import Content, clean
 
 if TYPE_CHECKING:
     from ..estimator import TemporalNMF
 
 _LONGEST_VALUE = 400
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
 
 
-def how_it_was_made(model: TemporalNMF, command: Any, source: Any) -> dict[str, Any]:
-    """All that it takes to make it again, and to see that it is the same."""
+def how_it_was_made(
+    model: TemporalNMF, command: str | Sequence[str] | None, source: str | PathLike[str] | None
+) -> Content:
+    """All that is needed to make the report again, and to check that it is the same."""
     parameters = parameters_of_fit(model)
     if command is None:
         command = f"{type(model)(**parameters)!r}.fit(X)"
     elif not isinstance(command, str):
         command = shlex.join(map(str, command))
+    chain = model.chain_
     return {
         "command": command,
         "parameters": {name: _value_text(value) for name, value in parameters.items()},
-        "chain": _chain_text(model.chain_),
-        "versions": _versions(),
+        "chain": "none: plain NMF" if chain.name == "none" else f"{chain.name}: {chain.numbers()}",
+        "versions": {
+            "python": platform.python_version(),
+            "temporalnmf": __version__,
+            **{name: version(name) for name in _PACKAGES},
+        },
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "checksums": _checksums(model, source),
     }
 
 
-def _value_text(value: Any) -> str:
-    """A parameter in few words: arrays and functions by what they are."""
+def _value_text(value: object) -> str:
+    """A parameter in a few words; arrays by their shapes, functions by their names."""
     if isinstance(value, tuple) and any(np.ndim(part) for part in value):
         return "arrays of shape " + " and ".join(str(np.shape(part)) for part in value)
     if callable(value):
@@ -50,31 +60,19 @@ def _value_text(value: Any) -> str:
     return clean(repr(value), _LONGEST_VALUE)
 
 
-def _chain_text(chain: Any) -> str:
-    """The chain and its numbers."""
-    if chain.name == "none":
-        return "none: plain NMF, which has no law of motion."
-    return f"{chain.name}: {chain.numbers()}"
-
-
-def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version(), "temporalnmf": __version__}
-    return found | {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "numba")}
-
-
-def _checksums(model: TemporalNMF, source: Any) -> dict[str, str]:
-    """SHA-256 of what was found, of the data where they are at hand, and of their file."""
+def _checksums(model: TemporalNMF, source: str | PathLike[str] | None) -> dict[str, str]:
+    """SHA-256 of the factors, of the data and their file if available."""
     found = {"components and activations": _checksum([model.components_, model.activations_])}
     if model._series is not None:
         found["data, missing entries as NaN"] = _checksum(_rows(model._series))
-    if source is not None and Path(str(source)).is_file():
-        with Path(str(source)).open("rb") as file:
+    if source is not None and Path(source).is_file():
+        with Path(source).open("rb") as file:
             found["file of the data"] = hashlib.file_digest(file, "sha256").hexdigest()
     return found
 
 
-def _rows(series: Any) -> Iterator[Array]:
-    """The rows of the data, the same for dense and sparse ones."""
+def _rows(series: Series) -> Iterator[Array]:
+    """Rows of the data, the same for dense and sparse data."""
     for n in range(series.n_steps):
         x, weight = series.row(n)
         yield np.where(weight > 0.0, x, np.nan)

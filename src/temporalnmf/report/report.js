@@ -5,7 +5,7 @@
   const past = data.past;
   const all = data.x.length;
 
-  // Text is only ever set as text: names come from foreign files.
+  // Text is only ever set as text: names may come from untrusted files.
   function make(space, parent, tag, attributes = {}, text = null) {
     const node = space ? document.createElementNS(space, tag) : document.createElement(tag);
     for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
@@ -16,8 +16,8 @@
   const html = (parent, tag, attributes, text) => make(null, parent, tag, attributes, text);
   const svg = (parent, tag, attributes, text) => make(svgSpace, parent, tag, attributes, text);
 
-  // A number for people, as `number_text` in formatting.py has it: three significant digits, whole
-  // from 100 on, thousands set apart.
+  // A number for people, like `number_text` in formatting.py: three significant digits, no decimals
+  // from 100 on, separated thousands.
   function say(value) {
     if (value === null || value === undefined) return "–";
     const size = Math.abs(value);
@@ -26,7 +26,7 @@
     return value.toLocaleString("en-GB", digits);
   }
 
-  // A tick is exact.
+  // Ticks are written exactly.
   function sayExactly(tick) {
     const size = Math.abs(tick);
     if (size !== 0 && (size < 1e-4 || size >= 1e9)) return tick.toExponential();
@@ -95,7 +95,7 @@
     if (kind === "number") {
       const whole = x.every(Number.isInteger);
       const step = niceStep(high - low, count, whole ? 1 : 0);
-      // Years are not set apart by a comma.
+      // No thousands separator: these may be years.
       return multiples(low, high, step).map((at) => [at, String(at)]);
     }
     const every = Math.max(1, Math.ceil(x.length / Math.max(count, 1)));
@@ -131,16 +131,16 @@
     return path;
   }
 
-  // Eight colours, then the same with dashes; curves that are no component are in ink.
+  // Eight colours, then the same with dashes; curves other than components have the text colour.
   const tone = ({ index }) => (index === "ink" ? "ink" : `c${index % 8}`);
   const dash = ({ index }) => (index === "ink" ? "d0" : `d${Math.floor(index / 8) % 4}`);
 
   let charts = 0;
-  const drawn = [];  // what draws each chart again
+  const drawn = [];  // functions that redraw each chart
 
-  // spec: kind, x, text, series [{name, index, y, bands, style, visible}], and if there are any
-  // gaps, divide, state(i) (words about a step), tall, mini, zero, even (as far below zero as
-  // above), log (y are logarithms), start (where the cursor stands).
+  // spec: kind, x, text, series [{name, index, y, bands, style, visible}], and optionally gaps,
+  // divide, state(i) (words about a step), tall, mini, zero, even (symmetric about zero), log (y
+  // are logarithms), start (position of the cursor).
   function chart(figure, spec) {
     const plot = figure.querySelector(".plot");
     const key = figure.querySelector(".key");
@@ -157,7 +157,7 @@
     } else {
       for (const [name, value] of Object.entries({
         role: "slider", tabindex: 0, "aria-valuemin": 0, "aria-valuemax": n - 1,
-        "aria-label": `${figure.getAttribute("aria-label")}. Arrow keys move along it.`,
+        "aria-label": `${figure.getAttribute("aria-label")}. Use the arrow keys to move along it.`,
       })) root.setAttribute(name, value);
     }
 
@@ -182,7 +182,7 @@
         const most = 1.15 * Math.max(Math.abs(low), Math.abs(high));
         return [-most, most, false];
       }
-      // A band without end would press everything else to the ground.
+      // A very wide band would flatten everything else.
       const cut = spec.zero && high > 3 * lines && lines > 0;
       if (cut) high = 3 * lines;
       if (high === low) high = low + (Math.abs(low) || 1);
@@ -237,7 +237,7 @@
           svg(root, "text", { class: "mark", x: room ? at + 5 : at - 5, y: margin.top + 10, "text-anchor": room ? "start" : "end" }, "forecast");
         }
       }
-      if (cut) svg(root, "text", { x: margin.left + 4, y: margin.top + 10 }, "bands go on above");
+      if (cut) svg(root, "text", { x: margin.left + 4, y: margin.top + 10 }, "bands extend above");
 
       const body = svg(root, "g", { "clip-path": `url(#${clip})` });
       const groups = spec.series.map((series) => {
@@ -402,7 +402,7 @@
     return isGap(data.x[first + i]) ? "missing, filled in" : "";
   };
 
-  // From a step on, everything that has a value per step.
+  // The part of a series from step `first` on.
   function since(first, series) {
     return {
       ...series,
@@ -416,7 +416,7 @@
 
   const curves = data.components.map((series, index) => ({
     ...series, index,
-    // More than eight at once are a tangle: the others wait behind their switches.
+    // More than eight lines are hard to read: the others start hidden.
     visible: data.components.length <= 8 || index < 6,
   }));
   chart(document.getElementById("activations"), {
@@ -470,7 +470,7 @@
     });
   }
 
-  // Draws: what each run went through, and where it lies among all.
+  // Posterior draws: traces and ranks of each run.
   const runLines = (lines) => lines.map((y, index) => ({ index, y, visible: true }));
   document.querySelectorAll("#run-traces .mini").forEach((figure, i) => {
     const { sweeps, panels } = data.runs;
@@ -483,7 +483,7 @@
     chart(figure, { kind: "number", x: at, text: at, series: [agreed, ...runLines(lines)], even: true, mini: true });
   });
 
-  // The table is made when it is asked for.
+  // The table is built when it is first opened.
   const table = document.getElementById("activations-table");
   function fill() {
     const place = table.querySelector(".scroll");
@@ -503,7 +503,7 @@
   }
   table.addEventListener("toggle", () => table.open && fill());
 
-  // On paper everything is open, but for a table of very many rows; the long table comes last.
+  // In print everything is open, except for a very long table; the table comes last.
   const opened = [];
   const home = table.parentNode;
   function toPaper() {
@@ -516,7 +516,7 @@
       node.open = true;
       opened.push(node);
     }
-    for (const draw of drawn) draw();  // a chart that was folded had no width
+    for (const draw of drawn) draw();  // a folded chart had no width
   }
   function toScreen() {
     home.append(table);

@@ -1,108 +1,119 @@
-"""How sure a model of draws is: whether its runs agree, for a reader who did not fit it."""
+"""Agreement between the runs of a model that was fitted by posterior draws."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
+from .._typing import Array
 from ..messages.formatting import number_text
 from ..sampling.diagnostics import ESS_PER_RUN, FEWEST, RHAT, Diagnosis, Quantity
 from ..sampling.draws import PosteriorDraws
 from ..sampling.traces import Trace, ranks, traces
 from .subject import Subject
-from .texts import counted, level, numbers
+from .texts import Content, counted, level, numbers
 
-# Runs that are drawn, and points of each.
-_MOST_RUNS, _MOST_POINTS = 8, 300
+# Most runs in a chart, points of a line, and rows of a table.
+_MOST_RUNS, _MOST_POINTS, _MOST_COMPONENTS = 8, 300, 40
 _LEVEL = 0.9
-# Rows of a table, at the most.
-_MOST_COMPONENTS = 40
 
 _LETTERS = {"alpha": "α", "beta": "β", "rho": "ρ"}
 
+# Verdict, explanation and sentence for the summary, by case.
+_VERDICTS = {
+    "one run": (
+        "Not checked.",
+        "{drawn}. A single run cannot be compared with another.",
+        "The model was drawn in one run, and there is no other to compare it with.",
+    ),
+    "agreement": (
+        "The runs agree.",
+        "{drawn} from separate starts, and all runs agree. Together they are worth at least "
+        "{worth} independent draws.",
+        "",
+    ),
+    "no draws": (
+        "There are too few draws.",
+        "{drawn}, and {n_draws} per run cannot be compared between runs. Treat the numbers as "
+        "provisional.",
+        "The model has too few draws: treat the numbers as provisional.",
+    ),
+    "few draws of details": (
+        "The runs agree, but there are few draws for the details behind the predictions.",
+        "{drawn} from separate starts, and the runs agree. Totals and forecasts are reliable. "
+        "Other quantities are less certain: see the table.",
+        "Totals and forecasts are reliable; there are too few draws yet for the details behind "
+        "them.",
+    ),
+    "few draws": (
+        "There are too few draws yet.",
+        "{drawn} from separate starts, and the runs agree, but they are worth only {worth} "
+        "independent draws: treat the numbers, above all the ends of intervals, as provisional.",
+        "The model has too few draws yet: treat the numbers as provisional.",
+    ),
+    "different details": (
+        "The runs agree on predictions, but not on all the details behind them.",
+        "{drawn} from separate starts. The runs agree on totals and forecasts, which are "
+        "reliable. {apart}",
+        "Separate runs of the model agree on totals and forecasts, but not on all the details "
+        "behind them: see below before relying on single components.",
+    ),
+    "disagreement": (
+        "The runs do not agree yet.",
+        "{drawn} from separate starts, and the runs differ: they were too short, or the data "
+        "allow several answers. Treat the numbers as provisional.",
+        "Separate runs of the model do not agree yet: treat the numbers as provisional.",
+    ),
+}
 
-def verdict_of(subject: Subject) -> dict[str, Any]:
-    """Whether the runs agree, in a few words, in a sentence or two, and for the summary on top."""
-    found = _draws(subject).diagnosis
-    quantities = [q for q in found.quantities if not q.settled(found.n_runs)]
-    unsettled = [q.name for q in quantities]
-    differ = any(_differs(q) for q in quantities)
-    one_run = found.n_runs == 1
-    n_models = found.n_runs * found.n_draws
-    drawn = (
-        f"The computer drew {counted(n_models, 'model')} that {'is' if n_models == 1 else 'are'} "
-        f"probable in the light of the data, in {counted(found.n_runs, 'run')}"
-    )
-    if one_run:
-        verdict = "Not checked."
-        words = f"{drawn}. Nothing tells whether another run would have found the same."
-        answer = "The model was drawn in one run, and no other was made to compare it with."
-    elif not unsettled:
-        least = min(min(q.ess_bulk, q.ess_tail) for q in found.quantities)
-        verdict, answer = "The runs agree.", ""
-        words = (
-            f"{drawn} from starts of their own, and all of them tell the same. Together they are "
-            f"worth at least {number_text(least, 2)} independent draws."
-        )
-    elif found.n_draws < FEWEST:
-        verdict = "There are too few draws."
-        words = (
-            f"{drawn}, and {counted(found.n_draws, 'draw')} of a run cannot be compared with those "
-            f"of another. Take the numbers as a sketch."
-        )
-        answer = "The model has too few draws: take the numbers as a sketch."
-    elif not {"totals", "forecasts"} & set(unsettled) and not differ:
-        verdict = "The runs agree, with few draws for what is behind the predictions."
-        words = (
-            f"{drawn} from starts of their own, and none tells anything else than the others. "
-            f"Totals and forecasts can be relied on. The rest is known less well: see the table."
-        )
-        answer = (
-            "Totals and forecasts can be relied on; there are too few draws yet for all that is "
-            "behind them."
-        )
-    elif not differ:
-        least = min(min(q.ess_bulk, q.ess_tail) for q in quantities)
-        verdict = "There are too few draws yet."
-        words = (
-            f"{drawn} from starts of their own, and none tells anything else than the others. But "
-            f"these are worth {number_text(least, 2)} independent draws only: take the numbers, "
-            f"above all the ends of intervals, as a sketch."
-        )
-        answer = "The model has too few draws yet: take the numbers as a sketch."
-    elif not {"totals", "forecasts"} & set(unsettled):
-        verdict = "The runs agree on predictions, not on all that is behind them."
-        words = (
-            f"{drawn} from starts of their own. Totals and forecasts are the same in all of them "
-            f"and can be relied on. {_apart(subject, found)}"
-        )
-        answer = (
-            "Separate runs of the model agree on totals and forecasts, but not on all that is "
-            "behind them: see below before leaning on single components."
-        )
-    else:
-        verdict = "The runs do not agree yet."
-        words = (
-            f"{drawn} from starts of their own, and these tell different things: they were too "
-            f"short, or the data leave room for several answers. Take the numbers as a sketch."
-        )
-        answer = "Separate runs of the model do not agree yet: take the numbers as a sketch."
-    return {
-        "converged": not unsettled and not one_run,
-        "verdict": verdict,
-        "words": words,
-        "answer": answer,
+
+class Verdict(NamedTuple):
+    """Whether a fit can be trusted: in short, in a few sentences, and for the summary."""
+
+    converged: bool
+    verdict: str
+    words: str
+    answer: str
+
+
+def verdict_of(subject: Subject) -> Verdict:
+    """Whether the runs agree."""
+    found = subject.draws.diagnosis
+    unsettled = [q for q in found.quantities if not q.settled(found.n_runs)]
+    case = _case(found, unsettled)
+    worth = min(min(q.ess_bulk, q.ess_tail) for q in unsettled or found.quantities)
+    verdict, words, answer = _VERDICTS[case]
+    models = counted(found.n_runs * found.n_draws, "plausible model")
+    facts = {
+        "drawn": f"The sampler drew {models} in {counted(found.n_runs, 'run')}",
+        "worth": number_text(worth, 2),
+        "n_draws": counted(found.n_draws, "draw"),
+        "apart": _apart(subject, found),
     }
+    return Verdict(case == "agreement", verdict, words.format(**facts), answer)
+
+
+def _case(found: Diagnosis, unsettled: list[Quantity]) -> str:
+    if found.n_runs == 1:
+        return "one run"
+    if not unsettled:
+        return "agreement"
+    if found.n_draws < FEWEST:
+        return "no draws"
+    predictions = {"totals", "forecasts"} & {q.name for q in unsettled}
+    if any(_differs(q) for q in unsettled):
+        return "disagreement" if predictions else "different details"
+    return "few draws" if predictions else "few draws of details"
 
 
 def _differs(quantity: Quantity) -> bool:
-    """Whether runs, or halves of one, tell different things, as far as there are draws to tell."""
+    """Whether runs, or halves of one, differ; not if there are too few draws to tell."""
     return bool(np.isfinite(quantity.rhat) and quantity.rhat > RHAT)
 
 
 def _agrees(quantity: Quantity, n_runs: int) -> str:
-    """Whether it is settled, and if not, what is the matter."""
+    """Whether a quantity is settled, and why not."""
     if quantity.settled(n_runs):
         return "yes"
     if _differs(quantity):
@@ -118,16 +129,16 @@ def _apart(subject: Subject, found: Diagnosis) -> str:
         if rhat > RHAT
     ]
     if not names:
-        return "The rest is known less well: see the table."
+        return "Other quantities are less certain: see the table."
     few = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-    return f"How much there is of single components is less sure: {few}."
+    return f"The activations of some components are less certain: {few}."
 
 
-def runs_content(subject: Subject) -> dict[str, Any] | None:
-    """Tables for models of draws; None for others."""
+def runs_content(subject: Subject) -> Content | None:
+    """Tables for models fitted by draws; None for others."""
     if subject.model.posterior_ is None:
         return None
-    draws = _draws(subject)
+    draws = subject.draws
     found = draws.diagnosis
     return {
         "names": [f"run {run + 1}" for run in range(min(found.n_runs, _MOST_RUNS))],
@@ -146,41 +157,36 @@ def runs_content(subject: Subject) -> dict[str, Any] | None:
             for q in found.quantities
         ],
         "wanted": {"rhat": f"{RHAT:.2f}", "ess": f"{ESS_PER_RUN * found.n_runs:,}"},
-        "panels": [_panel_words(trace, subject) for trace in _followed(draws)],
+        "panels": [_panel_words(trace, subject) for trace in _traces(draws)],
         "learned": _learned(subject, draws),
     }
 
 
-def run_charts(subject: Subject) -> dict[str, Any] | None:
-    """What report.js draws of the runs."""
+def run_charts(subject: Subject) -> Content | None:
+    """Traces and ranks of the runs, for report.js."""
     if subject.model.posterior_ is None:
         return None
-    draws = _draws(subject)
     sweeps = subject.model.history_iterations_
     every = slice(None, None, max(1, -(-len(sweeps) // _MOST_POINTS)))
     return {
         "sweeps": numbers(sweeps[every], 15),
-        "panels": [_panel(trace, every) for trace in _followed(draws)],
+        "panels": [_panel(trace, every) for trace in _traces(subject.draws)],
     }
 
 
-def _followed(draws: PosteriorDraws) -> list[Trace]:
-    """What is drawn of the runs; nothing if there are too few draws for a line."""
+def _traces(draws: PosteriorDraws) -> list[Trace]:
+    """Traces to draw; none if there are too few draws for a line."""
     return traces(draws) if draws.smoothing.shape[1] >= FEWEST else []
 
 
-def _panel(trace: Trace, every: slice) -> dict[str, Any]:
+def _panel(trace: Trace, every: slice) -> Content:
     shown = trace.values[:_MOST_RUNS, every]
-    drawn = {
+    found = ranks(trace.values) if len(trace.values) > 1 else None
+    return {
         "lines": [numbers(run, 5) for run in (np.log10(shown) if trace.wide else shown)],
         "log": trace.wide,
-    }
-    if len(trace.values) == 1:
-        return {**drawn, "ranks": None}
-    found = ranks(trace.values)
-    return {
-        **drawn,
-        "ranks": {
+        "ranks": found
+        and {
             "at": numbers(found.at),
             "lines": [numbers(line, 3) for line in found.excess[:_MOST_RUNS]],
             "reach": numbers([found.reach], 3)[0],
@@ -188,25 +194,19 @@ def _panel(trace: Trace, every: slice) -> dict[str, Any]:
     }
 
 
-def _draws(subject: Subject) -> PosteriorDraws:
-    draws = subject.model.posterior_
-    assert draws is not None
-    return draws
-
-
 def _quantity_words(name: str, subject: Subject) -> str:
     known = {
         "log posterior": "The model as a whole",
         "totals": f"The total of a {subject.unit.noun}",
         "forecasts": f"The total of the next {subject.unit.noun}",
-        "activations": "How much there is of each component",
+        "activations": "Activations of the components",
         "smoothing": "Smoothing of the components",
     }
     return known.get(name) or f"{_letter(name)} of the chain"
 
 
 def _panel_words(trace: Trace, subject: Subject) -> str:
-    """The name of a picture, a component by its own name."""
+    """Title of a panel, with the name of its component."""
     known = {
         "log posterior": "The model as a whole (log posterior)",
         "all activations": "All activations together",
@@ -225,31 +225,26 @@ def _letter(name: str) -> str:
     return _LETTERS.get(letter, letter) + (f"_{index}" if index else "")
 
 
-def _learned(subject: Subject, draws: PosteriorDraws) -> dict[str, Any] | None:
-    """Hyper-parameters that were drawn along: medians and 90 % intervals, by component."""
-    smoothing = None
-    if np.ptp(draws.smoothing) > 0.0:
-        smoothing = _interval(draws.smoothing.ravel())
+def _learned(subject: Subject, draws: PosteriorDraws) -> Content | None:
+    """Hyper-parameters that were drawn too: medians and 90 % intervals, by component."""
+    smoothing = _interval(draws.smoothing.ravel()) if np.ptp(draws.smoothing) > 0.0 else None
     if not draws.learned and smoothing is None:
         return None
-    by_name = {name: draws.parameters[name] for name in draws.learned}
-    cells = {
-        name: [_interval(column) for column in values.reshape(-1, values.shape[2]).T]
-        for name, values in by_name.items()
-    }
-    shown = subject.names[:_MOST_COMPONENTS] if cells else []
+    by_name = (draws.parameters[name].reshape(-1, subject.n_components) for name in draws.learned)
+    columns = [[_interval(values) for values in learned.T] for learned in by_name]
+    shown = subject.names[:_MOST_COMPONENTS] if columns else []
     return {
         "level": level(_LEVEL),
-        "headings": [_letter(name) for name in cells],
+        "headings": [_letter(name) for name in draws.learned],
         "rows": [
-            {"index": k, "name": name, "cells": [column[k] for column in cells.values()]}
+            {"index": k, "name": name, "cells": [column[k] for column in columns]}
             for k, name in enumerate(shown)
         ],
-        "left_out": subject.n_components - len(shown) if cells else 0,
+        "left_out": subject.n_components - len(shown) if columns else 0,
         "smoothing": smoothing,
     }
 
 
-def _interval(values: Any) -> str:
+def _interval(values: Array) -> str:
     low, middle, high = np.quantile(values, [0.5 - _LEVEL / 2, 0.5, 0.5 + _LEVEL / 2])
     return f"{number_text(middle)} ({number_text(low)} to {number_text(high)})"

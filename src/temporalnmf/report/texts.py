@@ -1,25 +1,35 @@
-"""Names and numbers as a report writes them."""
+"""Names, numbers and time steps as a report writes them."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from .._typing import Array
 from ..messages import formatting
 from ..messages.formatting import number_text
 
 _LONGEST_NAME = 80
 
+# Significant digits of numbers in charts.
+_DRAWN = 7
+
 # Between a number and its per cent sign.
 NO_BREAK = "\N{NO-BREAK SPACE}"
 
+# Consecutive whole numbers in this range are taken for years.
+_FIRST_YEAR, _LAST_YEAR = 1000, 2200
+_BEFORE_TIME = {"year": "in", "quarter": "in", "month": "in", "week": "in the week of", "day": "on"}
+
+Content = dict[str, object]  # part of a report, of values that JSON can hold
 Number = float | int | None
 
 
-def clean(text: Any, longest: int = _LONGEST_NAME) -> str:
-    """Text from a foreign file as UTF-8 can hold it, without control characters, cut if long."""
-    text = str(text).encode("utf-8", "replace").decode()
+def clean(text: str, longest: int = _LONGEST_NAME) -> str:
+    """Text from a foreign file: valid UTF-8, without control characters, cut if too long."""
+    text = text.encode("utf-8", "replace").decode()
     text = "".join(c if c.isprintable() else " " for c in text)
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
@@ -29,14 +39,8 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
-# Of numbers that are drawn, and rounded again where they are read.
-_DRAWN = 7
-
-
-def number(value: Any, digits: int = _DRAWN) -> Number:
-    """With so many significant digits, or whole, for JSON; None if there is none or it is not
-    finite.
-    """
+def number(value: float | None, digits: int = _DRAWN) -> Number:
+    """A number for JSON, rounded to significant digits but not below units; None if not finite."""
     if value is None or not np.isfinite(value):
         return None
     short = float(value)
@@ -44,9 +48,14 @@ def number(value: Any, digits: int = _DRAWN) -> Number:
     return int(short) if short.is_integer() and abs(short) < 1e15 else short
 
 
-def numbers(values: Any, digits: int = _DRAWN) -> list[Number]:
+def numbers(values: ArrayLike, digits: int = _DRAWN) -> list[Number]:
     """A list of `number`."""
     return [number(value, digits) for value in np.asarray(values, dtype=float).tolist()]
+
+
+def thinned(values: Array, most: int) -> Array:
+    """At most `most` of the values, evenly spaced, including the last one."""
+    return values[:: -max(1, -(-len(values) // most))][::-1]
 
 
 def percent(share: float) -> str:
@@ -68,7 +77,7 @@ def percents(shares: list[float]) -> list[str]:
 
 
 def change(before: float, after: float) -> str:
-    """A change in per cent, or as a factor where it is large; empty if there is nothing to compare.
+    """A change in per cent, or as a factor if it is large; empty if it started at zero.
 
     Examples
     --------
@@ -83,3 +92,60 @@ def change(before: float, after: float) -> str:
     percentage = 100.0 * (ratio - 1.0)
     small = abs(percentage) < 10.0
     return f"{percentage:+.{1 if small else 0}f}{NO_BREAK}%".replace("-", "−")
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What a step is called.
+
+    Attributes
+    ----------
+    noun : str
+        Of one step.
+    length : str
+        Length of a step, if the noun does not say it.
+
+    Examples
+    --------
+    >>> Unit("week").counted(105), Unit("step", "3 days").spanning(40), Unit("year").at("1848")
+    ('105 weeks', '40 steps of 3 days', 'in 1848')
+    """
+
+    noun: str
+    length: str = ""
+
+    def counted(self, n: int) -> str:
+        """1 week, 2 weeks."""
+        return counted(n, self.noun)
+
+    def spanning(self, n: int) -> str:
+        """1 week, 2 weeks, 2 steps of 3 days."""
+        return f"{self.counted(n)} of {self.length}" if self.length else self.counted(n)
+
+    def at(self, time: str) -> str:
+        """In 1848, on 1848-02-24, at 17."""
+        return f"{_BEFORE_TIME.get(self.noun, 'at')} {time}"
+
+    @property
+    def plural(self) -> str:
+        return f"{self.noun}s"
+
+
+def unit_of(every: str, times: ArrayLike) -> Unit:
+    """Unit of a timeline, from its spacing (`Timeline.every`) and its labels.
+
+    Examples
+    --------
+    >>> unit_of("week", []).noun, unit_of("3 days", []).spanning(2)
+    ('week', '2 steps of 3 days')
+    >>> unit_of("step of 1", [1998, 1999]).noun, unit_of("step of 1", [8, 9]).noun
+    ('year', 'step')
+    """
+    labels = np.asarray(times)
+    whole = every == "step of 1" and labels.dtype.kind in "iu" and labels.size > 0
+    if whole and labels.min() >= _FIRST_YEAR and labels.max() <= _LAST_YEAR:
+        return Unit("year")
+    count, _, word = every.rpartition(" ")
+    if not count and word.isalpha():
+        return Unit(word)
+    return Unit("step", every) if count.isdigit() else Unit("step")

@@ -1,39 +1,46 @@
-"""Data as experiments need them: on their grid, NaN where nothing was observed."""
+"""Data for comparisons of models: on their time grid, NaN where nothing was observed."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from .._typing import Array
 from ..cluster.sources import is_split
 from ..data.series import Series, dense
-from ..data.validation import check_series
+from ..data.validation import Data, check_series
 from ..inference.config import likelihood_of
+from ..likelihoods.base import Likelihood
 
-# Bytes of a dense copy of sparse data with gaps, at the most.
+# Largest dense copy of sparse data with gaps, in bytes.
 _MOST_BYTES = 2 * 10**9
+
+Matrix: TypeAlias = Array | sparse.csr_array
 
 
 def gridded(
-    X: Any, mask: Any = None, exposure: Any = None, likelihood: Any = "poisson"
-) -> tuple[Any, Array]:
-    """Data (N, F) and exposures (N,) on the grid that `TemporalNMF.fit` puts them on.
+    X: Data,
+    mask: ArrayLike | None = None,
+    exposure: ArrayLike | None = None,
+    likelihood: str | Likelihood = "poisson",
+) -> tuple[Matrix, Array]:
+    """Data (N, F) and exposures (N,) on the time grid that `TemporalNMF.fit` uses.
 
-    X is dense, NaN where it is missing or hidden by the mask, or sparse if everything is observed.
+    The data are dense, NaN where they are missing or masked, or sparse if everything is observed.
     """
     if is_split(X):
         raise ValueError(
-            f"X is {type(X).__name__}, data that are not in memory, and a comparison of models "
-            f"needs them in memory. Give an array, a frame or the path of a table."
+            f"X is {type(X).__name__}, which is not in memory, but models are compared on data in "
+            f"memory. Give an array, a frame or the path of a table."
         )
     series = check_series(X, mask, exposure, likelihood_of(likelihood)).series
     return _with_gaps(series), series.exposure
 
 
-def _with_gaps(series: Series) -> Any:
+def _with_gaps(series: Series) -> Matrix:
     X, weights = series.X, series.weights
     thin = not isinstance(weights, np.ndarray)
     values = np.asarray(weights.data if thin else weights, dtype=float)
@@ -48,7 +55,7 @@ def _with_gaps(series: Series) -> Any:
     size = 8 * X.shape[0] * X.shape[1]
     if sparse.issparse(X) and size > _MOST_BYTES:
         raise ValueError(
-            f"X has steps or cells without a value, and as a dense array with NaN there it would "
-            f"take {size / 1e9:.1f} GB. Keep fewer features, or take longer periods."
+            f"X has steps or cells without a value, and as a dense array with NaN it would take "
+            f"{size / 1e9:.1f} GB. Keep fewer features, or aggregate to longer periods."
         )
     return np.where(dense(weights) > 0.0, dense(X), np.nan)

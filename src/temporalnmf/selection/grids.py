@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from .. import registry
 from ..chains.base import Grid
+from ..chains.parameters import Parameter
 
-# A model without factorization: each hidden step is predicted by the observed one before it.
+Settings = Mapping[str, Parameter]
+
+# A baseline without factorization: a hidden step is predicted by the last observed one before it.
 LAST_VALUE = "last_value"
 
 
@@ -23,18 +25,17 @@ OUR_GRIDS = _grids("grid")
 GIBBS_GRIDS = _grids("draws_grid")
 
 
-def in_units(values: Mapping[str, Any], level: float) -> dict[str, Any]:
-    """Hyper-parameters with "100/level" turned into numbers.
+def in_units(values: Settings, level: float) -> dict[str, Parameter]:
+    """Hyper-parameters with values such as "100/level" computed for a mean activation.
 
     Examples
     --------
     >>> in_units({"alpha": 1.0, "beta": "200/level"}, level=50.0)
     {'alpha': 1.0, 'beta': 4.0}
     """
-    return {name: _in_units(value, level) for name, value in values.items()}
-
-
-def _in_units(value: Any, level: float) -> Any:
-    if isinstance(value, str) and value.endswith("/level"):
-        return float(value.removesuffix("/level")) / level
-    return value
+    return {
+        name: float(value.removesuffix("/level")) / level
+        if isinstance(value, str) and value.endswith("/level")
+        else value
+        for name, value in values.items()
+    }

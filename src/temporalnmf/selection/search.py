@@ -1,15 +1,15 @@
-"""Which chain, which hyper-parameters, how many components? Held-out data decide."""
+"""Choice of chain, hyper-parameters and number of components by errors on held-out data."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils import check_random_state
 
@@ -17,48 +17,56 @@ from .. import registry
 from .._typing import Array
 from ..chains.base import Chain
 from ..cluster.clients import spread
+from ..data.validation import Data
 from ..estimator import TemporalNMF
+from ..likelihoods.base import Likelihood
 from ..messages.arguments import check_choice, check_count
+from ..messages.errors import ArgumentError, Text
 from ..messages.warning import without
 from ..metrics import error_of
 from ..runtime.signals import that_end_with_us
 from ..sampling.learning import SMOOTHING
-from .data import gridded
-from .grids import LAST_VALUE, OUR_GRIDS, in_units
+from .data import Matrix, dense, gridded
+from .grids import LAST_VALUE, OUR_GRIDS, Settings, in_units
 from .prediction import expected_steps, last_values, mean_activation
-from .splitters import HiddenSteps, Split, Splitter
+from .splitters import HiddenSteps, RandomState, Split, Splitter
 from .statistics import resampled_error
 
 if TYPE_CHECKING:
     import pandas as pd
     from distributed import Client
+    from matplotlib.axes import Axes
 
+Chains = str | Chain | Iterable[str | Chain] | Mapping[str, Iterable[Settings]]
+Parameters = dict[str, Any]  # of TemporalNMF
 
 _PLAIN = "none"
-# Models that know nothing of the order of steps.
+# Models that ignore the order of steps.
 _WITHOUT_TIME = (_PLAIN, "gap")
+# Parameters of a single fit, which a search cannot take.
+_NOT_HERE = ("chain", "warm_start", "callback", "init", "checkpoint")
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One setting and its errors on held-out data.
+    """A setting and its errors on held-out data.
 
     Attributes
     ----------
     chain : str
         Registry name, or "last_value", which repeats the last observed step.
     params : dict
-        Hyper-parameters as they were tried.
+        Hyper-parameters that were tried.
     n_components : int
         0 for "last_value".
     errors : array, (n_splits,)
         Error per held-out entry, averaged over the starts.
     ratio : float
-        Held-out entries over training entries, which tells how much the splits overlap.
+        Held-out over training entries, a measure of how much the splits overlap.
     """
 
     chain: str
-    params: dict[str, Any]
+    params: Settings
     n_components: int
     errors: Array
     ratio: float = 0.0
@@ -73,31 +81,33 @@ class Candidate:
         return resampled_error(self.errors, self.ratio)
 
     def __str__(self) -> str:
-        params = ", ".join(f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}"
-                           for k, v in self.params.items())  # fmt: skip
         if self.chain == LAST_VALUE:
             return "repeating the last value"
         name = "plain NMF" if self.chain == _PLAIN else self.chain
-        inside = f"({params})" if params else ""
+        params = [
+            f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
+            for name, value in self.params.items()
+        ]
+        inside = f"({', '.join(params)})" if params else ""
         plural = "" if self.n_components == 1 else "s"
         return f"{name}{inside} with {self.n_components} component{plural}"
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What `select` found.
+    """Result of `select`.
 
     Attributes
     ----------
     candidates : list of Candidate
-        All settings that were tried, and "last_value" where steps were hidden.
+        All settings that were tried, and "last_value" if steps were hidden.
     best : Candidate
-        The one that the rule chose.
+        The one chosen by the rule.
     model : TemporalNMF
         Fitted with that setting to all of the data.
     rule : {"one_se", "lowest"}
     n_fits, n_unconverged : int
-        How many fits were made, and how many of them ended at max_iter.
+        Number of fits, and of those that stopped at max_iter.
     """
 
     candidates: list[Candidate]
@@ -119,13 +129,13 @@ class Selection:
 
     @property
     def answer(self) -> str:
-        """The finding in words."""
+        """The result in words."""
         best, lowest = self.best, self.lowest
         words = [f"Chosen: {best}, held-out error {best.mean:.4g} per entry."]
         if best is not lowest:
             words.append(
-                f"The lowest error is that of {lowest}, {lowest.mean:.4g}; the chosen one is "
-                f"within one standard error of it and simpler."
+                f"The lowest error is {lowest.mean:.4g}, of {lowest}; the chosen setting is "
+                f"simpler and within one standard error of it."
             )
         plain, last = self.best_of(_PLAIN), self.best_of(LAST_VALUE)
         if plain is not None and best.chain != _PLAIN:
@@ -143,11 +153,10 @@ class Selection:
             words.append("Repeating the last value does as well or better: use it instead.")
         if self.n_unconverged:
             words.append(
-                f"{self.n_unconverged} of {self.n_fits} fits ended at max_iter, before they "
-                f"converged."
+                f"{self.n_unconverged} of {self.n_fits} fits ended at max_iter without converging."
             )
         words.append(
-            "The setting was chosen on these very errors, so expect a little more on new data."
+            "The setting was chosen by these errors: expect slightly larger ones on new data."
         )
         return " ".join(words)
 
@@ -161,8 +170,8 @@ class Selection:
             ) from error
         return pd.DataFrame(self.rows()).sort_values("error", kind="stable", ignore_index=True)
 
-    def rows(self) -> list[dict[str, Any]]:
-        """One row per candidate, in the order they were tried."""
+    def rows(self) -> list[dict[str, str | int | float | bool]]:
+        """One row per candidate, in the order in which they were tried."""
         return [
             {
                 "chain": c.chain,
@@ -175,10 +184,10 @@ class Selection:
             for c in self.candidates
         ]
 
-    def plot(self, ax: Any = None) -> Any:
-        """Error against the number of components if several were tried, else a row per candidate.
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Error by number of components if several were tried, else one row per candidate.
 
-        Bars are one standard error to each side.
+        Bars are ± one standard error.
 
         Returns
         -------
@@ -190,18 +199,18 @@ class Selection:
 
 
 def select(
-    X: Any,
+    X: Data,
     *,
-    mask: Any = None,
-    exposure: Any = None,
-    chains: Any = "all",
+    mask: ArrayLike | None = None,
+    exposure: ArrayLike | None = None,
+    chains: Chains = "all",
     n_components: int | Iterable[int] = 5,
     splitter: Splitter | None = None,
     n_init: int = 1,
     rule: str = "one_se",
     n_jobs: int | None = None,
     client: Client | None = None,
-    random_state: Any = None,
+    random_state: RandomState = None,
     progress: Callable[[int, int], None] | None = None,
     **params: Any,
 ) -> Selection:
@@ -210,32 +219,31 @@ def select(
     Parameters
     ----------
     X : array, frame, xarray array, sparse matrix, TimeTable or path, (n_times, n_features)
-        As in `TemporalNMF.fit`: rows with dates or numbers as labels are put on their grid first.
+        As in `TemporalNMF.fit`: rows labelled with dates or numbers are put on a regular grid.
     mask : array, (n_times,) or (n_times, n_features), default=None
         1 or True: observed, 0 or False: missing, which is not scored; no other weights.
     exposure : array, (n_times,), default=None
-        Size behind each step; what is predicted is exposure times rate.
+        Exposure of each step; predictions are exposure times rate.
     chains : "all", str, Chain, a sequence of them, or dict, default="all"
-        A name stands for a small grid around the defaults, an object for itself; a dict has names
-        as keys and lists of hyper-parameters as values. Plain NMF is tried in any case.
+        A name stands for a small grid around the defaults, a Chain for itself; a dict maps names
+        to lists of hyper-parameters. Plain NMF is always tried.
     n_components : int or iterable of int, default=5
     splitter : splitter, default=None
         From `temporalnmf.selection`; None is `HiddenSteps(n_splits=5)`.
     n_init : int, default=1
         Random starts per split; their errors are averaged.
     rule : {"one_se", "lowest"}, default="one_se"
-        The lowest mean error, or the fewest components among the settings whose error exceeds
-        the lowest by at most one standard error of the difference over the splits (of those
-        with as few components, the lowest error). The standard error is corrected for the
-        overlap of splits. Where chains compete with plain NMF, a setting with a higher error than
-        the lowest of plain NMF is never chosen.
+        "lowest" takes the lowest mean error. "one_se" takes the fewest components, and among
+        those the lowest error, of the settings whose error exceeds the lowest by at most one
+        standard error of the difference over the splits, corrected for their overlap. If chains
+        compete with plain NMF, settings with a higher error than plain NMF's lowest are excluded.
     n_jobs : int or None, default=None
         Processes; the result does not depend on it.
     client : distributed.Client or None, default=None
-        A Dask cluster that makes the fits, in the place of `n_jobs`; see `temporalnmf.cluster`.
+        A Dask cluster for the fits, instead of `n_jobs`; see `temporalnmf.cluster`.
     random_state : int, RandomState instance or None, default=None
     progress : callable or None, default=None
-        Called with the numbers of fits that are done and wanted.
+        Called with the number of fits done and in total.
     **params
         Further parameters of `TemporalNMF`.
 
@@ -245,8 +253,8 @@ def select(
 
     Notes
     -----
-    Every fit of a split starts from the same seed, so that a result does not depend on what else is
-    tried, or in which order. The error is the Kullback–Leibler error per held-out entry, or the
+    All fits of a split start from the same seed, so results do not depend on what else is tried,
+    or in which order. The error is the Kullback–Leibler error per held-out entry, or the
     Itakura–Saito error with ``likelihood="exponential"``.
 
     Examples
@@ -264,164 +272,153 @@ def select(
     check_choice("rule", rule, ("one_se", "lowest"))
     check_count("n_init", n_init)
     if client is not None and n_jobs is not None:
-        raise ValueError(f"n_jobs={n_jobs} and client=: give one of them; a cluster has workers.")
-    ranks = _check_ranks(n_components)
-    settings = _settings(chains)
-    random = check_random_state(random_state)
-    if splitter is None:
-        splitter = HiddenSteps(random_state=random)
-    for name in ("chain", "warm_start", "callback", "init", "checkpoint"):
+        raise ArgumentError("n_jobs", n_jobs, Text("and {client=}: give only one of them."))
+    for name in _NOT_HERE:
         if name in params:
-            raise ValueError(
-                f"{name}={params[name]!r} cannot be set here: select makes many fits. Chains go "
-                f"into `chains`."
-            )
-    given = {"X": X, "mask": mask, "exposure": exposure}
-    X, sizes = gridded(**given, likelihood=params.get("likelihood", "poisson"))
-    splits = list(splitter.split(X))
-    seeds = random.randint(2**31 - 1, size=(len(splits), n_init))
+            problem = "cannot be set here: select makes many fits."
+            raise ArgumentError(name, params[name], problem, Text("Chains go into {chains=}."))
+    tried = list(product(_settings(chains), _ranks(n_components)))
+    random = check_random_state(random_state)
+    splitter = HiddenSteps(random_state=random) if splitter is None else splitter
+    data, sizes = gridded(X, mask, exposure, params.get("likelihood", "poisson"))
+    splits = list(splitter.split(data))
+    seeds = random.randint(2**31 - 1, size=(len(splits), n_init)).tolist()
     work = [
-        Unit(name, setting, K, i, int(seeds[i, j]))
-        for name, setting in settings
-        for K in ranks
-        for i in range(len(splits))
-        for j in range(n_init)
+        Task(*setting, K, i, seed)
+        for setting, K in tried
+        for i, starts in enumerate(seeds)
+        for seed in starts
     ]
+    shared = data, sizes, splits, params
     found = np.full(len(work), np.nan)
     n_unconverged = 0
-    outcomes = _outcomes((X, sizes, splits, params), work, n_jobs, client)
-    for n_done, (unit, (error, converged)) in enumerate(outcomes, start=1):
-        found[unit] = error
+    outcomes = _outcomes(shared, work, n_jobs, client)
+    for n_done, (i, (error, converged)) in enumerate(outcomes, start=1):
+        found[i] = error
         n_unconverged += not converged
         if progress is not None:
             progress(n_done, len(work))
+    errors = found.reshape(len(tried), len(splits), n_init).mean(axis=2)
     ratio = float(np.mean([split.hidden.sum() / split.train.sum() for split in splits]))
-    # (settings and ranks, n_splits): starts averaged
-    errors = found.reshape(-1, len(splits), n_init).mean(axis=2)
-    candidates = [
-        Candidate(name, _shown(setting), K, errors[i], ratio)
-        for i, ((name, setting), K) in enumerate(product(settings, ranks))
-    ]
+    candidates = []
+    for ((name, setting), K), by_split in zip(tried, errors, strict=True):
+        shown = setting.get_params() if isinstance(setting, Chain) else dict(setting)
+        candidates.append(Candidate(name, shown, K, by_split, ratio))
     if splits[0].train.ndim == 1:
-        candidates.append(_last_value(X, sizes, splits, params, ratio))
+        candidates.append(_last_value(shared, ratio))
     best = _choose(candidates, rule)
-    level = mean_activation(X, np.ones(X.shape[0], dtype=bool), best.n_components, sizes)
+    level = mean_activation(data, np.ones(len(sizes), dtype=bool), best.n_components, sizes)
     chain = _chain(best.chain, best.params, level)
-    model = TemporalNMF(best.n_components, chain=chain, random_state=int(seeds[0, 0]), **params)
-    model.fit(**given)
+    model = TemporalNMF(best.n_components, chain=chain, random_state=seeds[0][0], **params)
+    model.fit(X, mask=mask, exposure=exposure)
     return Selection(candidates, best, model, rule, len(work), n_unconverged)
 
 
-Setting = tuple[str, Any]  # a chain's name, and its hyper-parameters or the chain itself
+Setting = tuple[str, Settings | Chain]  # name of a chain, and its hyper-parameters or the chain
 Outcome = tuple[float, bool]  # error per held-out entry, and whether the fit converged
-Shared = tuple[Any, Array, Sequence[Split], dict[str, Any]]  # data, exposure, splits, parameters
+Shared = tuple[Matrix, Array, Sequence[Split], Parameters]  # data, exposure, splits, parameters
 
 
-class Unit(NamedTuple):
+class Task(NamedTuple):
     """One fit."""
 
     chain: str
-    setting: Any
+    setting: Settings | Chain
     n_components: int
     split: int
     seed: int
 
 
-def _check_ranks(n_components: Any) -> list[int]:
-    ranks = [n_components] if isinstance(n_components, Integral) else list(n_components)
+def _ranks(n_components: int | Iterable[int]) -> list[int]:
+    ranks = list(n_components) if isinstance(n_components, Iterable) else [n_components]
     if not ranks:
         raise ValueError("n_components is empty: give at least one number of components.")
     return [check_count("n_components", K) for K in ranks]
 
 
-def _settings(chains: Any) -> list[Setting]:
-    """Names, each with hyper-parameters or a chain object; plain NMF is among them."""
+def _settings(chains: Chains) -> list[Setting]:
+    """Settings to try, with plain NMF among them."""
     if isinstance(chains, str | Chain):
-        chains = list(OUR_GRIDS) if isinstance(chains, str) and chains == "all" else [chains]
-    if isinstance(chains, dict):
-        grids = [(name, list(grid)) for name, grid in chains.items()]
+        chains = list(OUR_GRIDS) if chains == "all" else [chains]
+    found: list[Setting] = []
+    if isinstance(chains, Mapping):
+        for name, grid in chains.items():
+            check_choice("chains", name, tuple(registry.CHAINS))
+            settings = [(name, setting) for setting in grid]
+            if not settings:
+                problem = f": give at least one setting for {name!r}, such as {{}}."
+                raise ArgumentError("chains", chains, problem)
+            found += settings
     else:
-        grids = []
         for chain in chains:
             if isinstance(chain, Chain):
-                grids.append((chain.name, [chain]))
+                check_choice("chains", chain.name, tuple(registry.CHAINS))
+                found.append((chain.name, chain))
             else:
                 check_choice("chains", chain, tuple(OUR_GRIDS))
-                grids.append((chain, list(OUR_GRIDS[chain])))
-    for name, grid in grids:
-        check_choice("chains", name, tuple(registry.CHAINS))
-        if not grid:
-            raise ValueError(f"chains={{{name!r}: []}}: give at least one setting, such as {{}}.")
-    if not any(name == _PLAIN for name, _ in grids):
-        grids.insert(0, (_PLAIN, [{}]))
-    return [(name, setting) for name, grid in grids for setting in grid]
+                found += [(chain, setting) for setting in OUR_GRIDS[chain]]
+    return found if any(name == _PLAIN for name, _ in found) else [(_PLAIN, {}), *found]
 
 
-def _shown(setting: Any) -> dict[str, Any]:
-    return setting.get_params() if isinstance(setting, Chain) else dict(setting)
-
-
-def _chain(name: str, setting: Any, level: float) -> Chain:
+def _chain(name: str, setting: Settings | Chain, level: float) -> Chain:
     if isinstance(setting, Chain):
         return setting
-    chain = registry.create(registry.CHAINS, name, "chains")
+    chain: Chain = registry.create(registry.CHAINS, name, "chains")
     return chain.set_params(**in_units(setting, level))
 
 
 def _outcomes(
-    shared: Shared, work: Sequence[Unit], n_jobs: int | None, client: Client | None
+    shared: Shared, work: Sequence[Task], n_jobs: int | None, client: Client | None
 ) -> Iterator[tuple[int, Outcome]]:
-    """What `_outcome` finds, and of which unit of the work."""
+    """Index of a task and its outcome, as the fits finish."""
     if client is not None:
-        yield from spread(client, _outcome, shared, work)
-        return
-    jobs = (delayed(_outcome)(shared, *unit) for unit in work)
-    yield from enumerate(Parallel(n_jobs, return_as="generator", **that_end_with_us())(jobs))
+        return spread(client, _outcome, shared, work)
+    jobs = (delayed(_outcome)(shared, *task) for task in work)
+    return enumerate(Parallel(n_jobs, return_as="generator", **that_end_with_us())(jobs))
 
 
 def _outcome(
-    shared: Shared, name: str, setting: Any, n_components: int, split: int, seed: int
+    shared: Shared, name: str, setting: Settings | Chain, n_components: int, split: int, seed: int
 ) -> Outcome:
-    """One fit: its error per held-out entry, and whether it converged."""
+    """Fit a model to the training data of a split and score it."""
     X, exposure, splits, params = shared
-    # Workers share the data as read-only memory, which would be compiled for once more.
+    # A copy, since kernels would be compiled again for the read-only memory of worker processes.
     X = X.copy() if sparse.issparse(X) else np.array(X)
     train, hidden = splits[split].train, splits[split].hidden
     level = mean_activation(X, train, n_components, exposure)
     if name == _PLAIN and params.get("solver") in registry.SAMPLERS:
-        # Plain NMF has no posterior to draw from: as a rival it is a mode.
+        # Plain NMF has no posterior to draw from: it is fitted as a mode.
         params = {**params, "solver": "accelerated", "smoothing": _smoothing(params)}
     chain = _chain(name, setting, level)
     model = TemporalNMF(n_components, chain=chain, random_state=seed, **params)
-    with without(Warning):  # the answer counts what did not converge
+    with without(Warning):  # fits that did not converge are counted
         model.fit(X, mask=train, exposure=exposure)
     error = _held_out_error(X, expected_steps(model), hidden, model.likelihood)
     return error, bool(model.converged_)
 
 
-def _held_out_error(X: Any, predicted: Array, hidden: Array, likelihood: Any) -> float:
+def _held_out_error(
+    X: Matrix, predicted: Array, hidden: Array, likelihood: str | Likelihood
+) -> float:
     """Error per hidden entry."""
-    dense = X.toarray() if sparse.issparse(X) else X
-    seen = (hidden if hidden.ndim == 2 else hidden[:, None]) & ~np.isnan(dense)
-    return error_of(likelihood)(dense[seen], predicted[seen]) / int(seen.sum())
+    values = dense(X)
+    seen = (hidden if hidden.ndim == 2 else hidden[:, None]) & ~np.isnan(values)
+    return error_of(likelihood)(values[seen], predicted[seen]) / int(seen.sum())
 
 
-def _smoothing(params: dict[str, Any]) -> float:
-    """For models without draws; one that is learned has its prior's centre there."""
+def _smoothing(params: Parameters) -> float:
+    """Smoothing for models without draws; the centre of its prior if it is learned."""
     given = TemporalNMF(**params).smoothing
     return SMOOTHING if isinstance(given, str) else float(given)
 
 
-def _last_value(
-    X: Any, exposure: Array, splits: Sequence[Split], params: dict[str, Any], ratio: float
-) -> Candidate:
-    usual, smoothing = TemporalNMF(**params), _smoothing(params)
-    errors = [
-        _held_out_error(
-            X, last_values(X, split.train, smoothing, exposure), split.hidden, usual.likelihood
-        )
-        for split in splits
-    ]
+def _last_value(shared: Shared, ratio: float) -> Candidate:
+    X, exposure, splits, params = shared
+    likelihood, smoothing = TemporalNMF(**params).likelihood, _smoothing(params)
+    errors = []
+    for split in splits:
+        predicted = last_values(X, split.train, smoothing, exposure)
+        errors.append(_held_out_error(X, predicted, split.hidden, likelihood))
     return Candidate(LAST_VALUE, {}, 0, np.array(errors), ratio)
 
 
@@ -430,12 +427,12 @@ def _models(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _lowest(candidates: Sequence[Candidate]) -> Candidate:
-    """The lowest mean error; one that could not be computed never is."""
+    """The candidate with the lowest mean error; NaN counts as infinite."""
     return min(candidates, key=_rank)
 
 
-def _rank(candidate: Candidate) -> tuple[Any, ...]:
-    """By mean error; ties are settled by what was tried, never by the order of the grid."""
+def _rank(candidate: Candidate) -> tuple[float, int, str, str]:
+    """Order by mean error; ties do not depend on the order of the grid."""
     error = np.inf if np.isnan(candidate.mean) else candidate.mean
     return error, candidate.n_components, candidate.chain, str(sorted(candidate.params.items()))
 
@@ -458,10 +455,10 @@ def _choose(candidates: Sequence[Candidate], rule: str) -> Candidate:
 
 
 def _comparison(best: Candidate, other: Candidate, title: str) -> str:
-    """How the chosen setting does against another, split by split."""
+    """Comparison of the chosen setting with another."""
     if other.mean == 0.0:
         return f"The error of {title} is {other.mean:g}."
     gain = 100.0 * (1.0 - best.mean / other.mean)
     won, n = int(np.sum(best.errors < other.errors)), len(best.errors)
-    way = f"{gain:.1f} % lower than" if gain >= 0 else f"{-gain:.1f} % higher than"
-    return f"That is {way} {title} ({other.mean:.4g}), lower in {won} of {n} splits."
+    than = f"{gain:.1f} % lower than" if gain >= 0 else f"{-gain:.1f} % higher than"
+    return f"That is {than} {title} ({other.mean:.4g}), lower in {won} of {n} splits."

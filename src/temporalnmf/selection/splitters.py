@@ -1,15 +1,14 @@
-"""Ways to hide part of a series, so that predictions can be compared with what was there.
+"""Ways to hide part of a series, to compare predictions with the values that were there.
 
-Every splitter has `split(X)`, which yields `Split` masks, takes `n_splits` and (where there is
-chance) a `random_state`, and refuses what cannot be done with a reason. Steps that are missing in X
-altogether are never hidden: there would be nothing to compare with.
+`split(X)` yields `Split` masks, or explains why a request is impossible. Steps without any
+observation are never hidden: there would be nothing to compare with.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy import sparse
@@ -17,16 +16,20 @@ from sklearn.utils import check_random_state
 
 from .._typing import Array
 from ..messages.arguments import check_count
+from ..messages.errors import ArgumentError
+from .data import Matrix
 
-# Draws of hidden steps before a crowded request is given up.
+RandomState = int | np.random.RandomState | None
+
+# Attempts to place hidden steps before giving up.
 _ATTEMPTS = 100
 
 
 class Split(NamedTuple):
-    """What a fit may see, what chooses between fits, and what is kept for the verdict.
+    """Training, validation and test set.
 
-    Three boolean masks of the same shape, (N,) for steps or (N, F) for entries, no two of them true
-    in the same place. What is true in none of them is left alone.
+    Three disjoint boolean masks of the same shape, (N,) for steps or (N, F) for entries. Places
+    that are in none of them are ignored.
     """
 
     train: Array
@@ -42,15 +45,15 @@ class Split(NamedTuple):
 class Splitter(Protocol):
     """Anything that yields splits."""
 
-    def split(self, X: Any) -> Iterator[Split]: ...
+    def split(self, X: Matrix) -> Iterator[Split]: ...
 
 
 @dataclass(frozen=True)
 class HiddenSteps:
     """The paper's splits: single steps, no two of them neighbours, never the first.
 
-    The last step is always hidden and belongs to the test set, which so has a forecast in it,
-    unless ``last=False``. Half of the hidden steps are for validation, half for the test.
+    Unless ``last=False``, the last step is always in the test set, which therefore includes a
+    forecast. Half of the hidden steps are for validation, half for the test.
 
     Parameters
     ----------
@@ -71,10 +74,10 @@ class HiddenSteps:
 
     n_splits: int = 5
     fraction: float = 0.2
-    random_state: Any = None
+    random_state: RandomState = None
     last: bool = True
 
-    def split(self, X: Any) -> Iterator[Split]:
+    def split(self, X: Matrix) -> Iterator[Split]:
         """Yield `n_splits` splits of X (n_times, n_features)."""
         check_count("n_splits", self.n_splits)
         _check_fraction(self.fraction)
@@ -83,10 +86,7 @@ class HiddenSteps:
         n_hidden = int(self.fraction * len(steps))
         n_hidden += n_hidden % 2
         if n_hidden < 2:
-            raise ValueError(
-                f"X has {len(steps)} observed steps, and fraction={self.fraction:g} of them is "
-                f"less than one. Give a longer series or a larger fraction."
-            )
+            raise _too_small(self.fraction, len(steps), "steps")
         random = check_random_state(self.random_state)
         for _ in range(self.n_splits):
             hidden = self._drawn(random, observed, n_hidden)
@@ -94,19 +94,21 @@ class HiddenSteps:
             masks[0, hidden[n_hidden // 2 :]] = masks[1, hidden[: n_hidden // 2]] = True
             yield Split(observed & ~masks.any(axis=0), *masks)
 
-    def _drawn(self, random: Any, observed: Array, n_hidden: int) -> list[int]:
+    def _drawn(self, random: np.random.RandomState, observed: Array, n_hidden: int) -> list[int]:
         for _ in range(_ATTEMPTS):
             hidden = self._draw(random, observed, n_hidden)
             if len(hidden) == n_hidden:
                 return hidden
-        raise ValueError(
-            f"fraction={self.fraction:g} asks for {n_hidden} hidden steps of "
-            f"{int(observed.sum())}, no two of them neighbours: they found no place in {_ATTEMPTS} "
-            f"attempts. Ask for a smaller fraction."
+        raise ArgumentError(
+            "fraction",
+            self.fraction,
+            f"asks for {n_hidden} hidden steps of {int(observed.sum())}, no two of them "
+            f"neighbours: none of {_ATTEMPTS} random attempts found room for them.",
+            "Ask for a smaller fraction.",
         )
 
-    def _draw(self, random: Any, observed: Array, n_hidden: int) -> list[int]:
-        """Hidden steps in the order they were drawn, the last first, until none is left to hide."""
+    def _draw(self, random: np.random.RandomState, observed: Array, n_hidden: int) -> list[int]:
+        """Hidden steps in the order of drawing, the last step first, until no room is left."""
         first, last = np.flatnonzero(observed)[[0, -1]]
         free = observed.copy()
         free[: first + 1] = free[last - 1 if self.last else last :] = False
@@ -121,7 +123,7 @@ class HiddenSteps:
 
 @dataclass(frozen=True)
 class HiddenBlocks:
-    """Runs of neighbouring steps, as in a lost month or a broken sensor.
+    """Blocks of neighbouring steps, like a lost month or a broken sensor.
 
     Blocks do not touch each other or the first and last step. The first half of the blocks is the
     test set, the rest the validation set.
@@ -139,17 +141,15 @@ class HiddenBlocks:
     n_splits: int = 5
     length: int = 3
     n_blocks: int = 2
-    random_state: Any = None
+    random_state: RandomState = None
 
-    def split(self, X: Any) -> Iterator[Split]:
+    def split(self, X: Matrix) -> Iterator[Split]:
         """Yield `n_splits` splits of X (n_times, n_features)."""
         for name in ("n_splits", "length", "n_blocks"):
             check_count(name, getattr(self, name))
         if self.n_blocks % 2:
-            raise ValueError(
-                f"n_blocks={self.n_blocks}: expected an even number, half of the blocks for "
-                f"validation and half for the test."
-            )
+            problem = ": expected an even number, half for validation and half for the test."
+            raise ArgumentError("n_blocks", self.n_blocks, problem)
         observed = observed_steps(X)
         random = check_random_state(self.random_state)
         for _ in range(self.n_splits):
@@ -160,19 +160,21 @@ class HiddenBlocks:
             masks &= observed
             yield Split(observed & ~masks.any(axis=0), *masks)
 
-    def _draw(self, random: Any, observed: Array) -> list[int]:
+    def _draw(self, random: np.random.RandomState, observed: Array) -> list[int]:
         free = observed.copy()
         free[np.flatnonzero(observed)[[0, -1]]] = False
         starts: list[int] = []
         for _ in range(self.n_blocks):
-            # Sums of `length` neighbours that are all free.
+            # Number of free steps among the next `length`.
             room = np.convolve(free, np.ones(self.length, dtype=int), mode="valid")
             possible = np.flatnonzero(room == self.length)
             if not possible.size:
-                raise ValueError(
-                    f"n_blocks={self.n_blocks} blocks of length={self.length} find no place in "
-                    f"{int(observed.sum())} observed steps: only {len(starts)} did. Ask for fewer "
-                    f"or shorter blocks."
+                raise ArgumentError(
+                    "n_blocks",
+                    self.n_blocks,
+                    f"blocks of {self.length} steps do not fit into {int(observed.sum())} observed "
+                    f"steps: only {len(starts)} did.",
+                    "Ask for fewer or shorter blocks.",
                 )
             start = int(random.choice(possible))
             free[max(start - 1, 0) : start + self.length + 1] = False
@@ -184,7 +186,7 @@ class HiddenBlocks:
 class HiddenEntries:
     """Single entries anywhere, for choosing the number of components.
 
-    All of them are test entries: a chain is not needed to predict them.
+    All of them are test entries.
 
     Parameters
     ----------
@@ -196,9 +198,9 @@ class HiddenEntries:
 
     n_splits: int = 10
     fraction: float = 0.2
-    random_state: Any = None
+    random_state: RandomState = None
 
-    def split(self, X: Any) -> Iterator[Split]:
+    def split(self, X: Matrix) -> Iterator[Split]:
         """Yield `n_splits` splits of X (n_times, n_features)."""
         check_count("n_splits", self.n_splits)
         _check_fraction(self.fraction)
@@ -206,10 +208,7 @@ class HiddenEntries:
         places = np.flatnonzero(seen)
         n_hidden = int(self.fraction * places.size)
         if n_hidden < 1:
-            raise ValueError(
-                f"X has {places.size} observed entries, and fraction={self.fraction:g} of them is "
-                f"less than one. Give more data or a larger fraction."
-            )
+            raise _too_small(self.fraction, places.size, "entries")
         random = check_random_state(self.random_state)
         nothing = np.zeros_like(seen)
         for _ in range(self.n_splits):
@@ -220,13 +219,13 @@ class HiddenEntries:
 
 @dataclass(frozen=True)
 class RollingOrigin:
-    """Forecasts from several origins: what comes before is known, the next steps are hidden.
+    """Forecasts from several origins: earlier steps are known, the next ones are hidden.
 
     Parameters
     ----------
     n_splits : int, default=5
         Number of origins. The last one leaves `horizon` steps, each earlier one `stride` more;
-        one that has only missing steps ahead of it is passed over.
+        origins with only missing steps ahead are skipped.
     horizon : int, default=1
         Steps to forecast.
     stride : int, default=1
@@ -240,7 +239,7 @@ class RollingOrigin:
     stride: int = 1
     min_train: int = 3
 
-    def split(self, X: Any) -> Iterator[Split]:
+    def split(self, X: Matrix) -> Iterator[Split]:
         """Yield `n_splits` splits of X (n_times, n_features), the earliest origin first."""
         for name in ("n_splits", "horizon", "stride", "min_train"):
             check_count(name, getattr(self, name))
@@ -253,11 +252,12 @@ class RollingOrigin:
                 origins.insert(0, origin)
             origin -= self.stride
         if len(origins) < self.n_splits:
-            raise ValueError(
-                f"n_splits={self.n_splits} origins with horizon={self.horizon} and "
-                f"stride={self.stride} find no place: {len(origins)} have min_train="
-                f"{self.min_train} observed steps or more before them. Ask for fewer origins or a "
-                f"shorter horizon."
+            raise ArgumentError(
+                "n_splits",
+                self.n_splits,
+                f"origins with a horizon of {self.horizon} and a stride of {self.stride} do not "
+                f"fit: only {len(origins)} have {self.min_train} observed steps before them.",
+                "Ask for fewer origins or a shorter horizon.",
             )
         order, nothing = np.arange(len(observed)), np.zeros_like(observed)
         for origin in origins:
@@ -265,7 +265,7 @@ class RollingOrigin:
             yield Split(observed & (order < origin), nothing, observed & ahead)
 
 
-def observed_steps(X: Any) -> Array:
+def observed_steps(X: Matrix) -> Array:
     """Steps of X with any observed entry, bool (N,)."""
     if sparse.issparse(X):
         observed = np.ones(X.shape[0], dtype=bool)
@@ -276,6 +276,11 @@ def observed_steps(X: Any) -> Array:
     return observed
 
 
-def _check_fraction(fraction: Any) -> None:
+def _check_fraction(fraction: float) -> None:
     if not 0.0 < fraction < 1.0:
-        raise ValueError(f"fraction={fraction!r}: expected a number between 0 and 1.")
+        raise ArgumentError("fraction", fraction, ": expected a number between 0 and 1.")
+
+
+def _too_small(fraction: float, n: int, of: str) -> ArgumentError:
+    problem = f"of {n} observed {of} is less than one."
+    return ArgumentError("fraction", fraction, problem, "Give more data or a larger fraction.")

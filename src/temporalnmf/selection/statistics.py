@@ -1,4 +1,4 @@
-"""Paired differences of errors: what few, dependent splits of one data set can say."""
+"""Tests of paired differences of errors over a few dependent splits of one data set."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from scipy import stats
 
 from .._typing import Array
 
-# With fewer splits, or fewer origins that count, there is no interval.
+# Fewest splits, or effective origins, for an interval.
 FEWEST = 5
-# Differences that are equal but for rounding have no spread to learn from.
+# Relative spread below which differences count as equal up to rounding.
 _ROUNDING = 1e-12
 
 
 class Difference(NamedTuple):
     """Mean of paired differences, its 95 % interval, and the p-value of no difference.
 
-    Interval and p-value are NaN where no method holds.
+    Interval and p-value are NaN if no method applies.
     """
 
     mean: float
@@ -51,10 +51,10 @@ def over_origins(differences: Array, ratio: float) -> Difference:
 
 
 def effective_number(differences: Array) -> float:
-    """How many independent differences tell as much about the mean, (n,) in order of time.
+    """Effective number of differences, (n,) in order of time, for the mean.
 
     n (1 − φ)/(1 + φ), at most n, for differences whose correlation is φ^|i−j|. φ is estimated at
-    lag 1; its bias in short series, −(1 + 3φ)/n, is taken off (Kendall 1954).
+    lag 1; its bias in short series, −(1 + 3φ)/n, is subtracted (Kendall 1954).
     """
     n = len(differences)
     centred = differences - differences.mean() if n else differences
@@ -79,7 +79,7 @@ def _t(differences: Array, ratio: float, n: float) -> Difference:
 
 
 def holm(p: Array) -> Array:
-    """p-values adjusted for all of them together (Holm 1979); NaN is no comparison and stays.
+    """p-values adjusted for multiple comparisons (Holm 1979); NaN stays NaN.
 
     Examples
     --------
