@@ -102,7 +102,7 @@ def test_pages_that_unpack_to_more_than_memory_are_refused(how, tmp_path, monkey
     table = pa.table({"time": np.arange(ROWS), "feature": text, "value": np.ones(ROWS)})
     pq.write_table(table, tmp_path / "a.parquet", compression="zstd", use_dictionary=False)
     monkeypatch.setattr(archives, "memory_left", lambda: 8 * MB)
-    said = r"a.parquet cannot be read as Parquet: what is in it would take 36,\d{3},\d{3} bytes"
+    said = r"a.parquet cannot be read as Parquet: its content would take 36,\d{3},\d{3} bytes"
     with little_memory(8 * MB), pytest.raises(ValueError, match=said):
         read_table(tmp_path / "a.parquet", **how)
 

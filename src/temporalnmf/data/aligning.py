@@ -57,7 +57,7 @@ def aligned_ahead(exposure: Any, timeline: Timeline, steps: int) -> Any:
     """Exposures of the steps after the last one of a timeline, in their order."""
     number = np.arange(steps)
     unknown = timeline.numbered or timeline.every == AS_GIVEN
-    labels = number if unknown else timeline.moments_after(steps)
+    labels = number if unknown else timeline.labels_after(steps)
     ahead = Timeline(labels, number, timeline.every, style=timeline.style)
     return aligned(exposure, "exposure", ahead, of="the forecast")
 

@@ -1,4 +1,4 @@
-"""CSV, TSV and their like."""
+"""CSV and TSV files."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from typing import IO
 
 import numpy as np
 
+from ..messages.errors import Arg, Text
 from ..runtime.files import own_text
-from ..timeline.dates import are_months, is_date
+from ..timeline.formats import are_months, is_date
 from .cells import (
     MISSING,
     PLAINLY_MISSING,
@@ -89,9 +90,9 @@ def read_text(path: Path, transpose: bool, time: str | None) -> Sheet:
 
 
 def _about_points(sheet: Sheet, rows: Iterator[list[str]]) -> tuple[str, ...]:
-    """A word on points that may separate thousands; refused beside whole numbers of hundreds."""
+    """A note on points that may separate thousands; refused beside whole numbers of hundreds."""
     points, hundreds = Points(), set()
-    firsts: dict[int, tuple[int, str]] = {}  # columns with such a number: its row, and itself
+    firsts: dict[int, tuple[int, str]] = {}  # by column: row and text of such a number
     for i, record in enumerate(rows):
         for j, cell in enumerate(map(str.strip, record)):
             if re.match(Points.AS_THOUSANDS, cell):
@@ -100,7 +101,7 @@ def _about_points(sheet: Sheet, rows: Iterator[list[str]]) -> tuple[str, ...]:
             elif re.match(Points.AT_LEAST_100, cell):
                 hundreds.add(j)
             elif not re.match(Points.WHOLE, cell) and cell.casefold() not in MISSING:
-                return ()  # a decimal that is one
+                return ()  # certainly a decimal
     if both := sorted(hundreds & firsts.keys()):
         i, points.example = firsts[both[0]]
         raise points.refusal(sheet.place(i, both[0]))
@@ -116,7 +117,7 @@ def _about_text(
     transpose: bool,
 ) -> tuple[str, ...]:
     where = f"column {corner!r}" if corner else "the first column"
-    told = {
+    notes = {
         "cells are separated by ';'": separator == ";",
         "commas are decimal commas": comma,
         about_thousands(comma): grouped,
@@ -124,11 +125,11 @@ def _about_text(
         "times are in the first line": transpose and corner is not None,
         f"{'features' if transpose else 'times'} are in {where}": labelled,
     }
-    return tuple(note for note, holds in told.items() if holds)
+    return tuple(note for note, holds in notes.items() if holds)
 
 
 def about_taken_off(labels: Iterable[str]) -> tuple[str, ...]:
-    """A note on apostrophes that protected spreadsheets from names."""
+    """A note on the apostrophes that protect spreadsheets from names that look like formulas."""
     first = next((label for label in labels if own_text(label) != label), None)
     if first is None:
         return ()
@@ -141,7 +142,7 @@ def _about_blanks(n_columns: int, n_rows: int) -> tuple[str, ...]:
 
 
 def _decoded(path: Path) -> tuple[bytes, str]:
-    """The text of a file in UTF-8, without the blank lines at its end; how it was encoded."""
+    """The text of a file in UTF-8 without trailing blank lines, and its encoding."""
     data = bytes_of(path)
     encoding = encoding_of(path.name, io.BytesIO(data))
     with damage_told(path, encoding.upper(), _AS_UTF8):
@@ -211,18 +212,18 @@ def records(
         ) from error
     finally:
         if not file.closed:
-            source.detach()  # closing it is for whom opened it
+            source.detach()  # whoever opened the file closes it
 
 
 def separator_of(text: bytes) -> str:
-    """The first that splits all of the first lines alike, or else the one that splits most."""
+    """The first that gives all of the first lines the same width, else the one with most cells."""
     widths = {separator: _widths(text, separator) for separator in _SEPARATORS}
     alike = (separator for separator, w in widths.items() if min(w) == max(w) > 1)
     return next(alike, max(",;\t", key=lambda separator: widths[separator][0]))
 
 
 def _widths(text: bytes, separator: str) -> list[int]:
-    """How many cells the first lines have; 0 for one that cannot be split."""
+    """How many cells the first lines have, 0 for one that cannot be split."""
     widths = []
     try:
         for _, record in islice(records("", text, separator), 20):
@@ -237,7 +238,7 @@ def has_decimal_commas(text: bytes, separator: str) -> bool:
 
 
 def has_grouping_points(text: bytes, separator: str) -> bool:
-    """Whether some number has both: 1.234,5. Then 1.234 is a thousand too."""
+    """Whether some number is like 1.234,5. Then 1.234 is more than a thousand."""
     return separator == ";" and _GROUPED.search(text) is not None
 
 
@@ -252,9 +253,9 @@ _GROUPED = re.compile(_CELL_START + _GROUPS + rb",\d+" + _CELL_END)
 def _outline(
     name: str, text: bytes, separator: str, at: int
 ) -> tuple[list[int], list[str], int, int]:
-    """Lines and labels of the records, their width, and how many blank ones are left out after.
+    """Lines and labels of the records, their width, and the number of blank ones at the end.
 
-    Spreadsheets write columns and rows that hold nothing beyond those that do.
+    Spreadsheets may write empty columns and rows after the data.
     """
     lines: list[int] = []
     margin: list[str] = []
@@ -282,7 +283,7 @@ def ragged(name: str, line: int, found: int, n_cells: int, separator: str) -> Va
 
 
 def _has_header(name: str, head: list[str], transpose: bool, comma: bool, grouped: bool) -> bool:
-    """Whether the first line holds names. A line that may as well be data is refused."""
+    """Whether the first line holds names. An ambiguous line is refused."""
     corner, *others = head
     texts = [number_in(cell, comma, grouped) is None for cell in head]
     if transpose and are_months(head):
@@ -296,10 +297,13 @@ def _has_header(name: str, head: list[str], transpose: bool, comma: bool, groupe
     if is_date(corner):
         return False
     raise ValueError(
-        f"{name}, line 1 may be a header or data: {corner!r} is followed by numbers ({others[0]}, "
-        f"…). If it is a header, name the first column 'time'; if it is data, put a header before "
-        f"it; if the numbers are times, use transpose=True (--transpose)."
-    )
+        Text(
+            "{name}, line 1 may be a header or data: {corner!r} is followed by numbers ({number}, "
+            "…). If it is a header, name the first column 'time'; if it is data, put a header "
+            "before it; if the numbers are times, use {transpose}.",
+            name=name, corner=corner, number=others[0], transpose=Arg("transpose", "True"),
+        )
+    )  # fmt: skip
 
 
 def _holds_labels(corner: str | None, margin: list[str], transpose: bool, comma: bool) -> bool:
@@ -308,14 +312,14 @@ def _holds_labels(corner: str | None, margin: list[str], transpose: bool, comma:
         return not is_date(corner)  # a date is one of the times
     if corner is not None and is_time_name(corner):
         return True
-    if are_months(margin[:-1] or margin):  # the last one may be of totals: told as such later
+    if are_months(margin[:-1] or margin):  # the last one may be a total, refused later
         return not transpose
     values = [number_in(cell, comma) for cell in margin]
     return None in values and all(value is None or math.isnan(value) for value in values)
 
 
 class _Numbers:
-    """Values of rows of cells. `grouped` says whether some had separators of thousands."""
+    """Reads rows of cells. `grouped` says whether some had thousands separators."""
 
     def __init__(self, comma: bool, thousands: bool) -> None:
         self.comma, self.thousands, self.grouped = comma, thousands, False
