@@ -167,7 +167,7 @@ class Changing:
 
 @pytest.mark.parametrize("rows", [70, 150, 10**6])
 def test_texts_may_be_stored_in_two_ways(rows, tmp_path, monkeypatch):
-    opened, asked = parquet.parquet_file, []
+    opened, asked = parquet.open_file, []
 
     def changing(path, places=True):
         file = opened(path, places)
@@ -178,7 +178,7 @@ def test_texts_may_be_stored_in_two_ways(rows, tmp_path, monkeypatch):
     frame.to_parquet(tmp_path / "a.parquet", row_group_size=110)
     expected = read_table(tmp_path / "a.parquet", **LONG)
     monkeypatch.setattr(long_files, "BLOCK_ROWS", rows)
-    monkeypatch.setattr(parquet, "parquet_file", changing)
+    monkeypatch.setattr(parquet, "open_file", changing)
     table = read_table(tmp_path / "a.parquet", **LONG)
     assert asked == [True, False]
     np.testing.assert_array_equal(table.X, expected.X)

@@ -645,11 +645,11 @@ BAD_FILES = {
     ),
     "two steps": bad(
         "year,a\n1990,1\n1991,2\n",
-        r"is 2 × 1 \(times × features\), .*at least 3 .*features × times\? Then use transpose=True",
+        r"is 2 × 1 \(times × features\), .*at least 3 .*swapped, use transpose=True",
     ),
     "two steps, transposed": bad(
         "word,1990,1991\nwar,1,2\n",
-        r"is 2 × 1 .*Is it times × features\? Then leave out transpose=True",
+        r"is 2 × 1 .*swapped, leave out transpose=True",
         transpose=True,
     ),
     **{

@@ -12,9 +12,9 @@ import pytest
 import xarray
 
 from temporalnmf.timeline import Timeline, time_texts, timeline_of
+from temporalnmf.timeline.formats import in_style
 from temporalnmf.timeline.grid import AS_GIVEN, timeline_of_labels
 from temporalnmf.timeline.spacing import MOST_ABSENT
-from temporalnmf.timeline.styles import in_style
 
 # pandas' name of a spacing, ours, and its words for people.
 SPACINGS = {

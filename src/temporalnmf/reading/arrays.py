@@ -14,9 +14,9 @@ from scipy import sparse
 from .._typing import Array
 from ..messages.errors import ArgumentError
 from ..runtime.archives import Archive, ObjectsError, read_npy, refuse_wild_indices
+from . import parquet
 from .cells import bytes_of, damage_told, is_time_name, place_of
 from .libraries import pd
-from .parquet import check_parquet, parquet_file
 from .sheet import Cells, Sheet, Wrong, refuse_text
 
 ARRAY_NAMES = ("X", "data", "counts", "power")
@@ -24,8 +24,8 @@ ARRAY_NAMES = ("X", "data", "counts", "power")
 
 def read_parquet(path: Path, transpose: bool, time: str | None) -> Sheet:
     with damage_told(path, "Parquet", "Write it again."):
-        with parquet_file(path) as file:
-            check_parquet(path, file)
+        with parquet.open_file(path) as file:
+            parquet.check(path, file)
         frame = pd.read_parquet(path, engine="pyarrow")
     return frame_sheet(path.name, frame, transpose, time)
 

@@ -91,10 +91,7 @@ class TimeTable:
 
 
 def table_of(
-    sheet: Sheet,
-    exposure: str | None = None,
-    freq: str | None = None,
-    drop_partial: bool = False,
+    sheet: Sheet, exposure: str | None = None, freq: str | None = None, drop_partial: bool = False
 ) -> TimeTable:
     """Check a sheet and put its rows on a grid."""
     check_shape(sheet)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -22,31 +22,19 @@ DENSEST_SPARSE = 0.25  # above this share of non-zeros X is dense
 MOST_ENTRIES = 1 << 30  # of a mask with a value per entry, which is dense
 
 
-def _empty_counts() -> Array:
-    return np.zeros(0, dtype=np.int64)
-
-
-def _empty_pile() -> sparse.csr_array:
-    return sparse.csr_array((0, 0))
-
-
-@dataclass
 class Sums:
     """Sums over the rows read so far. Times and features have the numbers of their labels."""
 
-    cells: sparse.csr_array = field(default_factory=_empty_pile)  # (times, features)
-    zeros: sparse.csr_array = field(default_factory=_empty_pile)  # number of rows with value 0
-    blanks: sparse.csr_array = field(default_factory=_empty_pile)  # number of rows without a value
-    times: Array = field(default_factory=_empty_counts)  # rows with a value, by time
-    features: Array = field(default_factory=_empty_counts)  # the same by feature
-    first: Array = field(default_factory=_empty_counts)  # first row of each time
-    least: Array = field(default_factory=lambda: np.zeros(0))  # exposure of each time
-    most: Array = field(default_factory=lambda: np.zeros(0))
-    n_rows: int = 0
-    n_blank: int = 0
-    total: float = 0.0
-    # Rows without a time, a feature or a value: how many, and their total. By column.
-    dropped: dict[str, tuple[int, float]] = field(default_factory=dict)
+    def __init__(self) -> None:
+        # Sums of values, numbers of rows of value 0 and of rows without a value: (times, features)
+        self.cells, self.zeros, self.blanks = (sparse.csr_array((0, 0)) for _ in range(3))
+        # Rows with a value by time and by feature, and the first row of each time
+        self.times, self.features, self.first = (np.zeros(0, dtype=np.int64) for _ in range(3))
+        self.least, self.most = np.zeros(0), np.zeros(0)  # exposure of each time
+        self.n_rows = self.n_blank = 0
+        self.total = 0.0
+        # Rows without a time, a feature or a value: how many, and their total. By column
+        self.dropped: dict[str, tuple[int, float]] = {}
 
     def add(self, columns: Columns, t: Array, f: Array, v: Array, shape: tuple[int, int]) -> None:
         """Add a block: numbers of times and features, and values. `shape` counts the labels."""

@@ -10,15 +10,7 @@ import numpy as np
 from .._typing import Array
 from ..messages.errors import ArgumentError, Text
 from ..timeline.dates import Notes
-from .cells import (
-    MISSING,
-    Points,
-    about_thousands,
-    has_thousands,
-    number_in,
-    place_of,
-    refuse_long_labels,
-)
+from . import cells
 from .libraries import pa, pc
 
 MANY = 100_000  # labels for which Arrow's own parser of dates pays off
@@ -74,7 +66,7 @@ class Columns(NamedTuple):
     def places(self, names: list[str], file: str) -> list[int]:
         """The positions of the columns among all names of a file."""
         return [
-            place_of(name, argument, names, file)
+            cells.place_of(name, argument, names, file)
             for argument, name in self._asdict().items()
             if name is not None
         ]
@@ -147,7 +139,7 @@ class Labels:
         if not is_string(labels.type):
             return labels
         labels = pc.utf8_trim_whitespace(labels.cast(pa.large_string()))
-        refuse_long_labels(self.name, pc.max(pc.utf8_length(labels)).as_py() or 0)
+        cells.refuse_long_labels(self.name, pc.max(pc.utf8_length(labels)).as_py() or 0)
         # Arrow loses the second of the two signs if a block ends between them.
         labels = pc.replace_substring(pc.replace_substring(labels, "\r\n", "\n"), "\r", "\n")
         missing = pc.is_in(pc.utf8_lower(labels), value_set=pa.array(self.missing, labels.type))
@@ -176,12 +168,11 @@ class Values:
     """Reads blocks of values. A comma or point has the same meaning in all of them."""
 
     def __init__(self, source: Source, name: str | None) -> None:
-        self.place, self.column = source.place, f"column {name!r}"
-        self.file, self.decimal_commas = source.name, source.decimal_commas
-        self.thousands = source.thousands
+        self.source = source._replace(blocks=())  # does not keep the file open
+        self.column = f"column {name!r}"
         self.points = source.thousands == "."  # points separate thousands
         self.comma = self.point = self.grouped = False  # seen so far
-        self.doubt = Points()
+        self.doubt = cells.Points()
         self.hundreds = False  # some whole number is at least 100
 
     def read(self, column: pa.Array, first: int) -> Array:
@@ -206,16 +197,16 @@ class Values:
             return to_numpy(column.cast(pa.float64(), safe=False).fill_null(np.nan))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise ValueError(
-                f"{self.file}: {self.column} holds {column.type}, not numbers. Name a column of "
-                f"numbers."
+                f"{self.source.name}: {self.column} holds {column.type}, not numbers. Name a "
+                f"column of numbers."
             ) from error
 
     def _texts(self, texts: pa.Array, places: Array, first: int) -> Array:
         if not len(texts):
             return np.empty(0)
         texts = pc.utf8_trim_whitespace(texts.cast(pa.large_string()))
-        plain = self._with_points(texts) if self.decimal_commas else texts
-        missing = pc.is_in(pc.utf8_lower(texts), value_set=pa.array(MISSING, texts.type))
+        plain = self._with_points(texts) if self.source.decimal_commas else texts
+        missing = pc.is_in(pc.utf8_lower(texts), value_set=pa.array(cells.MISSING, texts.type))
         try:
             return to_numpy(pc.if_else(missing, "nan", plain).cast(pa.float64()).fill_null(np.nan))
         except pa.ArrowInvalid:
@@ -233,46 +224,46 @@ class Values:
         self.point |= pc.any(pc.and_(points, pc.not_equal(texts, "."))).as_py()
         if self.point and (self.comma or self.points):
             raise ValueError(
-                f"{self.file} has numbers with decimal commas and others with decimal points in "
-                f"{self.column}. Write all in one way."
+                f"{self.source.name} has numbers with decimal commas and others with decimal "
+                f"points in {self.column}. Write all in one way."
             )
         self._doubt_points(texts, points)
         return pc.replace_substring(texts, ",", ".")
 
     def _doubt_points(self, texts: pa.Array, points: pa.Array) -> None:
         """Notice whether points may separate thousands."""
-        alike = pc.match_substring_regex(texts, Points.AS_THOUSANDS)
+        alike = pc.match_substring_regex(texts, cells.Points.AS_THOUSANDS)
         examples = texts.filter(alike)
         self.doubt.example = self.doubt.example or (str(examples[0]) if len(examples) else "")
         others = pc.and_(pc.and_not(points, alike), pc.not_equal(texts, "."))
         self.doubt.decimal |= self.comma or pc.any(others).as_py()
-        self.hundreds |= pc.any(pc.match_substring_regex(texts, Points.AT_LEAST_100)).as_py()
+        self.hundreds |= pc.any(pc.match_substring_regex(texts, cells.Points.AT_LEAST_100)).as_py()
 
     def settle(self) -> None:
         """Refuse ambiguous numbers, once all have been read."""
         if self.doubt.doubtful and self.hundreds:
-            raise self.doubt.refusal(f"{self.file}, {self.column}")
+            raise self.doubt.refusal(f"{self.source.name}, {self.column}")
 
     def _one_by_one(self, texts: list[str], places: Array, first: int) -> Array:
         """Cells that Arrow cannot read: 1,234, +5, and those that are not numbers."""
-        comma, thousands = self.comma or self.points, bool(self.thousands)
+        comma, thousands = self.comma or self.points, bool(self.source.thousands)
         values = np.empty(len(texts))
         for k, text in enumerate(texts):
-            value = number_in(text, comma, thousands)
+            value = cells.number_in(text, comma, thousands)
             if value is None:
                 n = first + int(np.argmax(places == k))
                 raise self._refusal(n, f"{text!r:.80} is not a number", "Write a plain number")
-            self.grouped |= thousands and has_thousands(text, comma)
+            self.grouped |= thousands and cells.has_thousands(text, comma)
             values[k] = value
         return values
 
     def _refusal(self, n: int, what: str, remedy: str) -> ValueError:
-        place = f"{self.file}, {self.place(n)}, {self.column}"
+        place = f"{self.source.name}, {self.source.place(n)}, {self.column}"
         return ValueError(f"{place}: {what}. {remedy}, or leave the cell empty if it is missing.")
 
     def notes(self) -> Notes:
         commas = ("commas are decimal commas",) if self.comma else ()
-        grouped = (about_thousands(self.points),) if self.grouped else ()
+        grouped = (cells.about_thousands(self.points),) if self.grouped else ()
         return (*commas, *grouped, *self.doubt.about())
 
 

@@ -3,33 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from ..runtime.files import own_text
+from . import parquet, text
 from .cells import RefusedError, damage_told, opened
 from .libraries import load, pa, pa_csv, pc, pd
 from .long_columns import Columns, Source
-from .parquet import (
-    fixed_width,
-    is_nested,
-    is_text,
-    parquet_batches,
-    parquet_file,
-    refuse_long_text,
-    refuse_much_text,
-    refuse_unpacked,
-    text_lengths,
-)
-from .text import (
-    about_encoding,
-    about_taken_off,
-    encoding_of,
-    has_grouping_points,
-    ragged,
-    records,
-    separator_of,
-)
 
 BLOCK_BYTES = 16 << 20  # of text
 BLOCK_ROWS = 1 << 19  # of Parquet
@@ -52,7 +34,7 @@ def read_long_text(path: Path, columns: Columns) -> Source:
     def place(n: int) -> str:
         return f"line {_line(path, form, n)}"
 
-    notes = list(about_encoding(form.encoding))
+    notes = list(text.about_encoding(form.encoding))
     blocks = _own_labels(_text_blocks(path, form, places), notes)
     thousands = "," if form.separator == "," else "." if form.grouped else ""
     return Source(path.name, blocks, place, form.separator == ";", thousands, notes)
@@ -69,36 +51,36 @@ def _without_apostrophes(column: pa.DictionaryArray, notes: list[str]) -> pa.Dic
     if not pc.any(pc.starts_with(labels, "'")).as_py():
         return column
     texts = [label.strip() for label in labels.to_pylist()]
-    notes.extend(note for note in about_taken_off(texts) if note not in notes)
+    notes.extend(note for note in text.about_taken_off(texts) if note not in notes)
     own = pa.array([own_text(text) for text in texts], labels.type)
     return pa.DictionaryArray.from_arrays(column.indices, own)
 
 
 def _form(path: Path) -> _Form:
     with opened(path) as file:
-        encoding = encoding_of(path.name, file)
+        encoding = text.encoding_of(path.name, file)
         file.seek(0)
         sample = file.read(SAMPLE_BYTES)
-    text = sample.decode(encoding, errors="ignore")
-    if not text.strip():
+    start = sample.decode(encoding, errors="ignore")
+    if not start.strip():
         raise ValueError(f"{path.name} is empty. Give it a row per time and feature.")
     if len(sample) == SAMPLE_BYTES:  # the last line may be incomplete
-        text = text[: text.rfind("\n") + 1] or text
-    data = text.encode()
-    separator = separator_of(data)
-    _, head = next(records(path.name, data, separator))
+        start = start[: start.rfind("\n") + 1] or start
+    data = start.encode()
+    separator = text.separator_of(data)
+    _, head = next(text.records(path.name, data, separator))
     names = [cell.strip() for cell in head]
     if not any(names):
         raise ValueError(
             f"{path.name}, line 1 is blank. Remove it: the first line holds the names of the "
             f"columns."
         )
-    return _Form(encoding, separator, names, has_grouping_points(data, separator))
+    return _Form(encoding, separator, names, text.has_grouping_points(data, separator))
 
 
 def _text_blocks(path: Path, form: _Form, places: list[int]) -> Iterator[list[pa.Array]]:
     names = [f"c{j}" for j in range(len(form.head))]
-    text = pa.dictionary(pa.int32(), pa.string())
+    kind = pa.dictionary(pa.int32(), pa.string())
     with opened(path) as file:
         try:
             reader = pa_csv.open_csv(
@@ -112,7 +94,7 @@ def _text_blocks(path: Path, form: _Form, places: list[int]) -> Iterator[list[pa
                 pa_csv.ParseOptions(delimiter=form.separator, newlines_in_values=True),
                 pa_csv.ConvertOptions(
                     include_columns=[names[j] for j in places],
-                    column_types={names[j]: text for j in places},
+                    column_types={names[j]: kind for j in places},
                 ),
             )
             for batch in reader:
@@ -126,9 +108,9 @@ def _explained(path: Path, form: _Form, error: str) -> ValueError:
     name = path.name
     with opened(path) as file:
         try:
-            for line, record in records(name, file, form.separator, form.encoding):
+            for line, record in text.records(name, file, form.separator, form.encoding):
                 if record and len(record) != len(form.head):
-                    return ragged(name, line, len(record), len(form.head), form.separator)
+                    return text.ragged(name, line, len(record), len(form.head), form.separator)
         except ValueError as found:
             return found
     return ValueError(f"{name} cannot be read as a long table: {error}. Check its form.")
@@ -137,13 +119,9 @@ def _explained(path: Path, form: _Form, error: str) -> ValueError:
 def _line(path: Path, form: _Form, n: int) -> int:
     """The line at which row n starts. Slow: for errors only."""
     with opened(path) as file:
-        rows = (
-            line
-            for line, record in records(path.name, file, form.separator, form.encoding)
-            if record
-        )
-        next(rows)
-        return next(line for k, line in enumerate(rows) if k == n)
+        records = text.records(path.name, file, form.separator, form.encoding)
+        lines = (line for line, record in records if record)
+        return next(islice(lines, n + 1, None))  # after the header
 
 
 def read_long_parquet(path: Path, columns: Columns) -> Source:
@@ -171,27 +149,27 @@ def column_names(path: Path) -> list[str]:
     """Names of the columns of a long table."""
     if path.suffix.lower() != ".parquet":
         return _form(path).head
-    with damage_told(path, "Parquet", "Write it again."), parquet_file(path) as file:
+    with damage_told(path, "Parquet", "Write it again."), parquet.open_file(path) as file:
         return list(file.schema_arrow.names)
 
 
 def _parquet_fields(path: Path, columns: Columns) -> list[pa.Field]:
     """The fields of the columns. Those that would take excessive memory are refused."""
-    with damage_told(path, "Parquet", "Write it again."), parquet_file(path) as file:
+    with damage_told(path, "Parquet", "Write it again."), parquet.open_file(path) as file:
         meta, schema = file.metadata, file.schema_arrow
         for group in range(meta.num_row_groups):  # read one after the other
-            refuse_unpacked(meta, [group])
+            parquet.refuse_unpacked(meta, [group])
         rows = max((meta.row_group(g).num_rows for g in range(meta.num_row_groups)), default=0)
     columns.places(schema.names, path.name)
     fields = [schema.field(name) for name in columns.names]
     for field in fields:
-        if is_nested(field.type):
+        if parquet.is_nested(field.type):
             raise ValueError(
                 f"{path.name}: column {field.name!r} holds {field.type!s:.80}, which is neither "
                 f"text nor numbers nor dates. Name another column, or write it as text."
             )
-        refuse_long_text(path.name, field.name, fixed_width(field.type))
-        refuse_much_text(path, rows * fixed_width(field.type))
+        parquet.refuse_long_text(path.name, field.name, parquet.fixed_width(field.type))
+        parquet.refuse_much_text(path, rows * parquet.fixed_width(field.type))
     return fields
 
 
@@ -199,7 +177,7 @@ def _parquet_blocks(path: Path, names: list[str]) -> Iterator[list[pa.Array]]:
     """Columns in blocks of many rows, or of few if their texts are not dictionary-encoded."""
     held: list[list[pa.Array]] = []
     rows = size = 0
-    for batch in parquet_batches(path, names, BLOCK_ROWS):
+    for batch in parquet.batches(path, names, BLOCK_ROWS):
         block = [_compact(batch.column(name), name, path.name) for name in names]
         full = rows >= BLOCK_ROWS or size >= BLOCK_BYTES
         if held and (full or any(a.type != b.type for a, b in zip(held[-1], block, strict=True))):
@@ -219,8 +197,8 @@ def _compact(column: pa.Array, name: str, file: str) -> pa.Array:
         # `take` checks the bounds, which Arrow has not done so far.
         texts = column.dictionary.take(used)
         column = pa.DictionaryArray.from_arrays(pc.index_in(column.indices, used), texts)
-    if is_text(column.type):
-        refuse_long_text(file, name, int(text_lengths(column).max(initial=0)))
+    if parquet.is_text(column.type):
+        parquet.refuse_long_text(file, name, int(parquet.text_lengths(column).max(initial=0)))
     return column
 
 

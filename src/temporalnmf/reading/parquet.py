@@ -18,7 +18,7 @@ LONGEST_TEXT = 1 << 17  # bytes of a single cell, as in CSV
 FEW_ROWS, MANY_ROWS = 64, 1 << 19
 
 
-def parquet_file(path: Path, encoded: bool = True) -> pq.ParquetFile:
+def open_file(path: Path, encoded: bool = True) -> pq.ParquetFile:
     """A Parquet file whose text is read dictionary-encoded.
 
     A few bytes can refer to a long text any number of times, and Arrow would copy it each time.
@@ -30,11 +30,11 @@ def parquet_file(path: Path, encoded: bool = True) -> pq.ParquetFile:
     return pq.ParquetFile(path, metadata=meta, read_dictionary=texts)
 
 
-def parquet_batches(path: Path, names: list[str], many: int) -> Iterator[pa.RecordBatch]:
+def batches(path: Path, names: list[str], many: int) -> Iterator[pa.RecordBatch]:
     """Some columns in batches of up to `many` rows, or of few where text is not encoded."""
     done = 0
     for encoded in (True, False):
-        with parquet_file(path, encoded) as file:
+        with open_file(path, encoded) as file:
             kinds = [field.type for field in file.schema_arrow if field.name in names]
             copied = any(is_text(k) and not hasattr(_stored(k), "value_type") for k in kinds)
             rows = FEW_ROWS if copied else many
@@ -126,7 +126,7 @@ def refuse_unpacked(meta: pq.FileMetaData, groups: Iterable[int]) -> None:
     refuse_larger(sum(meta.row_group(g).total_byte_size for g in groups), "its content")
 
 
-def check_parquet(path: Path, file: pq.ParquetFile) -> None:
+def check(path: Path, file: pq.ParquetFile) -> None:
     """Refuse a file that would take excessive memory, before it is taken."""
     meta, fields = file.metadata, list(file.schema_arrow)
     for field in fields:
@@ -156,7 +156,7 @@ def _texts(path: Path, field: pa.Field, rows: int) -> Iterator[tuple[int, int]]:
         yield width, rows * width
     if not is_text(field.type):
         return
-    for batch in parquet_batches(path, [field.name], MANY_ROWS):
+    for batch in batches(path, [field.name], MANY_ROWS):
         for column in batch.columns:  # several, if they share a name
             lengths = text_lengths(column)
             if hasattr(column, "indices"):

@@ -98,15 +98,10 @@ def check_shape(sheet: Sheet) -> None:
     if n_features == 0:
         raise ValueError(f"{found}. Give it a column per feature.")
     if n_times < 3:
-        advice = "features × times? Then use {transpose}."
-        if sheet.transpose:
-            advice = "times × features? Then leave out {transpose}."
-        raise ValueError(
-            Text(
-                "{found}, and at least 3 times are needed. Is it " + advice,
-                found=found, transpose=Arg("transpose", "True"),
-            )
-        )  # fmt: skip
+        remedy = "If rows and columns are swapped, {change} {transpose}."
+        change, transpose = "leave out" if sheet.transpose else "use", Arg("transpose", "True")
+        message = f"{{found}}, and at least 3 times are needed. {remedy}"
+        raise ValueError(Text(message, found=found, change=change, transpose=transpose))
 
 
 def check_values(sheet: Sheet) -> None:

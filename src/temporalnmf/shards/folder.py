@@ -41,10 +41,6 @@ _OURS = re.compile(
 )
 
 
-class TimelineWithAbsent(StoredTimeline):
-    absent: list[int]  # for readers of the file; the program does not need it
-
-
 class Header(TypedDict):
     """The header of a folder, shards.json."""
 
@@ -56,7 +52,7 @@ class Header(TypedDict):
     bounds: list[int]
     nonzeros: list[int]
     has_missing: list[bool]
-    timeline: TimelineWithAbsent
+    timeline: StoredTimeline
     exposure: list[float] | None
     observed: list[bool]
     notes: list[str]
@@ -386,13 +382,7 @@ _UNESCAPES = {escape: sign for sign, escape in _ESCAPES.items()}
 
 
 def escaped(name: str) -> str:
-    """A name in one line.
-
-    Examples
-    --------
-    >>> escaped("new\\nline"), unescaped(escaped("new\\nline"))
-    ('new\\\\nline', 'new\\nline')
-    """
+    """A name without line ends."""
     for sign, escape in _ESCAPES.items():
         name = name.replace(sign, escape)
     return name

@@ -13,11 +13,10 @@ from __future__ import annotations
 import shutil
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from itertools import islice, pairwise
 from os import PathLike
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -89,12 +88,12 @@ def shard_long(
             _read(file, rows, runs, tell)
         grid = rows.grid(freq, drop_partial)
         runs.flush()
-        with _Stream(place) as stream:
-            for part in _merged(runs, grid, len(rows.times), tell):
-                stream.append(part)
-            n_shards = shard_count(stream.n_cells, stream.n_features, n_shards)
-            for shard in stream.shards(n_shards, len(grid.observed), tell):
-                writer.add(*shard)
+        stream = _Stream(place)
+        for part in _merged(runs, grid, len(rows.times), tell):
+            stream.append(part)
+        n_shards = shard_count(stream.n_cells, stream.n_features, n_shards)
+        for shard in stream.shards(n_shards, len(grid.observed), tell):
+            writer.add(*shard)
         shutil.rmtree(place)
         notes = grid.all_notes(stream.n_hidden)
         return writer.finish(grid.line, exposure=grid.exposure, observed=grid.observed, notes=notes)
@@ -258,26 +257,19 @@ class _Stream:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.n_features = self.n_cells = self.n_hidden = 0
-
-    def __enter__(self) -> _Stream:
-        with ExitStack() as stack:
-            self.files: dict[str, IO[bytes]] = {
-                part: stack.enter_context((self.folder / f"all.{part}").open("w+b"))
-                for part in _Part._fields
-            }
-            self.closing = stack.pop_all()
         for part in ("ends", "gap_ends"):
             self._write(part, np.zeros(1, dtype=np.int64))
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self.closing.close()
+    def _file(self, part: str) -> Path:
+        return self.folder / f"all.{part}"
 
     def _write(self, part: str, array: Array) -> None:
-        self.files[part].write(np.ascontiguousarray(array).data)
+        with self._file(part).open("ab") as file:
+            array.tofile(file)
 
     def append(self, part: _Part) -> None:
-        self.files["names"].writelines(f"{escaped(name)}\n".encode() for name in part.names)
+        with self._file("names").open("ab") as file:
+            file.writelines(f"{escaped(name)}\n".encode() for name in part.names)
         self._write("ends", part.ends + self.n_cells)
         self._write("steps", part.steps.astype(np.int32))
         self._write("values", part.values)
@@ -291,25 +283,19 @@ class _Stream:
         self, n_shards: int, n_steps: int, tell: Progress
     ) -> Iterator[tuple[list[str], sparse.csr_array, sparse.csr_array]]:
         """Names, cells and missing cells of each shard."""
-        for file in self.files.values():
-            file.flush()
-        ends = np.memmap(self.files["ends"].name, dtype=np.int64, mode="r")
-        bounds = cut(ends, n_shards)
-        del ends
-        lines = self.files["names"]
-        lines.seek(0)
-        for i, (first, last) in enumerate(pairwise(bounds)):
-            names = [unescaped(line[:-1].decode()) for line in islice(lines, last - first)]
-            cells = self._rows("", first, last, n_steps)
-            yield names, cells, self._rows("gap_", first, last, n_steps)
-            tell(i + 1, n_shards, "shards written")
+        bounds = cut(np.memmap(self._file("ends"), dtype=np.int64, mode="r"), n_shards)
+        with self._file("names").open("rb") as lines:
+            for i, (first, last) in enumerate(pairwise(bounds)):
+                names = [unescaped(line[:-1].decode()) for line in islice(lines, last - first)]
+                cells = self._rows("", first, last, n_steps)
+                yield names, cells, self._rows("gap_", first, last, n_steps)
+                tell(i + 1, n_shards, "shards written")
 
     def _rows(self, prefix: str, first: int, last: int, n_steps: int) -> sparse.csr_array:
-        ends = self._part(f"{prefix}ends", np.int64, first, last + 1)
+        ends = read_numbers(self._file(f"{prefix}ends"), np.int64, first, last + 1)
         bounds = int(ends[0]), int(ends[-1])
-        steps = self._part(f"{prefix}steps", np.int32, *bounds)
-        values = np.ones(len(steps)) if prefix else self._part("values", np.float64, *bounds)
+        steps = read_numbers(self._file(f"{prefix}steps"), np.int32, *bounds)
+        values = np.ones(len(steps))
+        if not prefix:
+            values = read_numbers(self._file("values"), np.float64, *bounds)
         return sparse.csr_array((values, steps, ends - ends[0]), shape=(last - first, n_steps))
-
-    def _part(self, part: str, kind: type[np.generic], first: int, last: int) -> Array:
-        return read_numbers(Path(self.files[part].name), kind, first, last)

@@ -300,13 +300,7 @@ def _refuse_value(cells: sparse.csr_array, k: int) -> NoReturn:
 
 
 def shard_count(nonzeros: int, n_features: int, wanted: int | None = None) -> int:
-    """The number of shards: the one wanted, or one that depends on the data alone.
-
-    Examples
-    --------
-    >>> shard_count(1000, 3), shard_count(1000, 500), shard_count(100_000_000, 500)
-    (2, 16, 64)
-    """
+    """The number of shards: the one wanted, or one that depends on the data alone."""
     if wanted is not None:
         if not 1 <= wanted <= n_features:
             raise ArgumentError(
@@ -322,13 +316,7 @@ def shard_count(nonzeros: int, n_features: int, wanted: int | None = None) -> in
 
 
 def cut(indptr: Array, n_shards: int) -> list[int]:
-    """Bounds of shards with about equal non-zeros and at least one feature each.
-
-    Examples
-    --------
-    >>> cut(np.array([0, 8, 9, 10, 11, 12]), 3)
-    [0, 1, 2, 5]
-    """
+    """Bounds of shards with about equal non-zeros and at least one feature each."""
     n_features, k = len(indptr) - 1, np.arange(1, n_shards)
     inner = np.searchsorted(indptr, k * (int(indptr[-1]) / n_shards))
     inner = np.maximum.accumulate(np.maximum(inner - k, 0)) + k

@@ -13,22 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._typing import Array
-from .formats import (
-    ShortDate,
-    SlashedDate,
-    are_months,
-    date_in,
-    fiscal_start,
-    is_fiscal,
-    is_month,
-    is_period,
-    number_in,
-    short_date_in,
-    short_month_in,
-    slashed_in,
-    year_of_month,
-)
-from .styles import FISCAL_STYLES, STYLES, in_style
+from . import formats
+from .formats import ShortDate, SlashedDate
 
 NO_TIME = ("", "na", "nan", "nat", "null", "none", "<na>")
 MOST = 0.75  # share of the labels that decides how to read them; the others are then reported
@@ -44,19 +30,10 @@ def row(n: int) -> str:
 def parse_times(
     labels: ArrayLike, name: str = "the table", where: Where = row, style: str = ""
 ) -> tuple[Array, Notes]:
-    """Values of labels as int64, float64, datetime64 or str, and notes on how they were read.
+    """Values of labels (n,) as int64, float64, datetime64 or str, and notes on how they were read.
 
-    Parameters
-    ----------
-    labels : array-like, (n,)
-        Numbers, dates, or text that may hold them.
-    name : str
-        Name of the table in errors.
-    where : callable
-        Maps n to the place of label n in errors.
-    style : str
-        Style of the timeline that the labels continue (see `style_of`): it decides whether one or
-        two labels such as 2001/02 are months or fiscal years.
+    Errors call the table `name` and label n `where(n)`. The `style` of a timeline that the labels
+    continue decides whether one or two labels such as 2001/02 are months or fiscal years.
 
     Examples
     --------
@@ -93,7 +70,7 @@ def parse_times(
         return np.array(words), ()
     found = [value for value in values if isinstance(value, datetime | SlashedDate)]
     dates, about_zones = _dates(_with_slashed(found, array, name, where))
-    if all(map(is_month, texts)):
+    if all(map(formats.is_month, texts)):
         dates = dates.astype("datetime64[M]")
     return dates, (*about_months, *about_short, *about_zones)
 
@@ -145,11 +122,11 @@ def _value(label: object) -> _Value:
     if isinstance(label, Real) and math.isfinite(label):
         return float(label)
     text = str(label).strip()
-    if (number := number_in(text)) is not None:
+    if (number := formats.number_in(text)) is not None:
         return number
-    if (found := date_in(text)) is not None:
+    if (found := formats.date_in(text)) is not None:
         return found
-    slashed = slashed_in(text)
+    slashed = formats.slashed_in(text)
     if slashed is not None and "." in text[:3]:  # 31.12.2001 always has the day first
         return slashed.read(True) if slashed.allows(True) else text
     return slashed or text
@@ -167,13 +144,13 @@ def _fiscal_years(texts: list[str], name: str, where: Where, style: str) -> Arra
     2001/02 may also be February. Three or more labels are fiscal years: as months, they would be
     at least 13 months apart.
     """
-    if not all(map(is_fiscal, texts)):
+    if not all(map(formats.is_fiscal, texts)):
         return None
-    starts = [fiscal_start(text) for text in texts]
+    starts = [formats.fiscal_start(text) for text in texts]
     years = np.array([start for start in starts if start is not None], dtype=np.int64)
     odd = next((n for n, start in enumerate(starts) if start is None), None)
-    months = all(date_in(text) is not None for text in texts)
-    if odd is None and (not months or len(texts) > 2 or style in FISCAL_STYLES):
+    months = all(formats.date_in(text) is not None for text in texts)
+    if odd is None and (not months or len(texts) > 2 or style in formats.FISCAL_STYLES):
         return (years - 1970).astype("datetime64[Y]")
     if len(years) < MOST * len(texts) or (months and all(text[4] == "-" for text in texts)):
         return None
@@ -194,10 +171,11 @@ def _with_months(values: list[_Value], texts: list[str]) -> tuple[list[_Value], 
 
     Others keep their kind, such as 2019 for the total of a year, and are refused later.
     """
-    dotted = [n for n, text in enumerate(texts) if "." in text and year_of_month(text)]
-    if not dotted or len(dotted) < MOST * len(texts) or not are_months([texts[n] for n in dotted]):
+    dotted = [n for n, text in enumerate(texts) if "." in text and formats.year_of_month(text)]
+    enough = dotted and len(dotted) >= MOST * len(texts)
+    if not enough or not formats.are_months([texts[n] for n in dotted]):
         return values, ()
-    months = {n: date_in(texts[n]) for n in dotted}
+    months = {n: formats.date_in(texts[n]) for n in dotted}
     values = [months.get(n, value) for n, value in enumerate(values)]
     return values, (f"times such as {texts[dotted[0]]!r} are read as months",)
 
@@ -206,8 +184,8 @@ def _with_short_dates(values: list[_Value]) -> tuple[list[_Value], Notes]:
     """Read Jan 19 as a month if 19 must be the year, and 31-Dec-18 as a date."""
     texts = [value for value in values if isinstance(value, str)]
     for parse, years_of, what, form in (
-        (short_month_in, _years_of_months, "months", "%Y-%m"),
-        (short_date_in, _years_of_dates, "dates", "%Y-%m-%d"),
+        (formats.short_month_in, _years_of_months, "months", "%Y-%m"),
+        (formats.short_date_in, _years_of_dates, "dates", "%Y-%m-%d"),
     ):
         found = [short for text in texts if (short := parse(text)) is not None]
         if len(found) < len(values) or (years := years_of(found)) is None:
@@ -349,7 +327,7 @@ def as_weeks(labels: ArrayLike, name: object) -> tuple[ArrayLike, Notes]:
     texts = [str(label).strip() for label in np.asarray(labels).tolist()]
     weeks = [f"{text[:4]}-W{text[4:]}" for text in texts]
     known = all(
-        re.fullmatch(r"\d{6}", text) and 1500 <= int(text[:4]) < 2300 and date_in(week)
+        re.fullmatch(r"\d{6}", text) and 1500 <= int(text[:4]) < 2300 and formats.date_in(week)
         for text, week in zip(texts, weeks, strict=True)
     )
     return (weeks, (f"times such as {texts[0]} are read as ISO weeks",)) if known else (labels, ())
@@ -361,22 +339,16 @@ def style_of(labels: ArrayLike, dates: Array, known: str = "") -> str:
     It is the first of `STYLES` that reproduces every label or, if the labels are written in
     several styles, at least one. Labels that are dates have the style `known` if it can express
     them.
-
-    Examples
-    --------
-    >>> labels = ["2020-W52", "2020-W53", "2021-W1"]
-    >>> style_of(labels, parse_times(labels)[0])
-    '%G-W%v'
     """
     if dates.dtype.kind != "M":
         return ""
     array = np.asarray(labels)
     if array.dtype.kind == "M" and known:
-        read, _ = parse_times(in_style(dates, known), style=known)
+        read, _ = parse_times(formats.in_style(dates, known), style=known)
         return known if np.array_equal(read, dates) else ""
     texts = [_text(label) for label in array.tolist()]
-    if not all(map(is_period, texts)):
+    if not all(map(formats.is_period, texts)):
         return ""
-    found = {style: in_style(dates, style) == np.array(texts) for style in STYLES}
+    found = {style: formats.in_style(dates, style) == np.array(texts) for style in formats.STYLES}
     best = max(found, key=lambda style: (found[style].all(), found[style].any()))
     return best if found[best].any() else ""

@@ -1,4 +1,4 @@
-"""Numbers and dates in a single text."""
+"""How numbers and dates are written."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import date, datetime, time
 from typing import NamedTuple
+
+import numpy as np
+
+from .._typing import Array
 
 _ENGLISH = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september",
@@ -197,3 +201,41 @@ def slashed_in(text: str) -> SlashedDate | None:
         return None
     slashed = SlashedDate(int(found[1]), int(found[3]), int(found[4]), clock)
     return slashed if slashed.allows(True) or slashed.allows(False) else None
+
+
+# Styles of fiscal years, quarters and weeks. %G and %V are the year and week of ISO 8601, %q is the
+# quarter, %N the year after %Y; %v and %n are the week and the next year in as few digits as
+# possible.
+FISCAL_STYLES = tuple(
+    f"{prefix}%Y{sign}{end}"
+    for end in ("%n", "%N") for sign in "/–-" for prefix in ("", "FY", "FY ")
+)  # fmt: skip
+_QUARTER_STYLES = tuple(
+    style.replace("Q", letter)
+    for letter in "Qq"
+    for style in ("%YQ%q", "%Y-Q%q", "%Y Q%q", "Q%q %Y", "Q%q-%Y", "Q%q/%Y", "Q%q%Y")
+)
+_WEEK_STYLES = tuple(
+    f"%G{sign}{letter}{week}" for letter in "Ww" for sign in ("-", "") for week in ("%V", "%v")
+)
+STYLES = (*FISCAL_STYLES, *_QUARTER_STYLES, *_WEEK_STYLES)
+
+
+def in_style(dates: Array, style: str) -> Array:
+    """Dates as texts in one of `STYLES`: FY 1999/00 for "FY %Y/%n"."""
+    year, month = (dates.astype(f"datetime64[{unit}]").astype(np.int64) for unit in "YM")
+    days = dates.astype("datetime64[D]").astype(np.int64)
+    thursday = (days - (days + 3) % 7 + 3).astype("datetime64[D]")  # decides the year of its week
+    week_year = thursday.astype("datetime64[Y]")
+    week = (thursday - week_year.astype("datetime64[D]")).astype(np.int64) // 7 + 1
+    fields = {
+        "%Y": (year + 1970, "04"), "%N": (year + 1971, "04"), "%n": ((year + 1971) % 100, "02"),
+        "%q": (month % 12 // 3 + 1, ""), "%G": (week_year.astype(np.int64) + 1970, "04"),
+        "%V": (week, "02"), "%v": (week, ""),
+    }  # fmt: skip
+    texts = [style] * len(dates)
+    for field, (values, width) in fields.items():
+        if field in style:
+            pairs = zip(texts, values.tolist(), strict=True)
+            texts = [text.replace(field, f"{value:{width}}") for text, value in pairs]
+    return np.array(texts, dtype=np.str_)

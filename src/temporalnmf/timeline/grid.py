@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,10 +13,9 @@ from numpy.typing import ArrayLike
 from .._typing import Array
 from ..messages.errors import ArgumentError, Text
 from .dates import Notes, Where, as_weeks, parse_times, row, style_of
-from .formats import short_month_in
+from .formats import STYLES, in_style, short_month_in
 from .periods import Periods, periods_of
 from .spacing import even_grid, labels_ahead, rhythm
-from .styles import STYLES, in_style
 
 AS_GIVEN = "as given"
 
@@ -30,6 +29,7 @@ class StoredTimeline(TypedDict):
     every: str
     notes: list[str]
     style: str
+    absent: NotRequired[list[int]]  # in headers of shards, for other readers of the file
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,13 +108,7 @@ class Timeline:
 
     @classmethod
     def from_dict(cls, stored: StoredTimeline) -> Timeline:
-        """The inverse of `to_dict`.
-
-        Examples
-        --------
-        >>> Timeline.from_dict(timeline_of([2001, 2002]).to_dict()).labels
-        array([2001, 2002])
-        """
+        """The inverse of `to_dict`."""
         labels = np.array(stored["labels"], dtype=stored["kind"])
         rows = np.array(stored["rows"], dtype=np.int64)
         style = stored.get("style", "")  # absent from older files
@@ -236,13 +230,7 @@ def time_texts(labels: ArrayLike) -> list[str]:
 
 
 def first_few(texts: Sequence[str]) -> str:
-    """The first three of some texts.
-
-    Examples
-    --------
-    >>> first_few(["a", "b"]), first_few(["a", "b", "c", "d"])
-    ('a, b', 'a, b, c, …')
-    """
+    """The first three of some texts: a, b, c, …"""
     return ", ".join(texts[:3]) + (", …" if len(texts) > 3 else "")
 
 
