@@ -180,7 +180,7 @@ def test_indices_of_sparse_archives_are_whole_numbers(kind, name, tmp_path):
         file = io.BytesIO()
         np.save(file, arrays[name].astype(complex))
     replaced(tmp_path / "a.npz", **{name: file.getvalue()})
-    with pytest.raises(ValueError, match=r"a.npz cannot be.*indices are no whole numbers"):
+    with pytest.raises(ValueError, match=r"a.npz cannot be.*indices are not whole numbers"):
         read_table(tmp_path / "a.npz")
 
 

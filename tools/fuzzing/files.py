@@ -847,6 +847,7 @@ LOOKUPS = [
     for name in (
         "runtime/archives.py", "reading/arrays.py", "checkpoints/file.py", "checkpoints/fits.py",
         "components.py", "shards/folder.py", "persistence/models.py", "timeline/grid.py",
+        "timeline/spacing.py",
     )
 ]  # fmt: skip
 

@@ -96,8 +96,11 @@ def _piled(
     pile: sparse.csr_array, t: Array, f: Array, v: Array, shape: tuple[int, int]
 ) -> sparse.csr_array:
     """The pile (times, features), grown to `shape`, with values added to it."""
+    piece = sparse.coo_array((v, (t, f)), shape=shape).tocsr()
+    if not pile.nnz:
+        return piece
     pile.resize(shape)
-    return pile + sparse.coo_array((v, (t, f)), shape=shape).tocsr() if len(v) else pile
+    return pile + piece if len(v) else pile
 
 
 def _grown(array: Array, size: int, fill: float) -> Array:

@@ -84,6 +84,7 @@ class Shards:
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
+    >>> from temporalnmf.shards import write_shards
     >>> from temporalnmf.timeline import timeline_of
     >>> X, line = np.array([[3.0, 0.0], [4.0, np.nan], [0.0, 2.0]]), timeline_of([1999, 2000, 2001])
     >>> with TemporaryDirectory() as folder:
