@@ -743,7 +743,7 @@ def test_periods_in_parquet_where_pandas_is_not_loaded(write, pandas):
     if pandas == "with pandas":
         assert ended.stdout.strip() == "['2018-01', '2018-02', '2018-03', '2018-04']", ended.stderr
     else:
-        assert "ImportError: the long table long.parquet needs pandas and pyarrow" in ended.stderr
+        assert "polars frames need pandas and pyarrow" in ended.stderr
 
 
 @pytest.mark.parametrize("blank", ["", "  ", ",,"])
