@@ -177,7 +177,8 @@ def _timeline(
             argument, value = ("drop_partial", True) if freq is None else ("freq", freq)
             remedy = Text("Name their column with {time=}.")
             raise ArgumentError(argument, value, f"needs times; {sheet.name} has none.", remedy)
-        return numbered(X.shape[0]), _about_numbering(X)
+        steps = np.arange(X.shape[0])
+        return Timeline(steps, steps, "step of 1"), _about_numbering(X)
     written = [_with_point(label) for label in sheet.times] if sheet.comma else [*sheet.times]
     labels, notes = as_weeks(written, "" if sheet.transpose else sheet.corner)
     line = timeline_of(labels, freq, drop_partial=drop_partial, name=sheet.name, where=sheet.time)
@@ -200,11 +201,6 @@ def _refuse_totals(sheet: Sheet, X: Cells, labels: list[str]) -> None:
             f"{sheet.name}, {sheet.time(n)}: the values of {labels[n]!r} are the sums of all "
             f"others, so it is not a time step. Remove it."
         )
-
-
-def numbered(n_steps: int) -> Timeline:
-    """Steps without labels."""
-    return Timeline(np.arange(n_steps), np.arange(n_steps), "step of 1")
 
 
 def _with_point(label: str) -> str:

@@ -172,7 +172,11 @@ def timeline_of(
         raise ArgumentError("drop_partial", True, "is for periods.", Text("Set {freq=} as well."))
     _refuse_repeats(values, labels, name, where)
     if values.dtype.kind == "U":
-        _refuse_totals(str(values[-1]), name, where(len(values) - 1))
+        if is_total(last := str(values[-1])):
+            raise ValueError(
+                f"{name}, {where(len(values) - 1)}: the last time is {last!r}, which is not a time "
+                f"step but sums up the others. Remove it."
+            )
         return Timeline(values, np.arange(len(values)), AS_GIVEN, (*notes, _about_text(values)))
     written = style_of(labels, values, style)
     order = np.argsort(values, kind="stable")
@@ -264,14 +268,6 @@ _TOTALS = re.compile(
 def is_total(label: str) -> bool:
     """Whether a label stands for sums, such as Total or Gesamt."""
     return _TOTALS.fullmatch(label.strip(" :.*()-")) is not None
-
-
-def _refuse_totals(label: str, name: str, place: str) -> None:
-    if is_total(label):
-        raise ValueError(
-            f"{name}, {place}: the last time is {label!r}, which is not a time step but sums up "
-            f"the others. Remove it."
-        )
 
 
 def _about_text(values: Array) -> str:
