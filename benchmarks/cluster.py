@@ -59,7 +59,7 @@ def make(
     """Counts by Poisson's law with smooth activations, and features by Zipf's, shard by shard."""
     from scipy import sparse
 
-    from temporalnmf.shards.folder import ShardWriter
+    from temporalnmf.shards import ShardWriter
     from temporalnmf.timeline import timeline_of
 
     if nonzeros > 0.9 * n_times * n_features:
@@ -700,7 +700,7 @@ def _predicted(
     fit: Record, nonzeros: float, features: float, N: int, K: int, workers: int
 ) -> Record:
     """A cluster with a core per worker, and a network."""
-    from temporalnmf.shards.folder import shard_count
+    from temporalnmf.shards.writing import shard_count
 
     q = float(np.median([row["questions_per_look"] for row in fit["rows"]]))
     levels, blocks = _levels(workers), shard_count(int(nonzeros), int(features))

@@ -91,7 +91,7 @@ def test_long_tables_refuse_names_of_one_width_that_fill_the_memory(tmp_path, mo
 def test_cells_that_are_no_labels_are_refused(kind, how, tmp_path, monkeypatch):
     monkeypatch.setattr(parquet, "LONGEST_TEXT", 50_000)
     path = bomb(tmp_path / "a.parquet", kind, long=bool(how))
-    said = r"^a.parquet: column 'feature' has a cell of 60,000 bytes, and .* Shorten it"
+    said = r"^a.parquet: column 'feature' has a cell of 60,000 bytes; .* Shorten it"
     with little_memory(10 * MB), pytest.raises(ValueError, match=said):
         read_table(path, **how)
 
@@ -102,7 +102,7 @@ def test_pages_that_unpack_to_more_than_memory_are_refused(how, tmp_path, monkey
     table = pa.table({"time": np.arange(ROWS), "feature": text, "value": np.ones(ROWS)})
     pq.write_table(table, tmp_path / "a.parquet", compression="zstd", use_dictionary=False)
     monkeypatch.setattr(archives, "memory_left", lambda: 8 * MB)
-    said = r"a.parquet cannot be read as Parquet: what is in it would take 36,\d{3},\d{3} bytes"
+    said = r"a.parquet cannot be read as Parquet: its content would take 36,\d{3},\d{3} bytes"
     with little_memory(8 * MB), pytest.raises(ValueError, match=said):
         read_table(tmp_path / "a.parquet", **how)
 
@@ -158,6 +158,9 @@ class Changing:
     def __exit__(self, *_):
         self.file.close()
 
+    def __getattr__(self, name):
+        return getattr(self.file, name)
+
     def iter_batches(self, **how):
         for k, batch in enumerate(self.file.iter_batches(**how)):
             if k == 2:
@@ -167,7 +170,7 @@ class Changing:
 
 @pytest.mark.parametrize("rows", [70, 150, 10**6])
 def test_texts_may_be_stored_in_two_ways(rows, tmp_path, monkeypatch):
-    opened, asked = parquet.parquet_file, []
+    opened, asked = parquet.open_file, []
 
     def changing(path, places=True):
         file = opened(path, places)
@@ -178,9 +181,9 @@ def test_texts_may_be_stored_in_two_ways(rows, tmp_path, monkeypatch):
     frame.to_parquet(tmp_path / "a.parquet", row_group_size=110)
     expected = read_table(tmp_path / "a.parquet", **LONG)
     monkeypatch.setattr(long_files, "BLOCK_ROWS", rows)
-    monkeypatch.setattr(parquet, "parquet_file", changing)
+    monkeypatch.setattr(parquet, "open_file", changing)
     table = read_table(tmp_path / "a.parquet", **LONG)
-    assert asked == [True, False]
+    assert asked == [True, True, False]  # the schema, then the rows
     np.testing.assert_array_equal(table.X, expected.X)
     assert table.notes == expected.notes
 

@@ -354,7 +354,7 @@ def test_the_same_time_in_several_ways(write):
 @pytest.mark.parametrize("texts", [True, False])
 @pytest.mark.usefixtures("blocks")
 def test_moments_are_added_up_by_periods(write, monkeypatch, texts):
-    monkeypatch.setattr("temporalnmf.reading.long.MANY", 10**9 if texts else 10)
+    monkeypatch.setattr("temporalnmf.reading.long_columns.MANY", 10**9 if texts else 10)
     rng = np.random.default_rng(2)
     stamps = pd.Timestamp("2001-01-15") + pd.to_timedelta(rng.integers(10**7, size=500), unit="s")
     stamps = stamps[stamps.month != 3]
@@ -503,8 +503,7 @@ def test_partial_ends_are_told_or_left_out(write, name):
         table, whole = (read_table(path, **options, drop_partial=drop) for drop in (False, True))
     assert [note for note in table.notes if "too low" in note] == [
         "the first period, 2001-01-15, holds data of 2 of 7 days: it may be too low",
-        "the last period, 2001-02-12, holds data of 3 of 7 days: what follows from it may be too "
-        "low",
+        "the last period, 2001-02-12, holds data of 3 of 7 days: forecasts from it may be too low",
     ]
     ends = (frame["date"] < "2001-01-22") | (frame["date"] >= "2001-02-12")
     total, lost = frame["count"].sum(), frame["count"][ends].sum()
@@ -539,9 +538,9 @@ def test_stamps_that_all_differ_get_a_proposal(write, span, freq):
     seconds = np.unique(rng.integers(pd.Timedelta(span).total_seconds(), size=1500))[:1300]
     stamps = pd.Timestamp("2001-01-01") + pd.to_timedelta(seconds, unit="s")
     frame = pd.DataFrame({"date": stamps, "word": "a", "count": 1})
-    (note,) = [n for n in read_table(write(frame), **NAMES).notes if "--freq" in n and "rows" in n]
+    (note,) = [n for n in read_table(write(frame), **NAMES).notes if "freq" in n and "rows" in n]
     found = re.fullmatch(
-        r"([\d,]+) steps for 1,300 rows: --freq (\w+) makes about ([\d,]+) .*", note
+        r"([\d,]+) steps for 1,300 rows: a freq of (\w+) makes about ([\d,]+) .*", note
     )
     assert found[2] == freq
     made = read_table(write(frame), freq=freq, **NAMES)
@@ -604,11 +603,11 @@ BAD = {
     "two times": bad("date,word,count\n1,a,2\n2,a,2\n", "has 2 times, and at least 3"),
     "two periods": bad(
         "date,word,count\n2001-01,a,2\n2001-02,a,2\n2002-03,b,3\n",
-        "2 steps with freq='Y'",
+        "freq='Y' makes 2 steps",
         freq="Y",
     ),
     "no such column": bad(
-        PLAIN, r"value='n' \(--value\) is not .* 'date', 'word', 'count'\.$", value="n"
+        PLAIN, r"value='n' is not .* 'date', 'word', 'count' \(.*\)\.$", value="n"
     ),
     "a column twice": bad(PLAIN, "name one column twice: date, date, count", feature="date"),
     "a name twice": bad(PLAIN.replace("word", "date"), "time='date' .* several", feature="count",
@@ -617,7 +616,7 @@ BAD = {
                           name="long.csv.gz"),
     "not gzip": bad(b"garbage", "gzip file.*again", name="long.csv.gz"),
     "not Parquet": bad(b"garbage", "cannot be read as Parquet.*again", name="long.parquet"),
-    "an array": bad(b"", r"'.npy', which is not known for long tables \(feature=\)", name="a.npy"),
+    "an array": bad(b"", r"'.npy', which is not known for long tables", name="a.npy"),
     "transposed": bad(PLAIN, "transpose=True .*Leave out one", transpose=True),
 }  # fmt: skip
 
@@ -744,7 +743,7 @@ def test_periods_in_parquet_where_pandas_is_not_loaded(write, pandas):
     if pandas == "with pandas":
         assert ended.stdout.strip() == "['2018-01', '2018-02', '2018-03', '2018-04']", ended.stderr
     else:
-        assert "ImportError: the long table long.parquet needs pandas and pyarrow" in ended.stderr
+        assert "polars frames need pandas and pyarrow" in ended.stderr
 
 
 @pytest.mark.parametrize("blank", ["", "  ", ",,"])

@@ -13,9 +13,9 @@ import pytest
 from scipy import sparse
 
 from temporalnmf.reading import long_files, read_table
-from temporalnmf.reading.long import Columns
+from temporalnmf.reading.long_columns import Columns
 from temporalnmf.shards import Shards, ShardWriter, is_shards, shard_long, sorting, write_shards
-from temporalnmf.shards.folder import cut, shard_count
+from temporalnmf.shards.writing import cut, shard_count
 from temporalnmf.timeline import time_texts, timeline_of
 
 COLUMNS = Columns("date", "word", "count")
@@ -161,7 +161,7 @@ def test_number_of_shards_follows_from_the_data():
     assert [shard_count(n, 10**6) for n in (16 * M, 16 * M + 1, 32 * M, 33 * M)] == [16, 32, 32, 64]
     assert shard_count(10**12, 20) == 16
     for wanted in (0, 21, -1):
-        with pytest.raises(ValueError, match=f"n_shards={wanted} .*Take 1 to 20"):
+        with pytest.raises(ValueError, match=f"n_shards={wanted} .*Choose 1 to 20"):
             shard_count(5, 20, wanted)
 
 
@@ -290,14 +290,14 @@ def test_what_a_killed_process_left_is_cleared(tmp_path):
 def test_an_unfinished_folder_says_so(folder):
     (folder / "shards.json").unlink()
     assert is_shards(folder)
-    with pytest.raises(ValueError, match=r"is not finished.*--force"):
+    with pytest.raises(ValueError, match=r"is not finished.*overwrite=True"):
         Shards.open(folder)
 
 
 def test_what_is_no_folder_of_shards(tmp_path):
     assert not is_shards(tmp_path)
     assert not is_shards(tmp_path / "none")
-    with pytest.raises(ValueError, match="is no folder of shards"):
+    with pytest.raises(ValueError, match="is not a folder of shards"):
         Shards.open(tmp_path)
     with pytest.raises(FileNotFoundError, match="no such folder"):
         Shards.open(tmp_path / "none")
@@ -316,7 +316,7 @@ def test_damaged_arrays_are_refused_by_name(folder, name):
     array = np.load(folder / name)
 
     def refused():
-        with pytest.raises(ValueError, match=rf"words/{name}: .*make it again"):
+        with pytest.raises(ValueError, match=rf"words/{name}: .*write it again"):
             Shards.open(folder)
 
     for damaged in (whole[:-1], whole[:40], b"", whole + b"x", b"x" + whole[1:]):
@@ -377,7 +377,7 @@ def test_an_array_that_says_it_is_huge_is_refused_before_it_is_mapped(folder):
         ({"bounds": [0, 10**30, 8]}, "cannot be understood"),
         ({"bounds": []}, "cannot be understood"),
         ({"bounds": {"a": "../../secret"}}, "cannot be understood"),
-        ({"bounds": [0, 2**40, 2**41], "n_features": 2**41}, "not \\("),
+        ({"bounds": [0, 2**40, 2**41], "n_features": 2**41}, "instead of \\("),
         ({"nonzeros": [-1, 3]}, "nonzeros cannot be right"),
         ({"nonzeros": []}, "cannot be right"),
         ({"nonzeros": None}, "cannot be understood"),
@@ -514,14 +514,14 @@ def many_runs(monkeypatch):
     monkeypatch.setattr(long_files, "BLOCK_BYTES", 2000)
     monkeypatch.setattr(long_files, "BLOCK_ROWS", 70)
     found = []
-    ranges = sorting._Runs.ranges
+    ranges = sorting.Runs.ranges
 
     def counted(self, whole):
         bounds = ranges(self, whole)
         found.append((bounds.shape[0], bounds.shape[1] - 1))
         return bounds
 
-    monkeypatch.setattr(sorting._Runs, "ranges", counted)
+    monkeypatch.setattr(sorting.Runs, "ranges", counted)
     return found
 
 
@@ -655,13 +655,14 @@ def test_other_kinds_of_labels(tmp_path):
 def test_a_feature_in_every_run_is_added_up_on_the_way(tmp_path, many_runs, monkeypatch):
     """More rows than memory takes, all of them of a few cells."""
     together = []
-    added = sorting._added_up
+    added = sorting.added_up
 
     def watched(pieces, *args):
         together.append(sum(len(piece.v) for piece in pieces))
         return added(pieces, *args)
 
-    monkeypatch.setattr(sorting, "_added_up", watched)
+    monkeypatch.setattr(sorting, "added_up", watched)
+    monkeypatch.setattr("temporalnmf.shards.runs.added_up", watched)
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"date": rng.integers(2000, 2005, size=5000), "word": "the", "count": 0.5})
     frame.loc[:9, "word"] = "a"
@@ -774,14 +775,14 @@ def test_no_label_of_a_feature_is_kept_for_all(tmp_path, many_runs, monkeypatch)
     """While rows are read, names are those of one block, and a run ends when memory does."""
     frame = rows(n=1400, n_words=1200)
     sizes, pieces = [], []
-    add = sorting._Runs.add
+    add = sorting.Runs.add
 
     def watched(self, piece):
         add(self, piece)
         pieces.append(len(piece.names))
         sizes.append(sum(len(p.v) for p in self.pieces))
 
-    monkeypatch.setattr(sorting._Runs, "add", watched)
+    monkeypatch.setattr(sorting.Runs, "add", watched)
     path = write(frame, tmp_path / "long.parquet")
     shards = shard_long(path, tmp_path / "out", COLUMNS, memory=200 * 128)
     assert max(pieces) <= 70

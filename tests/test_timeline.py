@@ -12,8 +12,9 @@ import pytest
 import xarray
 
 from temporalnmf.timeline import Timeline, time_texts, timeline_of
-from temporalnmf.timeline.dates import in_style
-from temporalnmf.timeline.grid import AS_GIVEN, MOST_ABSENT, timeline_of_rows
+from temporalnmf.timeline.formats import in_style
+from temporalnmf.timeline.grid import AS_GIVEN, timeline_of_labels
+from temporalnmf.timeline.spacing import MOST_ABSENT
 
 # pandas' name of a spacing, ours, and its words for people.
 SPACINGS = {
@@ -193,7 +194,7 @@ def test_short_years_are_told_or_asked_for():
      "Mean", "Overall"],
 )  # fmt: skip
 def test_totals_among_texts_are_refused(label):
-    pattern = f"^X, row 2: the last time is {label!r}, which is no time step.*Remove it"
+    pattern = f"^X, row 2: the last time is {label!r}, which is not a time step.*Remove it"
     with pytest.raises(ValueError, match=pattern):
         timeline_of(["spring", "summer", label], name="X")
 
@@ -270,7 +271,7 @@ def test_uneven_times_are_taken_as_even_and_this_is_said(labels):
     assert len(line.labels) == len(labels)
     assert line.rows.tolist() == list(range(len(labels)))[::-1]
     assert "times are not evenly spaced" in line.notes[-1]
-    assert ("--freq" in line.notes[-1]) == isinstance(labels[0], str)
+    assert ("freq" in line.notes[-1]) == isinstance(labels[0], str)
     assert line.following(2).tolist() == ["+1", "+2"]
 
 
@@ -299,7 +300,7 @@ def test_one_time():
 @pytest.mark.parametrize(
     ("labels", "pattern"),
     [
-        ([2001, 2002, 2001], "'2001' twice, in row 0 and row 2. .*freq= .*feature="),
+        ([2001, 2002, 2001], "'2001' twice, in row 0 and row 2. .*freq=.*feature="),
         (["2001-01", "2001-02", "2001-01-01"], "'2001-01-01' twice, in row 0 and row 2"),
         (pd.to_datetime(["2001-01-01", "2001-01-01"]), "'2001-01-01' twice, in row 0 and row 1"),
         (["a", "b", "a"], "'a' twice, in row 0 and row 2"),
@@ -424,7 +425,7 @@ def test_ends_that_are_covered_in_part_are_told(labels, freq, first, last):
     if first is not None:
         expected.append(f"the first period, {first}: it may be too low")
     if last is not None:
-        expected.append(f"the last period, {last}: what follows from it may be too low")
+        expected.append(f"the last period, {last}: forecasts from it may be too low")
     assert [note for note in notes if "too low" in note] == expected
     whole = timeline_of(labels, freq, drop_partial=True)
     every = timeline_of(labels, freq)
@@ -440,9 +441,9 @@ def test_ends_that_are_covered_in_part_are_told(labels, freq, first, last):
 
 
 def test_partial_periods_need_periods():
-    with pytest.raises(ValueError, match=r"drop_partial=True is for periods: give freq="):
+    with pytest.raises(ValueError, match=r"drop_partial=True is for periods. Set freq= as well"):
         timeline_of(DAYS, drop_partial=True)
-    with pytest.raises(ValueError, match="makes no period that the table covers wholly"):
+    with pytest.raises(ValueError, match="makes no period that the table covers completely"):
         timeline_of(["2001-12-30", "2002-01-02"], "Y", drop_partial=True)
 
 
@@ -467,7 +468,7 @@ def test_periods_of_numbers(freq, step):
         ([1990], "0", "is for dates"),
         ([0.5], "D", "of another kind, such as '0.5'"),
         (["spring"], "D", "of another kind, such as 'spring'"),
-        (["1001-01-01", "2001-01-01"], "s", "makes 31,556,995,201 steps of the table. Take longer"),
+        (["1001-01-01", "2001-01-01"], "s", "31,556,995,201 steps of the table. Choose longer"),
     ],
 )
 def test_bad_freq(labels, freq, pattern):
@@ -515,22 +516,15 @@ def test_texts_for_people(labels, texts):
     assert time_texts(labels) == texts
 
 
-def test_rows_of_containers():
+def test_labels_of_an_index():
     index = pd.date_range("2001", periods=4, freq="MS")[[0, 1, 3]]
-    frame = pd.DataFrame(np.ones((3, 2)), index)
-    array = xarray.DataArray(np.ones((3, 2)), dims=("time", "word"), coords={"time": index})
-    for container in (frame, array):
-        line = timeline_of_rows(container)
-        assert line.absent.tolist() == [2]
-        assert time_texts(line.labels)[2] == "2001-03"
-    assert timeline_of_rows(frame.reset_index(drop=True)).labels.tolist() == [0, 1, 2]
-    without = [np.ones((3, 2)), pl.DataFrame({"a": [1, 2]}), array.drop_vars("time"), [[1, 2]]]
-    for container in without:
-        assert timeline_of_rows(container) is None
-    levels = frame.set_index(pd.MultiIndex.from_product([[2001], ["b", "c", "a"]]))
-    assert timeline_of_rows(levels).labels.tolist() == ["2001 b", "2001 c", "2001 a"]
+    line = timeline_of_labels(index, None)
+    assert line.absent.tolist() == [2]
+    assert time_texts(line.labels)[2] == "2001-03"
+    levels = pd.MultiIndex.from_product([[2001], ["b", "c", "a"]])
+    assert timeline_of_labels(levels, None).labels.tolist() == ["2001 b", "2001 c", "2001 a"]
     with pytest.raises(ValueError, match=r"^X has the time '1' twice, in row 0 and row 1"):
-        timeline_of_rows(frame.set_index(pd.Index([1, 1, 2])))
+        timeline_of_labels(pd.Index([1, 1, 2]), None)
 
 
 def test_needs_neither_pandas_nor_the_compiler():
@@ -585,11 +579,11 @@ def test_weeks_that_are_none_stay_text():
 
 def test_the_index_of_a_frame_may_be_weeks():
     index = pd.Index([201952, 202001, 202002], name="week")
-    line = timeline_of_rows(pd.DataFrame({"a": [1, 2, 3]}, index))
+    line = timeline_of_labels(index, index.name)
     assert time_texts(line.labels) == ["2019-12-23", "2019-12-30", "2020-01-06"]
     assert line.notes[0] == "times such as 201952 are read as ISO weeks"
-    months = pd.DataFrame({"a": [1, 2]}, pd.Index([202001, 202002], name="month"))
-    assert time_texts(timeline_of_rows(months).labels) == ["2020-01", "2020-02"]
+    months = pd.Index([202001, 202002])
+    assert time_texts(timeline_of_labels(months, "month").labels) == ["2020-01", "2020-02"]
 
 
 def test_stamps_without_a_zone_beside_others_are_counted():
@@ -644,7 +638,7 @@ def test_weeks_are_those_of_the_calendar():
 
 def test_quarters_of_pandas_keep_their_labels():
     index = pd.period_range("2019Q3", periods=3, freq="Q")
-    line = timeline_of_rows(pd.DataFrame({"a": [1, 2, 3]}, index))
+    line = timeline_of_labels(index, None)
     assert line.times.tolist() == [str(label) for label in index]
     other = pd.period_range("2019Q3", periods=3, freq="Q-MAR")  # begins in October 2018
     assert timeline_of(other).times.dtype.kind == "M"

@@ -45,7 +45,7 @@ from temporalnmf.components import ShardedComponents, block_file, write_header
 from temporalnmf.experiments.protocol import Task
 from temporalnmf.experiments.runner import read_records
 from temporalnmf.reading import read_table
-from temporalnmf.reading.long import Columns
+from temporalnmf.reading.long_columns import Columns
 from temporalnmf.runtime.archives import read_npz, sealed, unsealed
 from temporalnmf.shards import Shards, shard_long, write_shards
 from temporalnmf.summary import component_summary
@@ -847,7 +847,7 @@ LOOKUPS = [
     for name in (
         "runtime/archives.py", "reading/arrays.py", "checkpoints/file.py", "checkpoints/fits.py",
         "components.py", "shards/folder.py", "persistence/models.py", "persistence/arrays.py",
-        "persistence/calibrations.py", "timeline/grid.py",
+        "persistence/calibrations.py", "timeline/grid.py", "timeline/spacing.py",
     )
 ]  # fmt: skip
 

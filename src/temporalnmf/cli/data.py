@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
-from difflib import get_close_matches
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -130,13 +128,10 @@ def checksum(path: Path) -> str:
 
 def columns_of(folder: Path) -> list[str]:
     """Names of the columns of the first file of a folder of long tables."""
-    from ..reading.long_files import _form, _parquet_file
-    from ..shards.sorting import _files_of
+    from ..reading.long_files import column_names
+    from ..shards.sorting import files_of
 
-    first = _files_of(folder)[0]
-    if first.suffix.lower() == ".parquet":
-        return list(_parquet_file(first).schema_arrow.names)
-    return _form(first).head
+    return column_names(files_of(folder)[0])
 
 
 def with_features_of(table: TimeTable, model: TemporalNMF, long: bool, voice: Voice) -> TimeTable:
@@ -207,28 +202,7 @@ def _read(path: Path, how: Reading) -> TimeTable:
     if is_model(path):
         raise ValueError(f"{path} is a model, not a table: temporalnmf info {path} shows it.")
     options = {name: value for name, value in how._asdict().items() if value}
-    try:
-        return read_table(path, **options)
-    except ValueError as error:
-        raise ValueError(_with_hint(str(error))) from error
-
-
-def _with_hint(text: str) -> str:
-    """An error about the name of a column with the name that was meant, if one is near.
-
-    Examples
-    --------
-    >>> _with_hint("='Dat' (--time) is not the name of a column. The columns are 'a', 'date'.")
-    "='Dat' (--time) is not the name of a column: did you mean 'date'? The columns are 'a', 'date'."
-    """
-    found = re.search(r"='(.*?)' \(--\w+\) is not the name of a column\. The columns are ", text)
-    if found is None:
-        return text
-    names = {name.lower(): name for name in re.findall(r"'([^']*)'", text[found.end() :])}
-    near = get_close_matches(found[1].lower(), names, n=1, cutoff=0.7)
-    if not near:
-        return text
-    return text.replace(". The columns", f": did you mean {names[near[0]]!r}? The columns", 1)
+    return read_table(path, **options)
 
 
 def _embedded(how: Reading) -> TimeTable:

@@ -11,7 +11,7 @@ from . import data
 from .console import Force, Json, Voice, busy, check_out, clean_errors, progress_bar
 
 if TYPE_CHECKING:
-    from ..reading.long import Columns
+    from ..reading.long_columns import Columns
     from ..shards import Shards
 
 
@@ -61,7 +61,7 @@ def shard(
 
 
 def _columns(how: data.Reading, path: Path) -> Columns | None:
-    from ..reading.long import Columns
+    from ..reading.long_columns import Columns
 
     columns = Columns.of(how.time, how.feature, how.value, how.exposure, how.transpose)
     if columns is None and path.is_dir():
@@ -116,20 +116,17 @@ def _long(
 ) -> Shards:
     from ..shards import shard_long
 
-    try:
-        with progress_bar("rows read") as progress:
-            made = shard_long(
-                path,
-                out,
-                columns,
-                freq=how.freq,
-                drop_partial=how.drop_partial,
-                n_shards=n_shards,
-                overwrite=force,
-                progress=progress,
-            )
-    except ValueError as error:
-        raise ValueError(data._with_hint(str(error))) from error
+    with progress_bar("rows read") as progress:
+        made = shard_long(
+            path,
+            out,
+            columns,
+            freq=how.freq,
+            drop_partial=how.drop_partial,
+            n_shards=n_shards,
+            overwrite=force,
+            progress=progress,
+        )
     voice.say(f"{path}: {made.n_times} steps x {made.n_features} features")
     voice.notes(made.notes)
     return made

@@ -57,7 +57,7 @@ def aligned_ahead(exposure: ArrayLike | None, timeline: Timeline, steps: int) ->
     """Exposures of the steps after the end of a timeline, in order."""
     number = np.arange(steps)
     unknown = timeline.numbered or timeline.every == AS_GIVEN
-    labels = number if unknown else timeline.moments_after(steps)
+    labels = number if unknown else timeline.labels_after(steps)
     ahead = Timeline(labels, number, timeline.every, style=timeline.style)
     return aligned(exposure, "exposure", ahead, of="the forecast")
 

@@ -82,7 +82,7 @@ def _joined(old: Timeline, new: Timeline) -> Timeline:
                 f"X has no times, and what follows {last!r} is not known, since the fitted steps "
                 f"are not evenly spaced. Give X as a frame with times as its index."
             )
-        labels = old.moments_after(len(labels))
+        labels = old.labels_after(len(labels))
     first = time_texts(labels)[0]
     if _KINDS[labels.dtype.kind] != _KINDS[old.labels.dtype.kind]:
         raise ValueError(

@@ -1,7 +1,8 @@
-"""Files of users become tables: rows are time steps, columns are features.
+"""Tables in files and frames: rows are time steps, columns are features.
 
-Wide tables, a row per time: a reader per format makes a `Sheet`, the cells as they lie in the file;
-all else is common. Long tables, a row per time and feature, come in blocks and are added up.
+Wide tables have a row per time: the reader of each format makes a `Sheet`, the cells as they lie in
+the file; the rest is common. Long tables have a row per time and feature: they are read in blocks
+and added up.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from .arrays import read_matrix_market, read_numpy, read_parquet
 from .cells import TIME_NAMES
 from .containers import as_table, labelled_array, labels_of
 from .grid import TimeTable, table_of
-from .long import Columns, long_table
-from .long_files import LONG_READERS
+from .long import long_table
+from .long_columns import Columns
+from .long_files import LONG_READERS, unknown_suffix
 from .pipes import plain_file
 from .sheet import Sheet
 from .text import read_text
@@ -45,16 +47,15 @@ def read_table(
 ) -> TimeTable:
     """Read a table of non-negative numbers over time.
 
-    Every cell is a number, or missing (empty, NA, NaN, null, n/a, none, - or .), or an error that
-    says where it is.
-    Times are sorted and put on a regular grid; periods that are absent become missing steps.
-    Nothing that could run code is loaded.
+    Every cell must be a number or missing (empty, NA, NaN, null, n/a, none, - or .). Times are
+    sorted and put on a regular grid; absent periods become missing steps. Nothing that could run
+    code is loaded.
 
     Parameters
     ----------
     path : path
-        CSV, TSV (both also as .gz), Parquet, NPY, NPZ or Matrix Market, told by the suffix, or by
-        the content of a pipe (/dev/stdin) and of a file without a suffix. The first column holds
+        CSV, TSV (both also as .gz), Parquet, NPY, NPZ or Matrix Market, recognized by the suffix,
+        or by the content of a pipe (/dev/stdin) or a file without a suffix. The first column holds
         the times if its name is empty or one of time, date, year, month, week, day, hour, period,
         index, step, t, datetime, timestamp (also in German, French, Spanish or Italian), or if it
         holds nothing but text.
@@ -65,19 +66,19 @@ def read_table(
         Name of the column that holds the times.
     feature : str, default=None
         Name of the column that holds the features of a long table, which has a row per time and
-        feature. Rows of the same time and feature are added up; what has no row is zero; a time
-        without any row is missing, and so is a cell whose rows have no value. Needs `time`.
+        feature. Rows of the same time and feature are added up; a cell without a row is zero; a
+        time without any row is missing, and so is a cell whose rows have no value. Needs `time`.
     value : str, default=None
         Name of the column that holds the values of a long table; without it each row counts 1.
     exposure : str, default=None
-        Name of the column that holds the size behind each time (documents, days). It is no
+        Name of the column that holds the size behind each time (documents, days). It is not a
         feature.
     freq : str, default=None
         Periods to add times up into: Y, Q, M, W (from Monday), D, h, min, s, also as 3D; a number
-        for times that are numbers. Found by itself where times leave no doubt.
+        for times that are numbers. Found automatically if the times leave no doubt.
     drop_partial : bool, default=False
         Leave out a first or last period of `freq` that the times cover only in part, such as a
-        month whose last day is the third. What is left out is told.
+        month whose last day is the third. A note says what is left out.
 
     Returns
     -------
@@ -106,15 +107,9 @@ def read_table(
     columns = Columns.of(time, feature, value, exposure, transpose)
     known = _READERS if columns is None else LONG_READERS
     with plain_file(Path(path)) as path:
-        for suffix in known:
-            if path.name.lower().endswith(suffix):
-                if columns is not None:
-                    source = LONG_READERS[suffix](path, columns)
-                    return long_table(source, columns, freq, drop_partial)
-                sheet = _READERS[suffix](path, transpose, time)
-                return table_of(sheet, exposure, freq, drop_partial)
-    what = "" if columns is None else " for long tables (feature=)"
-    raise ValueError(
-        f"{path.name} has the suffix {path.suffix!r}, which is not known{what}. Known are "
-        f"{', '.join(known)}; a spreadsheet can be saved as CSV."
-    )
+        suffix = next((suffix for suffix in known if path.name.lower().endswith(suffix)), None)
+        if suffix is None:
+            raise unknown_suffix(path, "tables" if columns is None else "long tables", known)
+        if columns is not None:
+            return long_table(LONG_READERS[suffix](path, columns), columns, freq, drop_partial)
+        return table_of(_READERS[suffix](path, transpose, time), exposure, freq, drop_partial)

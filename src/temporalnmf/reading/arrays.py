@@ -7,40 +7,36 @@ import re
 from decimal import Decimal
 from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
+from .._typing import Array
+from ..messages.errors import ArgumentError
 from ..runtime.archives import Archive, ObjectsError, read_npy, refuse_wild_indices
-from .cells import bytes_of, damage_told, is_time_name, library, place_of
-from .parquet import check_parquet, parquet_file
-from .sheet import Sheet, Wrong, refuse_text
-
-if TYPE_CHECKING:
-    from .._typing import Array  # not at run time: it loads the compiler
+from . import parquet
+from .cells import bytes_of, damage_told, is_time_name, place_of
+from .libraries import pd
+from .sheet import Cells, Sheet, Wrong, refuse_text
 
 ARRAY_NAMES = ("X", "data", "counts", "power")
 
 
 def read_parquet(path: Path, transpose: bool, time: str | None) -> Sheet:
-    pandas = library("pandas", path.name)
-    library("pyarrow", path.name)
-    library("pyarrow.parquet", path.name)
     with damage_told(path, "Parquet", "Write it again."):
-        with parquet_file(path) as file:
-            check_parquet(path, file)
-        frame = pandas.read_parquet(path, engine="pyarrow")
+        with parquet.open_file(path) as file:
+            parquet.check(path, file)
+        frame = pd.read_parquet(path, engine="pyarrow")
     return frame_sheet(path.name, frame, transpose, time)
 
 
-def frame_sheet(name: str, frame: Any, transpose: bool, time: str | None) -> Sheet:
+def frame_sheet(name: str, frame: pd.DataFrame, transpose: bool, time: str | None) -> Sheet:
     """The cells of a pandas frame."""
     try:
         labels, where, at = _frame_labels(name, frame, transpose, time)
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"{name} has labels of bytes that are no text ({error}). Write them as text."
+            f"{name} has labels of bytes that are not text ({error}). Write them as text."
         ) from error
     places = [j for j in range(frame.shape[1]) if j != at]
     names = [str(frame.columns[j]) for j in places]
@@ -55,11 +51,9 @@ def frame_sheet(name: str, frame: Any, transpose: bool, time: str | None) -> She
 
 
 def _frame_labels(
-    name: str, frame: Any, transpose: bool, time: str | None
+    name: str, frame: pd.DataFrame, transpose: bool, time: str | None
 ) -> tuple[list[str] | None, str, int | None]:
-    """Labels of the rows, where they are, and the column that holds them if one does."""
-    import pandas as pd
-
+    """Labels of the rows, where they are, and the number of the column that holds them, if any."""
     index = frame.index
     if index.nlevels > 1:
         raise ValueError(
@@ -74,14 +68,12 @@ def _frame_labels(
     return (None, "", None) if is_plain(index) else (_words(index), "the index", None)
 
 
-def starts_with_labels(name: str, frame: Any, transpose: bool = False) -> bool:
+def starts_with_labels(name: str, frame: pd.DataFrame, transpose: bool = False) -> bool:
     """Whether the first column of a pandas frame labels its rows; with times, if not transposed.
 
     It does if the index does not, and the column has the name of a time or does not hold numbers.
-    An index of whole numbers without a name may be years, or what is left of the numbers of rows.
+    An unnamed index of whole numbers may be years, or the row numbers of a frame that was filtered.
     """
-    import pandas as pd
-
     index = frame.index
     if index.nlevels > 1 or index.name is not None or not frame.shape[1]:
         return False
@@ -105,24 +97,20 @@ def starts_with_labels(name: str, frame: Any, transpose: bool = False) -> bool:
     return False
 
 
-def is_plain(index: Any) -> bool:
-    """Whether a pandas index numbers the rows, or columns, from 0: then it says nothing of them."""
-    import pandas as pd
-
+def is_plain(index: pd.Index) -> bool:
+    """Whether a pandas index merely numbers the rows, or columns, from 0."""
     return index.name is None and bool(index.equals(pd.RangeIndex(len(index))))
 
 
-def _words(index: Any) -> list[str]:
-    # A week as text is its first and last day; a quarter and a month are themselves.
-    if hasattr(index, "to_timestamp") and index.freqstr not in ("Q-DEC", "M"):
+def _words(index: pd.Index) -> list[str]:
+    # Weeks would be written as their first and last day.
+    if isinstance(index, pd.PeriodIndex) and index.freqstr not in ("Q-DEC", "M"):
         index = index.to_timestamp()
     pairs = zip(index.astype(str), index.isna(), strict=True)
     return ["" if missing else str(word).strip() for word, missing in pairs]
 
 
-def _column(column: Any, j: int, wrong: Wrong) -> Array:
-    import pandas as pd
-
+def _column(column: pd.Series, j: int, wrong: Wrong) -> Array:
     if pd.api.types.is_numeric_dtype(column):
         return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
     values = np.full(len(column), np.nan)
@@ -139,7 +127,6 @@ _NUMPY_REMEDY = "Save it again as plain numbers, for instance np.save(file, X.as
 
 def read_numpy(path: Path, transpose: bool, time: str | None) -> Sheet:
     _refuse_time(path.name, time)
-    notes: tuple[str, ...] = ()
     damage = damage_told(path, "NumPy arrays of numbers", _NUMPY_REMEDY)
     if path.suffix.lower() == ".npy":
         with damage, path.open("rb") as file:
@@ -150,22 +137,21 @@ def read_numpy(path: Path, transpose: bool, time: str | None) -> Sheet:
             array = _sparse({name: archive.array(name) for name in archive.arrays})
             return _array_sheet(path.name, array, transpose)
         arrays = {name: _member(archive, name) for name in archive.arrays}
-    name = _chosen(path.name, arrays)
+    name, array = _chosen(path.name, arrays)
     unused = ", ".join(other for other in arrays if other != name)
     notes = (f"data are in array {name!r}", f"arrays not used: {unused or 'none'}")
-    return _array_sheet(path.name, arrays[name], transpose, notes)
+    return _array_sheet(path.name, array, transpose, notes)
 
 
 def _refuse_time(name: str, time: str | None) -> None:
     if time is not None:
-        raise ValueError(
-            f"{name} has no columns with names, so time={time!r} (--time) cannot be found. Leave "
-            f"it out."
+        raise ArgumentError(
+            "time", time, f"cannot be found: {name} has no named columns.", "Leave it out."
         )
 
 
-def _sparse(parts: dict[str, Array]) -> Any:
-    """The matrix that SciPy's `save_npz` wrote."""
+def _sparse(parts: dict[str, Array]) -> sparse.sparray:
+    """A matrix written by SciPy's `save_npz`."""
     kind, shape = parts["format"].item(), tuple(parts["shape"].tolist())
     kind = kind.decode() if isinstance(kind, bytes) else kind
     data = parts["data"]
@@ -174,33 +160,31 @@ def _sparse(parts: dict[str, Array]) -> Any:
     check_extent(shape, data.size)
     whole = ("indices", "indptr", "coords", "row", "col", "offsets")
     if any(parts[name].dtype.kind not in "iu" for name in whole if name in parts):
-        raise ValueError("its indices are no whole numbers")
-    found: Any
+        raise ValueError("its indices are not whole numbers")
     if kind in ("csr", "csc", "bsr"):
         make = {"csr": sparse.csr_array, "csc": sparse.csc_array, "bsr": sparse.bsr_array}[kind]
         found = make((data, parts["indices"], parts["indptr"]), shape=shape)
         refuse_wild_indices(found)
-    elif kind == "coo":
+        return found
+    if kind == "coo":
         places = parts["coords"] if "coords" in parts else (parts["row"], parts["col"])
-        found = sparse.coo_array((data, tuple(places)), shape=shape)
-    elif kind == "dia":
-        found = sparse.dia_array((data, parts["offsets"]), shape=shape)
-    else:
-        raise ValueError(f"its format is {kind!r}")
-    return found
+        return sparse.coo_array((data, tuple(places)), shape=shape)
+    if kind == "dia":
+        return sparse.dia_array((data, parts["offsets"]), shape=shape)
+    raise ValueError(f"its format is {kind!r}")
 
 
 MOST_EMPTY = 1 << 20
 
 
 def check_extent(shape: tuple[int, ...], numbers: int) -> None:
-    """Refuse a sparse table that says it is huge, and holds next to nothing.
+    """Refuse a sparse table that claims to be huge and is almost empty.
 
-    Every row and column takes memory, also those without a number.
+    Every row and column takes memory, even without a number.
     """
     if min(shape) < 0 or max(shape) > MOST_EMPTY + 100 * numbers:
         raise ValueError(
-            f"it is {shape[0]:,} × {shape[1]:,} and holds {numbers:,} numbers: nearly all rows or "
+            f"it is {shape[0]:,} × {shape[1]:,} with {numbers:,} numbers: nearly all rows or "
             f"columns are empty"
         )
 
@@ -213,13 +197,14 @@ def _member(archive: Archive, name: str) -> Array | None:
         return None
 
 
-def _chosen(file: str, arrays: dict[str, Array | None]) -> str:
+def _chosen(file: str, arrays: dict[str, Array | None]) -> tuple[str, Array]:
+    """The only table, or the only one with a usual name."""
     tables = [
-        name
+        (name, array)
         for name, array in arrays.items()
         if array is not None and array.ndim == 2 and array.dtype.kind in "biuf"
     ]
-    chosen = tables if len(tables) == 1 else [name for name in tables if name in ARRAY_NAMES]
+    chosen = tables if len(tables) == 1 else [table for table in tables if table[0] in ARRAY_NAMES]
     if len(chosen) != 1:
         found = ", ".join(
             f"{name} ({'Python objects' if array is None else f'{array.dtype} {array.shape}'})"
@@ -248,9 +233,11 @@ _MARKET = re.compile(
 )
 
 
-def _market(data: bytes) -> Any:
-    """The matrix of a text. SciPy's own reader takes memory for whatever the header says, and
-    reads beyond the end of a damaged text (scipy 1.17: a NUL or a cut number ends the process).
+def _market(data: bytes) -> Cells:
+    """The matrix of a text.
+
+    SciPy's reader allocates whatever the header says and reads beyond the end of a damaged text
+    (scipy 1.17: a NUL or a truncated number ends the process).
     """
     found = _MARKET.match(data)
     if found is None:
@@ -259,7 +246,7 @@ def _market(data: bytes) -> Any:
     R, C, entries = (int(size or 0) for size in found.groups()[3:])
     sign = {b"general": 0.0, b"symmetric": 1.0, b"skew-symmetric": -1.0}[symmetry]
     if sign and R != C:
-        raise ValueError(f"it says that it is symmetric and {R:,} × {C:,}")
+        raise ValueError(f"its header says symmetric and {R:,} × {C:,}")
     width = 1
     if layout == b"array":
         entries = R * (R + int(sign)) // 2 if sign else R * C
@@ -267,13 +254,13 @@ def _market(data: bytes) -> Any:
         check_extent((R, C), entries)
         width = 2 if field == b"pattern" else 3
     body = data[found.end() :]
-    if 2 * width * entries > len(body) + 1:  # each number has a digit and a blank, at the least
-        raise ValueError(f"it says that it has {entries:,} entries, in {len(body):,} bytes")
+    if 2 * width * entries > len(body) + 1:  # a number takes a digit and a blank, at least
+        raise ValueError(f"its header says {entries:,} entries, in {len(body):,} bytes")
     numbers = np.empty((0, width))
     if body.strip():
         numbers = np.loadtxt(io.BytesIO(body), dtype=np.float64, comments=None, ndmin=2)
     if numbers.shape != (entries, width):
-        raise ValueError(f"it says that it has {entries:,} lines of {width}: {numbers.shape} found")
+        raise ValueError(f"its header says {entries:,} lines of {width}: {numbers.shape} found")
     if layout == b"array":
         return _filled(numbers[:, 0], (R, C), sign)
     places, values = numbers[:, :2], numbers[:, 2] if width == 3 else np.ones(entries)
@@ -288,7 +275,7 @@ def _market(data: bytes) -> Any:
 
 
 def _filled(values: Array, shape: tuple[int, int], sign: float) -> Array:
-    """Columns one after the other; of what is symmetric only what is below the diagonal."""
+    """From values column by column; of a symmetric matrix, only those below the diagonal."""
     if not sign:
         return values.reshape(shape[::-1]).T
     matrix = np.zeros(shape)
@@ -298,7 +285,9 @@ def _filled(values: Array, shape: tuple[int, int], sign: float) -> Array:
     return matrix
 
 
-def _array_sheet(name: str, array: Any, transpose: bool, notes: tuple[str, ...] = ()) -> Sheet:
+def _array_sheet(
+    name: str, array: Array | sparse.sparray, transpose: bool, notes: tuple[str, ...] = ()
+) -> Sheet:
     if array.ndim != 2 or array.dtype.kind not in "biuf":
         raise ValueError(
             f"{name} holds an array of {array.dtype} with shape {array.shape}: expected real "

@@ -1,4 +1,4 @@
-"""What a single cell may be, and what a damaged file is called."""
+"""Cells of tables, names of columns, and errors about damaged files."""
 
 from __future__ import annotations
 
@@ -10,10 +10,15 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
+from difflib import get_close_matches
 from io import BufferedReader, RawIOBase
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING
+
+from ..messages.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 TIME_NAMES = (
     "time", "date", "year", "month", "week", "day", "hour", "period", "index", "step", "t",
@@ -23,10 +28,8 @@ TIME_NAMES = (
     "año", "ano", "mes", "semana", "día", "dia", "fecha",
     "anno", "mese", "settimana", "giorno",
 )  # fmt: skip
-
-
 MISSING = ("", "na", "nan", "null", "n/a", "#n/a", "#na", "-", "–", ".", "none")
-PLAINLY_MISSING = ("", "na", "nan", "null")  # the others are counted and told
+PLAINLY_MISSING = ("", "na", "nan", "null")  # the others are counted and noted
 
 
 def is_time_name(name: str) -> bool:
@@ -41,7 +44,7 @@ _THOUSANDS = {
 
 
 def has_thousands(cell: str, comma: bool = False) -> bool:
-    """Whether a cell is such as 1,234,567.8, or with decimal commas such as 1.234.567,8."""
+    """Whether a cell is of the form 1,234,567.8, or 1.234.567,8 with decimal commas."""
     return _THOUSANDS[comma].fullmatch(cell.strip()) is not None
 
 
@@ -52,14 +55,14 @@ def about_thousands(comma: bool) -> str:
 
 @dataclass
 class Points:
-    """Whether points in a file separated by ';' may separate thousands as well as decimals.
+    """Whether points in a file with separator ';' may separate thousands as well as decimals.
 
-    They may if each number with a point is such as 1.234, all others are whole, and there is no
-    decimal comma.
+    They may if every number with a point is of the form 1.234, all others are whole, and there is
+    no decimal comma.
     """
 
     example: str = ""
-    decimal: bool = False  # some number can be read in one way only
+    decimal: bool = False  # some number is certainly a decimal
 
     AS_THOUSANDS = r"^[+-]?[1-9]\d{0,2}(\.\d{3})+$"
     WHOLE = r"^[+-]?\d+$"
@@ -77,7 +80,7 @@ class Points:
         whole = self.example.replace(".", "")
         return ValueError(
             f"{place}: {self.example!r} may be {whole}, with a point between thousands, or "
-            f"{self.example} with three decimals, and no other number of the file tells. Write "
+            f"{self.example} with three decimals, and no other number of the file decides. Write "
             f"thousands without points ({whole}), or decimals with commas "
             f"({self.example.replace('.', ',')})."
         )
@@ -90,7 +93,7 @@ def number_in(cell: str, comma: bool, thousands: bool = False) -> float | None:
         return math.nan
     if thousands and has_thousands(cell, comma):
         cell = cell.replace("." if comma else ",", "")
-    # 1_000 is a number to Python only; beside decimal commas, 1.234 may be a thousand or one.
+    # Only Python reads 1_000 as a number; beside decimal commas, 1.234 is ambiguous.
     if "_" in cell or (comma and "." in cell):
         return None
     try:
@@ -101,13 +104,13 @@ def number_in(cell: str, comma: bool, thousands: bool = False) -> float | None:
 
 @contextmanager
 def damage_told(path: Path | str, what: str, remedy: str) -> Iterator[None]:
-    """What libraries say of a damaged or foreign file, as one kind of error."""
+    """Turn the errors of libraries about a damaged or foreign file into a ValueError."""
     try:
         yield
-    except (PermissionError, RefusedError):
+    except (PermissionError, ImportError, RefusedError):
         raise
-    except Exception as error:  # libraries have many words for damage, and many kinds of errors
-        if type(error) is MemoryError:  # Arrow's is of its own kind, and about what a page says
+    except Exception as error:  # libraries raise many kinds of errors
+        if type(error) is MemoryError:  # Arrow's is a subclass, raised for a damaged page
             raise
         reason = " ".join(str(error).split()).rstrip(".")[:500] or type(error).__name__
         name = path if isinstance(path, str) else path.name
@@ -115,7 +118,7 @@ def damage_told(path: Path | str, what: str, remedy: str) -> Iterator[None]:
 
 
 class RefusedError(ValueError):
-    """Said in full already."""
+    """An error whose message is complete."""
 
 
 def bytes_of(path: Path) -> bytes:
@@ -139,17 +142,16 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
             ) from error
 
 
-# A few bytes can be packed so that they fill all memory. Tables of text become a tenth or so, also
-# those that are mostly zeros hardly less than a hundredth.
+# A few packed bytes can fill all memory. Tables of text are packed to a tenth or so, tables of
+# zeros to a hundredth.
 MOST_GROWTH = 200
+HARMLESS = 1 << 28  # unpacked bytes that need no check
 _CHUNK = 1 << 20  # bytes unpacked at once
-# Characters of a name or a time.
-LONGEST_LABEL = 1000
-HARMLESS = 1 << 28  # bytes that nobody has to ask about
+LONGEST_LABEL = 1000  # characters of a name or a time
 
 
 class _Unpacked(RawIOBase):
-    """What is in a gzip file, as long as it is not out of proportion."""
+    """The content of a gzip file, up to a size in proportion to the file."""
 
     def __init__(self, packed: gzip.GzipFile, path: Path) -> None:
         self.packed, self.path = packed, path
@@ -167,44 +169,39 @@ class _Unpacked(RawIOBase):
     def tell(self) -> int:
         return self.packed.tell()
 
-    def readinto(self, buffer: Any) -> int:
-        data = self.packed.read(min(len(buffer), _CHUNK))
-        buffer[: len(data)] = data
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        view = memoryview(buffer)
+        data = self.packed.read(min(len(view), _CHUNK))
+        view[: len(data)] = data
         if self.packed.tell() > self.most:
             raise RefusedError(
                 f"{self.path.name} unpacks to more than {self.most:,} bytes, {MOST_GROWTH} times "
-                f"its size, as a file does that is made to fill the memory. If it is what you "
+                f"its size, like a file that is made to exhaust memory. If that is what you "
                 f"expect, unpack it with gunzip and read the plain file."
             )
         return len(data)
 
 
 def refuse_long_labels(name: str, longest: int) -> None:
-    """Refuse labels that are no labels: NumPy gives each one the length of the longest."""
+    """Refuse excessive labels: NumPy gives every label the length of the longest."""
     if longest > LONGEST_LABEL:
         raise ValueError(
-            f"{name} has a label of {longest:,} characters, and names and times have at most "
-            f"{LONGEST_LABEL:,}. Shorten it."
+            f"{name} has a label of {longest:,} characters; at most {LONGEST_LABEL:,} are "
+            f"allowed. Shorten it."
         )
 
 
-def library(module: str, what: str) -> Any:
-    """A module of the extra `io`; `what` is what needs it."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise ImportError(
-            f'{what} needs pandas and pyarrow: pip install "temporalnmf[io]".'
-        ) from error
-
-
-def place_of(name: str, option: str, names: list[str], file: str) -> int:
-    """Where a column stands that an option names."""
+def place_of(name: str, argument: str, names: list[str], file: str) -> int:
+    """The position of the column that an argument names."""
     places = [j for j, found in enumerate(names) if found == name]
     if len(places) == 1:
         return places[0]
-    found = ", ".join(repr(name) for name in names[:20]) + (", …" if len(names) > 20 else "")
-    problem = "names several columns" if places else "is not the name of a column"
-    raise ValueError(
-        f"{file}: {option}={name!r} (--{option}) {problem}. The columns are {found or 'none'}."
-    )
+    lowered = {found.lower(): found for found in names[:1000]}
+    near = get_close_matches(name.lower(), lowered, n=1, cutoff=0.7)
+    if places:
+        problem = "names several columns."
+    else:
+        hint = f": did you mean {lowered[near[0]]!r}?" if near else "."
+        problem = f"is not the name of a column{hint}"
+    found = ", ".join(map(repr, names[:20])) + (", …" if len(names) > 20 else "")
+    raise ArgumentError(argument, name, problem, f"The columns are {found or 'none'} ({file}).")

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from .._typing import Array
+from ..messages.errors import ArgumentError
 from ..timeline.grid import Timeline, time_texts, timeline_of
 from .arrays import frame_sheet, is_plain, starts_with_labels
-from .cells import is_time_name, library, place_of
+from .cells import is_time_name, place_of
 from .grid import TimeTable, table_of
-from .long import Columns, Source, long_table
+from .libraries import load, pd
+from .long import long_table
+from .long_columns import Columns, Source
 from .long_files import BLOCK_ROWS, arrow_of
 from .sheet import Sheet
 
 if TYPE_CHECKING:
-    from .._typing import Array  # not at run time: it loads the compiler
+    import polars as pl
+    from xarray import DataArray
+
+    Frame = pd.DataFrame | pl.DataFrame | pl.LazyFrame
 
 
 def as_table(
-    data: Any,
+    data: Frame | DataArray,
     *,
     time: str | None = None,
     feature: str | None = None,
@@ -34,8 +43,8 @@ def as_table(
     ----------
     data : pandas.DataFrame, polars.DataFrame or xarray.DataArray
         Wide, a row per time, or long, a row per time and feature. An array has two dimensions;
-        the times are the one that `time` names, or else has the name of a time, or holds dates,
-        or is the first.
+        the times are the one that `time` names, else the one with the name of a time, else the
+        one that holds dates, else the first.
     time, feature, value, exposure, freq, drop_partial
         As in `read_table`; `time` may also name the index of a pandas frame.
 
@@ -57,9 +66,10 @@ def as_table(
            [ 1.,  0.]])
     """
     columns = Columns.of(time, feature, value, exposure)
-    if hasattr(data, "dims") and hasattr(data, "coords"):
+    if is_xarray(data):
         if columns is not None:
-            raise ValueError("feature= is for long tables: an xarray array is wide. Leave it out.")
+            problem = "is for long tables, and an xarray array is wide."
+            raise ArgumentError("feature", feature, problem, "Leave it out.")
         return table_of(_array_sheet(data, time), exposure, freq, drop_partial)
     frame = _pandas_frame(data)
     if columns is None:
@@ -68,14 +78,19 @@ def as_table(
     return long_table(_frame_source(frame, columns), columns, freq, drop_partial)
 
 
-def _pandas_frame(data: Any) -> Any:
+def is_xarray(data: object) -> TypeGuard[DataArray]:
+    """Whether data come from xarray, which is not imported for this."""
+    return hasattr(data, "dims") and hasattr(data, "coords")
+
+
+def _pandas_frame(data: object) -> pd.DataFrame:
     module = type(data).__module__.partition(".")[0]
     if module == "polars" and hasattr(data, "collect"):
         data = data.collect()
     if module == "polars" and hasattr(data, "to_pandas") and hasattr(data, "columns"):
-        library("pandas", "a polars frame")
+        load("pandas")
         return data.to_pandas()
-    if module == "pandas" and hasattr(data, "columns"):
+    if module == "pandas" and isinstance(data, pd.DataFrame):
         return data
     raise TypeError(
         f"data is of type {type(data).__name__}: expected a pandas or polars frame or an xarray "
@@ -83,54 +98,63 @@ def _pandas_frame(data: Any) -> Any:
     )
 
 
-def _frame_source(frame: Any, columns: Columns) -> Source:
+def _frame_source(frame: pd.DataFrame, columns: Columns) -> Source:
     if frame.index.name in columns.names:
         frame = frame.reset_index()
-    names = [str(name) for name in frame.columns]
-    places = [
-        place_of(name, option, names, "the frame")
-        for option, name in columns._asdict().items()
-        if name is not None
-    ]
-    columns_as_arrow = [arrow_of(frame.iloc[:, j]) for j in places]
+    places = columns.places([str(name) for name in frame.columns], "the frame")
+    arrays = [arrow_of(frame.iloc[:, j]) for j in places]
     blocks = (
-        [column.slice(start, BLOCK_ROWS) for column in columns_as_arrow]
+        [array.slice(start, BLOCK_ROWS) for array in arrays]
         for start in range(0, len(frame), BLOCK_ROWS)
     )
     return Source("the frame", blocks, lambda n: f"row {n}")
 
 
 class Labelled(NamedTuple):
-    """Cells in memory, and the labels that they have.
+    """Cells in memory and their labels.
 
-    `rows` is None if rows have none, else a sequence or an index, called `corner`. `columns` is
-    None if columns have no names. `column` is the name of the column that held the labels of rows,
-    if one did, and `numbers` says whether it holds numbers.
+    `rows` are the labels of rows, a sequence or an index with the name `corner`, or None; `columns`
+    are the names of columns, or None. `column` is the name of the column that held the labels of
+    rows, if one did, and `numbers` says whether it holds numbers.
     """
 
-    cells: Any
-    rows: Any = None
-    corner: Any = None
+    cells: ArrayLike
+    rows: ArrayLike | None = None
+    corner: Hashable = None
     columns: list[str] | None = None
     column: str | None = None
     numbers: bool = False
 
 
-def labels_of(data: Any, name: str) -> Labelled | None:
-    """The labels of a pandas or polars frame or series or of an xarray array; None of others.
+def labels_of(data: object, name: str) -> Labelled | None:
+    """The labels of a pandas or polars frame or series or of an xarray array, else None.
 
-    Times are recognised as in files. What numbers rows or columns from 0 is no label.
+    Times are recognized as in files. Row and column numbers from 0 are not labels.
     """
-    if hasattr(data, "dims") and hasattr(data, "coords"):
+    if is_xarray(data):
         return _labels_of_array(data)
-    if hasattr(data, "iloc"):
-        return _labels_of_pandas(data, name)
-    if type(data).__module__.startswith("polars") and hasattr(data, "to_series"):
+    if _is_frame(data):
+        return _labels_of_frame(data, name)
+    if _is_series(data):
+        return Labelled(data, None if is_plain(data.index) else data.index, data.index.name)
+    if _is_polars(data):
         return _labels_of_polars(data)
     return None
 
 
-def _labels_of_array(data: Any) -> Labelled:
+def _is_frame(data: object) -> TypeGuard[pd.DataFrame]:
+    return hasattr(data, "iloc") and hasattr(data, "columns")
+
+
+def _is_series(data: object) -> TypeGuard[pd.Series]:
+    return hasattr(data, "iloc")
+
+
+def _is_polars(data: object) -> TypeGuard[pl.DataFrame]:
+    return type(data).__module__.startswith("polars") and hasattr(data, "to_series")
+
+
+def _labels_of_array(data: DataArray) -> Labelled:
     data = data if len(data.dims) == 1 else oriented(data)
     first, *others = data.dims
     rows = data.coords[first].values if first in data.coords else None
@@ -138,23 +162,19 @@ def _labels_of_array(data: Any) -> Labelled:
     return Labelled(data.values, rows, first, columns)
 
 
-def _labels_of_pandas(data: Any, name: str) -> Labelled:
-    columns = column = None
-    numbers = False
-    if hasattr(data, "columns"):
-        if starts_with_labels(name, data):
-            import pandas as pd
-
-            column = str(data.columns[0])
-            numbers = pd.api.types.is_numeric_dtype(data.iloc[:, 0])
-            index = pd.Index(data.iloc[:, 0], name=data.columns[0])
-            data = data.iloc[:, 1:].set_axis(index, axis=0)
-        columns = None if is_plain(data.columns) else [str(label) for label in data.columns]
+def _labels_of_frame(data: pd.DataFrame, name: str) -> Labelled:
+    column, numbers = None, False
+    if starts_with_labels(name, data):
+        column = str(data.columns[0])
+        numbers = pd.api.types.is_numeric_dtype(data.iloc[:, 0])
+        index = pd.Index(data.iloc[:, 0], name=data.columns[0])
+        data = data.iloc[:, 1:].set_axis(index, axis=0)
+    columns = None if is_plain(data.columns) else [str(label) for label in data.columns]
     rows = None if is_plain(data.index) else data.index
     return Labelled(data, rows, data.index.name, columns, column, numbers)
 
 
-def _labels_of_polars(data: Any) -> Labelled:
+def _labels_of_polars(data: pl.DataFrame) -> Labelled:
     columns = [str(label) for label in data.columns]
     if not columns:
         return Labelled(data)
@@ -165,7 +185,7 @@ def _labels_of_polars(data: Any) -> Labelled:
     return Labelled(data[:, 1:], first.to_list(), columns[0], columns[1:], columns[0], numbers)
 
 
-def labelled_array(data: Any, style: str = "") -> tuple[Array, Array, Timeline | None]:
+def labelled_array(data: DataArray, style: str = "") -> tuple[Array, Array, Timeline | None]:
     """Values (times, features) of an xarray array, names of the features, and its times."""
     data = oriented(data)
     time, feature = data.dims
@@ -176,8 +196,8 @@ def labelled_array(data: Any, style: str = "") -> tuple[Array, Array, Timeline |
     return data.values, np.array(names, dtype=object), timeline
 
 
-def oriented(data: Any, time: str | None = None) -> Any:
-    """With the times as its first dimension."""
+def oriented(data: DataArray, time: str | None = None) -> DataArray:
+    """An array with the times as its first dimension."""
     if not hasattr(data, "dtype") or len(data.dims) != 2:
         raise TypeError(
             f"data is an xarray {type(data).__name__} with dimensions "
@@ -189,7 +209,7 @@ def oriented(data: Any, time: str | None = None) -> Any:
     return data.transpose(data.dims[at], data.dims[1 - at])
 
 
-def _array_sheet(data: Any, time: str | None) -> Sheet:
+def _array_sheet(data: DataArray, time: str | None) -> Sheet:
     data = oriented(data, time)
     corner = str(data.dims[0])
     times, features = (_dimension_labels(data, dim) for dim in data.dims)
@@ -199,7 +219,7 @@ def _array_sheet(data: Any, time: str | None) -> Sheet:
     )  # fmt: skip
 
 
-def _time_dimension(data: Any, dims: list[str], time: str | None) -> int:
+def _time_dimension(data: DataArray, dims: list[str], time: str | None) -> int:
     if time is not None:
         return place_of(time, "time", dims, "the array")
     named = [is_time_name(dim) for dim in dims]
@@ -207,5 +227,5 @@ def _time_dimension(data: Any, dims: list[str], time: str | None) -> int:
     return next((flags.index(True) for flags in (named, dated) if sum(flags) == 1), 0)
 
 
-def _dimension_labels(data: Any, dim: Any) -> list[str] | None:
+def _dimension_labels(data: DataArray, dim: Hashable) -> list[str] | None:
     return time_texts(data.coords[dim].values) if dim in data.coords else None

@@ -1,23 +1,27 @@
-"""Rows of wide tables are put on the steps of a regular grid of time."""
+"""Tables over time: rows of wide tables are put on the steps of a regular grid."""
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
+from .._typing import Array
+from ..messages.errors import ArgumentError, Text
 from ..runtime.archives import refuse_larger
-from ..timeline.dates import as_weeks
-from ..timeline.grid import Timeline, time_texts, timeline_of
-from .cells import damage_told, number_in, place_of
-from .sheet import Sheet, check_shape, check_values, features_of, numbered_names, refuse_total
-
-if TYPE_CHECKING:
-    from .._typing import Array  # not at run time: it loads the compiler
-
+from ..timeline.dates import Notes, as_weeks
+from ..timeline.grid import Timeline, first_few, time_texts, timeline_of
+from .cells import number_in, place_of
+from .sheet import (
+    Cells,
+    Sheet,
+    check_shape,
+    check_values,
+    features_of,
+    numbered_names,
+    refuse_total,
+)
 
 _NUMBERED = "no times were found: steps are numbered from 0"
 
@@ -35,45 +39,44 @@ class TimeTable:
     features : array of str, (n_features,)
         Labels of the columns; x0, x1, … if there were none.
     notes : tuple of str
-        What was understood, in words.
+        How the table was read.
     timeline : Timeline
         The steps and their spacing.
     exposure : array, (n_times,), or None
         Size behind each step; interpolated where it is absent.
     observed : array of bool, (n_times,) or (n_times, n_features), or None
-        Which steps of a sparse X are observed, where some are not, or which of its entries, where
-        single ones are missing: pass it as mask=.
+        Which steps of a sparse X are observed if some are not, or which of its entries if single
+        ones are missing: pass it as the mask of a fit.
     """
 
     X: Array | sparse.csr_array
     times: Array
     features: Array
-    notes: tuple[str, ...]
+    notes: Notes
     timeline: Timeline
     exposure: Array | None = None
     observed: Array | None = None
 
     @property
     def numbered(self) -> bool:
-        """Whether there were no times, so that steps are merely numbered."""
+        """Whether steps are merely numbered because there were no times."""
         return any(note.startswith(_NUMBERED) for note in self.notes)
 
     @property
     def unnamed(self) -> bool:
-        """Whether features had no names, so that they are merely numbered."""
+        """Whether features are merely numbered because they had no names."""
         return self.features.tolist() == numbered_names(len(self.features))
 
     def __repr__(self) -> str:
-        """Size, span, how full it is, and the notes."""
+        """Size, span, share of missing or non-zero cells, and the notes."""
         n_steps, n_features = self.X.shape
         texts = time_texts(self.times)
         size = f"{n_steps:,} steps × {n_features:,} features, {texts[0]} to {texts[-1]}"
-        if sparse.issparse(self.X):
-            share = len(self.X.data) / (n_steps * n_features)
-            full = f"sparse, {100 * share:.2f} % of the cells are not zero"
-            full += self._hidden()
-        else:
+        if isinstance(self.X, np.ndarray):
             full = f"missing cells: {int(np.isnan(self.X).sum()):,} of {self.X.size:,}"
+        else:
+            share = len(self.X.data) / (n_steps * n_features)
+            full = f"sparse, {100 * share:.2f} % of the cells are not zero{self._hidden()}"
         return "\n  ".join([f"TimeTable: {size}", full, *self.notes])
 
     def _hidden(self) -> str:
@@ -88,11 +91,9 @@ class TimeTable:
 
 
 def table_of(
-    sheet: Sheet,
-    exposure: str | None = None,
-    freq: str | None = None,
-    drop_partial: bool = False,
+    sheet: Sheet, exposure: str | None = None, freq: str | None = None, drop_partial: bool = False
 ) -> TimeTable:
+    """Check a sheet and put its rows on a grid."""
     check_shape(sheet)
     check_values(sheet)
     X = sheet.cells.T if sheet.transpose else sheet.cells
@@ -109,18 +110,25 @@ def table_of(
         notes = (*notes, f"rows left out: {out.sum():,}, total {plain(np.nansum(X[out]))}")
         X, line = X[~out], replace(line, rows=line.rows[~out])
         sizes = None if sizes is None else sizes[~out]
-    if not sparse.issparse(X):
-        # Periods without a row take memory, too: a few dates may be thousands of years apart.
-        with damage_told(sheet.name, "a table", "Take longer periods with freq= (--freq)."):
-            refuse_larger(24 * len(line.labels) * X.shape[1], f"{len(line.labels):,} steps")
+    if isinstance(X, np.ndarray):
+        _refuse_huge_grid(len(line.labels), X.shape[1], sheet.name)
     X, summed = _on_grid(X, line)
     notes = (*notes, *summed, *_missing(X, line))
     if exposure is None:
         notes = (*notes, *_about_sizes(X, features, sheet))
     if sizes is not None:
-        sizes, told = exposure_on_grid(sizes, line, sheet.name)
-        notes = (*notes, *told)
+        sizes, about_sizes = exposure_on_grid(sizes, line, sheet.name)
+        notes = (*notes, *about_sizes)
     return TimeTable(X, line.times, features, notes, line, sizes)
+
+
+def _refuse_huge_grid(n_steps: int, n_features: int, name: str) -> None:
+    """Periods without a row take memory, too: a few dates may be thousands of years apart."""
+    try:
+        refuse_larger(24 * n_steps * n_features, f"{n_steps:,} steps")
+    except ValueError as error:
+        reason = "{name} cannot be read as a table: {error}. Choose longer periods with {freq=}."
+        raise ValueError(Text(reason, name=name, error=error)) from error
 
 
 def plain(total: float) -> str:
@@ -131,86 +139,78 @@ def plain(total: float) -> str:
 
 
 MOST_OF_TOTAL = 0.9  # a column that holds more,
-TIMES_THE_NEXT = 5  # and so many times the next one, may be a size
+TIMES_THE_NEXT = 5  # and is so many times as large as the next one, may be an exposure
 
 
-def _about_sizes(X: Any, features: Array, sheet: Sheet) -> tuple[str, ...]:
-    """A word on a feature that dwarfs all others, such as a population."""
-    totals = np.asarray(X.sum(axis=0) if sparse.issparse(X) else np.nansum(X, axis=0)).ravel()
+def _about_sizes(X: Cells, features: Array, sheet: Sheet) -> Notes:
+    """A note on a feature that dwarfs all others, such as a population."""
+    sums = np.nansum(X, axis=0) if isinstance(X, np.ndarray) else X.sum(axis=0)
+    totals = np.asarray(sums).ravel()
     if len(totals) < 2:
         return ()
     f = int(np.argmax(totals))
     share, others = totals[f] / (totals.sum() or 1.0), np.delete(totals, f)
     if share <= MOST_OF_TOTAL or totals[f] < TIMES_THE_NEXT * others.max():
         return ()
-    name, what = str(features[f]), "row" if sheet.transpose else "column"
+    place = "row" if sheet.transpose else "column"
     return (
-        f"{what} {name!r} holds {100 * share:.1f} % of the total: is it a size (--exposure "
-        f"{shlex.quote(name)}) rather than a feature?",
+        f"{place} {str(features[f])!r} holds {100 * share:.1f} % of the total: is it an exposure, "
+        f"such as a population, rather than a feature?",
     )
 
 
 def check_steps(n_steps: int, freq: str | None, name: str) -> None:
     if freq is not None and n_steps < 3:
-        raise ValueError(
-            f"{name} has {n_steps} steps with freq={freq!r}, and at least 3 are needed. Take "
-            f"shorter periods."
-        )
+        raise ArgumentError(
+            "freq", freq, f"makes {n_steps} steps of {name}, and at least 3 are needed.",
+            "Choose shorter periods.",
+        )  # fmt: skip
+    if n_steps < 3:
+        raise ValueError(f"{name} has {n_steps} times, and at least 3 are needed.")
 
 
 def _timeline(
-    sheet: Sheet, X: Any, freq: str | None, drop_partial: bool
-) -> tuple[Timeline, tuple[str, ...]]:
-    labels = sheet.times
-    if labels is None:
+    sheet: Sheet, X: Cells, freq: str | None, drop_partial: bool
+) -> tuple[Timeline, Notes]:
+    if sheet.times is None:
         if freq is not None or drop_partial:
-            option = "drop_partial=True" if freq is None else f"freq={freq!r}"
-            raise ValueError(
-                f"{option} needs times, and {sheet.name} has none. Name their column with "
-                f"time= (--time)."
-            )
-        return numbered(X.shape[0]), _about_numbering(X)
-    if sheet.comma:
-        labels = [_with_point(label) for label in labels]
-    notes: tuple[str, ...] = ()
-    if not sheet.transpose:
-        labels, notes = as_weeks(labels, sheet.corner)
+            argument, value = ("drop_partial", True) if freq is None else ("freq", freq)
+            remedy = Text("Name their column with {time=}.")
+            raise ArgumentError(argument, value, f"needs times; {sheet.name} has none.", remedy)
+        steps = np.arange(X.shape[0])
+        return Timeline(steps, steps, "step of 1"), _about_numbering(X)
+    written = [_with_point(label) for label in sheet.times] if sheet.comma else [*sheet.times]
+    labels, notes = as_weeks(written, "" if sheet.transpose else sheet.corner)
     line = timeline_of(labels, freq, drop_partial=drop_partial, name=sheet.name, where=sheet.time)
     if line.labels.dtype.kind == "U":
         _refuse_totals(sheet, X, line.labels.tolist())
     return line, notes
 
 
-def _refuse_totals(sheet: Sheet, X: Any, labels: list[str]) -> None:
-    """A last row with a label of another kind that adds up those above it."""
+def _refuse_totals(sheet: Sheet, X: Cells, labels: list[str]) -> None:
+    """Refuse a last row with a label of another kind that adds up those above it."""
     numbered = [any(map(str.isdigit, label)) for label in labels]
     if numbered[-1] in numbered[:-1]:
         return
-    table = X.toarray() if sparse.issparse(X) else X
+    table = X if isinstance(X, np.ndarray) else X.toarray()
     known = ~np.isnan(table[-1])
     sums = np.nansum(table[:-1], axis=0)[known]
     if sums.any() and np.allclose(table[-1][known], sums, rtol=1e-3, atol=0.0):
         n = len(labels) - 1
         raise ValueError(
             f"{sheet.name}, {sheet.time(n)}: the values of {labels[n]!r} are the sums of all "
-            f"others, so it is no time step. Remove it."
+            f"others, so it is not a time step. Remove it."
         )
-
-
-def numbered(n_steps: int) -> Timeline:
-    """Steps without labels."""
-    return Timeline(np.arange(n_steps), np.arange(n_steps), "step of 1")
 
 
 def _with_point(label: str) -> str:
     return label if number_in(label, comma=True) is None else label.replace(",", ".")
 
 
-def _about_numbering(X: Any) -> tuple[str, ...]:
-    """A word on a first feature that may be times: it rises evenly, or is whole and monotone."""
-    note = _NUMBERED
-    if sparse.issparse(X):
-        return (note,)
+def _about_numbering(X: Cells) -> Notes:
+    """A note on a first feature that may be times: it rises evenly, or is whole and monotone."""
+    if not isinstance(X, np.ndarray):
+        return (_NUMBERED,)
     first, rise = X[:, 0], np.diff(X[:, 0])
     whole = np.array_equal(first, np.rint(first))
     if rise[0] > 0 and np.all(rise == rise[0]):
@@ -218,27 +218,27 @@ def _about_numbering(X: Any) -> tuple[str, ...]:
     elif whole and (np.all(rise > 0) or np.all(rise < 0)):
         how = "rises in each row" if rise[0] > 0 else "falls in each row"
     else:
-        return (note,)
+        return (_NUMBERED,)
     return (
-        note,
+        _NUMBERED,
         f"the first feature {how} ({first[0]:g}, {first[1]:g}, …): if these are times, label them "
         f"'time'",
     )
 
 
 def _without_exposure(
-    sheet: Sheet, X: Any, features: Array, exposure: str
-) -> tuple[Any, Array, Array]:
-    """The other features, and the exposure of each row; NaN where a row is wholly missing."""
+    sheet: Sheet, X: Cells, features: Array, exposure: str
+) -> tuple[Cells, Array, Array]:
+    """The other features, and the exposure of each row; NaN where the whole row is missing."""
     names = features.tolist()
     f = place_of(exposure, "exposure", names, sheet.name)
     if len(names) == 1:
         raise ValueError(f"{sheet.name} has no feature beside the exposure {exposure!r}. Give one.")
-    sizes = np.asarray(X[:, [f]].toarray() if sparse.issparse(X) else X[:, [f]])[:, 0]
     kept = np.arange(len(names)) != f
-    X = sparse.csr_array(X[:, np.flatnonzero(kept)]) if sparse.issparse(X) else X[:, kept]
+    column, X = X[:, [f]], X[:, np.flatnonzero(kept)]
+    sizes = (column if isinstance(column, np.ndarray) else column.toarray())[:, 0]
     unknown = np.isnan(sizes)
-    if not sparse.issparse(X):
+    if isinstance(X, np.ndarray):
         unknown &= ~np.isnan(X).all(axis=1)
     for n in np.flatnonzero(unknown | (sizes <= 0)).tolist():
         found = "is missing" if unknown[n] else f"is {sizes[n]:g}"
@@ -249,10 +249,10 @@ def _without_exposure(
     return X, features[kept], sizes
 
 
-def exposure_on_grid(sizes: Array, line: Timeline, name: str) -> tuple[Array, tuple[str, ...]]:
-    """Exposures (n_rows,) of a file by step, and a word if several are added up, or some absent.
+def exposure_on_grid(sizes: Array, line: Timeline, name: str) -> tuple[Array, Notes]:
+    """Exposures (n_rows,) of a file by step, with notes on sums and on absent steps.
 
-    log e_n is linear in n between the neighbours that are known, and constant beyond the ends.
+    log e_n is linear in n between known neighbours, and constant beyond the ends.
     """
     n_steps, given = len(line.labels), ~np.isnan(sizes)
     total = np.bincount(line.rows[given], sizes[given], minlength=n_steps)
@@ -267,8 +267,8 @@ def exposure_on_grid(sizes: Array, line: Timeline, name: str) -> tuple[Array, tu
     return total, (*notes, "exposure of absent periods: interpolated")
 
 
-def _about_adding(counts: Array) -> tuple[str, ...]:
-    """A word on exposures that are added up, so many per period."""
+def _about_adding(counts: Array) -> Notes:
+    """A note on exposures that are added up, `counts` of them per period."""
     least, most = int(counts.min()), int(counts.max())
     if most == 1:
         return ()
@@ -280,8 +280,8 @@ def _about_adding(counts: Array) -> tuple[str, ...]:
     )
 
 
-def _on_grid(X: Any, line: Timeline) -> tuple[Any, tuple[str, ...]]:
-    """Rows on their steps, added up where several share one; absent steps are NaN."""
+def _on_grid(X: Cells, line: Timeline) -> tuple[Cells, Notes]:
+    """Rows on their steps, added up if several share one; absent steps are NaN."""
     n_steps = len(line.labels)
     if np.array_equal(line.rows, np.arange(n_steps)):
         return X, ()
@@ -295,17 +295,19 @@ def _on_grid(X: Any, line: Timeline) -> tuple[Any, tuple[str, ...]]:
     return total, (f"sums that leave out missing cells: {partial}",) if partial else ()
 
 
-def _missing(X: Any, line: Timeline) -> tuple[str, ...]:
-    """A word on cells that are missing in steps that are there."""
-    if sparse.issparse(X):
+def _missing(X: Cells, line: Timeline) -> Notes:
+    """Notes on missing cells in steps that are not absent."""
+    if not isinstance(X, np.ndarray):
         return ()
     present = np.unique(line.rows)
     gaps = np.isnan(X[present])
     if not gaps.any():
         return ()
-    notes = [f"missing cells: {int(gaps.sum())} of {gaps.size}"]
-    whole = time_texts(line.times[present[gaps.all(axis=1)]])
-    if whole:
-        few = ", ".join(whole[:3]) + (", …" if len(whole) > 3 else "")
-        notes.append(f"time steps without any value: {len(whole)} ({few})")
-    return tuple(notes)
+    empty = about_empty_steps(line.times[present[gaps.all(axis=1)]])
+    return (f"missing cells: {int(gaps.sum())} of {gaps.size}", *empty)
+
+
+def about_empty_steps(times: Array) -> Notes:
+    """A note on steps that have rows, but no value."""
+    few = first_few(time_texts(times))
+    return (f"time steps without any value: {len(times):,} ({few})",) if len(times) else ()

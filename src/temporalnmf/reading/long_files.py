@@ -3,32 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..runtime.files import own_text
-from .cells import RefusedError, damage_told, library, opened, place_of
-from .long import Columns, Source
-from .parquet import (
-    fixed_width,
-    is_nested,
-    is_text,
-    parquet_batches,
-    parquet_file,
-    refuse_long_text,
-    refuse_much_text,
-    refuse_unpacked,
-    text_lengths,
-)
-from .text import (
-    about_encoding,
-    about_taken_off,
-    encoding_of,
-    has_grouping_points,
-    ragged,
-    records,
-    separator_of,
-)
+from . import parquet, text
+from .cells import RefusedError, damage_told, opened
+from .libraries import load, pa, pa_csv, pc, pd
+from .long_columns import Columns, Source
 
 BLOCK_BYTES = 16 << 20  # of text
 BLOCK_ROWS = 1 << 19  # of Parquet
@@ -46,83 +29,72 @@ class _Form(NamedTuple):
 
 def read_long_text(path: Path, columns: Columns) -> Source:
     form = _form(path)
-    places = [place_of(name, option, form.head, path.name) for option, name in _options(columns)]
-    commas = {";": "decimal", ",": "thousands"}.get(form.separator, "")
-    commas += ", grouped" if form.grouped else ""
+    places = columns.places(form.head, path.name)
 
     def place(n: int) -> str:
         return f"line {_line(path, form, n)}"
 
-    notes = list(about_encoding(form.encoding))
+    notes = list(text.about_encoding(form.encoding))
     blocks = _own_labels(_text_blocks(path, form, places), notes)
-    return Source(path.name, blocks, place, commas, notes)
+    thousands = "," if form.separator == "," else "." if form.grouped else ""
+    return Source(path.name, blocks, place, form.separator == ";", thousands, notes)
 
 
-def _own_labels(blocks: Iterable[list[Any]], notes: list[str]) -> Iterator[list[Any]]:
-    """Blocks whose times and features, the first two columns, have no apostrophes of ours."""
+def _own_labels(blocks: Iterable[list[pa.Array]], notes: list[str]) -> Iterator[list[pa.Array]]:
+    """Blocks without the protective apostrophes of times and features, the first two columns."""
     for time, feature, *others in blocks:
         yield [_without_apostrophes(time, notes), _without_apostrophes(feature, notes), *others]
 
 
-def _without_apostrophes(column: Any, notes: list[str]) -> Any:
-    pa, pc = (library(module, "a long table") for module in _COMPUTE)
+def _without_apostrophes(column: pa.DictionaryArray, notes: list[str]) -> pa.DictionaryArray:
     labels = column.dictionary
     if not pc.any(pc.starts_with(labels, "'")).as_py():
         return column
     texts = [label.strip() for label in labels.to_pylist()]
-    notes.extend(note for note in about_taken_off(texts) if note not in notes)
+    notes.extend(note for note in text.about_taken_off(texts) if note not in notes)
     own = pa.array([own_text(text) for text in texts], labels.type)
     return pa.DictionaryArray.from_arrays(column.indices, own)
 
 
-def _options(columns: Columns) -> list[tuple[str, str]]:
-    return [(option, name) for option, name in columns._asdict().items() if name is not None]
-
-
 def _form(path: Path) -> _Form:
     with opened(path) as file:
-        encoding = encoding_of(path.name, file)
+        encoding = text.encoding_of(path.name, file)
         file.seek(0)
         sample = file.read(SAMPLE_BYTES)
-    text = sample.decode(encoding, errors="ignore")
-    if not text.strip():
+    start = sample.decode(encoding, errors="ignore")
+    if not start.strip():
         raise ValueError(f"{path.name} is empty. Give it a row per time and feature.")
-    if len(sample) == SAMPLE_BYTES:  # the last line may be cut
-        text = text[: text.rfind("\n") + 1] or text
-    data = text.encode()
-    separator = separator_of(data)
-    _, head = next(records(path.name, data, separator))
+    if len(sample) == SAMPLE_BYTES:  # the last line may be incomplete
+        start = start[: start.rfind("\n") + 1] or start
+    data = start.encode()
+    separator = text.separator_of(data)
+    _, head = next(text.records(path.name, data, separator))
     names = [cell.strip() for cell in head]
     if not any(names):
         raise ValueError(
             f"{path.name}, line 1 is blank. Remove it: the first line holds the names of the "
             f"columns."
         )
-    return _Form(encoding, separator, names, has_grouping_points(data, separator))
+    return _Form(encoding, separator, names, text.has_grouping_points(data, separator))
 
 
-_CSV = ("pyarrow", "pyarrow.csv")
-_COMPUTE = ("pyarrow", "pyarrow.compute")
-
-
-def _text_blocks(path: Path, form: _Form, places: list[int]) -> Iterator[list[Any]]:
-    pa, csv = (library(module, f"the long table {path.name}") for module in _CSV)
+def _text_blocks(path: Path, form: _Form, places: list[int]) -> Iterator[list[pa.Array]]:
     names = [f"c{j}" for j in range(len(form.head))]
-    text = pa.dictionary(pa.int32(), pa.string())
+    kind = pa.dictionary(pa.int32(), pa.string())
     with opened(path) as file:
         try:
-            reader = csv.open_csv(
+            reader = pa_csv.open_csv(
                 file,
-                csv.ReadOptions(
+                pa_csv.ReadOptions(
                     block_size=BLOCK_BYTES,
                     column_names=names,
                     skip_rows_after_names=1,
                     encoding="utf8" if form.encoding == "utf-8-sig" else form.encoding,
                 ),
-                csv.ParseOptions(delimiter=form.separator, newlines_in_values=True),
-                csv.ConvertOptions(
+                pa_csv.ParseOptions(delimiter=form.separator, newlines_in_values=True),
+                pa_csv.ConvertOptions(
                     include_columns=[names[j] for j in places],
-                    column_types={names[j]: text for j in places},
+                    column_types={names[j]: kind for j in places},
                 ),
             )
             for batch in reader:
@@ -132,13 +104,13 @@ def _text_blocks(path: Path, form: _Form, places: list[int]) -> Iterator[list[An
 
 
 def _explained(path: Path, form: _Form, error: str) -> ValueError:
-    """What Arrow found wrong, by line."""
+    """The error that Arrow found, with its line."""
     name = path.name
     with opened(path) as file:
         try:
-            for line, record in records(name, file, form.separator, form.encoding):
+            for line, record in text.records(name, file, form.separator, form.encoding):
                 if record and len(record) != len(form.head):
-                    return ragged(name, line, len(record), len(form.head), form.separator)
+                    return text.ragged(name, line, len(record), len(form.head), form.separator)
         except ValueError as found:
             return found
     return ValueError(f"{name} cannot be read as a long table: {error}. Check its form.")
@@ -147,71 +119,65 @@ def _explained(path: Path, form: _Form, error: str) -> ValueError:
 def _line(path: Path, form: _Form, n: int) -> int:
     """The line at which row n starts. Slow: for errors only."""
     with opened(path) as file:
-        rows = (
-            line
-            for line, record in records(path.name, file, form.separator, form.encoding)
-            if record
-        )
-        next(rows)
-        return next(line for k, line in enumerate(rows) if k == n)
+        records = text.records(path.name, file, form.separator, form.encoding)
+        lines = (line for line, record in records if record)
+        return next(islice(lines, n + 1, None))  # after the header
 
 
 def read_long_parquet(path: Path, columns: Columns) -> Source:
     fields = _parquet_fields(path, columns)
     if any(_EXTENSION in (field.metadata or {}) for field in fields):
-        # Periods of pandas are plain numbers to Arrow until pandas has told it of them.
-        library(_PANDAS_TYPES, f"the long table {path.name}")
+        # Arrow takes periods of pandas for plain numbers until pandas has registered its types.
+        load("pandas.core.arrays.arrow.extension_types")
 
-    def blocks() -> Iterator[list[Any]]:
+    def blocks() -> Iterator[list[pa.Array]]:
         with damage_told(path, "Parquet", "Write it again."):
             for time, feature, *numbers in _parquet_blocks(path, columns.names):
-                labels = (_plain(column, path.name) for column in (time, feature))
                 values = (
-                    _plain(_as_text(column, name, path.name), path.name)
+                    _as_text(column, name, path.name)
                     for column, name in zip(numbers, columns.names[2:], strict=True)
                 )
-                yield [*labels, *values]
+                yield [_plain(column) for column in (time, feature, *values)]
 
     return Source(path.name, blocks(), lambda n: f"row {n}")
 
 
 _EXTENSION = b"ARROW:extension:name"
-_PANDAS_TYPES = "pandas.core.arrays.arrow.extension_types"
 
 
-def _parquet_file(path: Path) -> Any:
-    library("pyarrow.parquet", f"the long table {path.name}")
-    with damage_told(path, "Parquet", "Write it again."):
-        return parquet_file(path)
+def column_names(path: Path) -> list[str]:
+    """Names of the columns of a long table."""
+    if path.suffix.lower() != ".parquet":
+        return _form(path).head
+    with damage_told(path, "Parquet", "Write it again."), parquet.open_file(path) as file:
+        return list(file.schema_arrow.names)
 
 
-def _parquet_fields(path: Path, columns: Columns) -> list[Any]:
-    """Names and types of columns. What takes more memory than they can mean is refused."""
-    with _parquet_file(path) as file, damage_told(path, "Parquet", "Write it again."):
+def _parquet_fields(path: Path, columns: Columns) -> list[pa.Field]:
+    """The fields of the columns. Those that would take excessive memory are refused."""
+    with damage_told(path, "Parquet", "Write it again."), parquet.open_file(path) as file:
         meta, schema = file.metadata, file.schema_arrow
-        for group in range(meta.num_row_groups):  # one after the other is read
-            refuse_unpacked(meta, [group])
+        for group in range(meta.num_row_groups):  # read one after the other
+            parquet.refuse_unpacked(meta, [group])
         rows = max((meta.row_group(g).num_rows for g in range(meta.num_row_groups)), default=0)
-    for option, name in _options(columns):
-        place_of(name, option, schema.names, path.name)
+    columns.places(schema.names, path.name)
     fields = [schema.field(name) for name in columns.names]
     for field in fields:
-        if is_nested(field.type):
+        if parquet.is_nested(field.type):
             raise ValueError(
                 f"{path.name}: column {field.name!r} holds {field.type!s:.80}, which is neither "
                 f"text nor numbers nor dates. Name another column, or write it as text."
             )
-        refuse_long_text(path.name, field.name, fixed_width(field.type))
-        refuse_much_text(path, rows * fixed_width(field.type))
+        parquet.refuse_long_text(path.name, field.name, parquet.fixed_width(field.type))
+        parquet.refuse_much_text(path, rows * parquet.fixed_width(field.type))
     return fields
 
 
-def _parquet_blocks(path: Path, names: list[str]) -> Iterator[list[Any]]:
-    """Columns of many rows. Texts are distinct ones and their places, or they are not much."""
-    pa = library("pyarrow", f"the long table {path.name}")
-    held: list[list[Any]] = []
+def _parquet_blocks(path: Path, names: list[str]) -> Iterator[list[pa.Array]]:
+    """Columns in blocks of many rows, or of few if their texts are not dictionary-encoded."""
+    held: list[list[pa.Array]] = []
     rows = size = 0
-    for batch in parquet_batches(path, names, BLOCK_ROWS):
+    for batch in parquet.batches(path, names, BLOCK_ROWS):
         block = [_compact(batch.column(name), name, path.name) for name in names]
         full = rows >= BLOCK_ROWS or size >= BLOCK_BYTES
         if held and (full or any(a.type != b.type for a, b in zip(held[-1], block, strict=True))):
@@ -224,22 +190,20 @@ def _parquet_blocks(path: Path, names: list[str]) -> Iterator[list[Any]]:
         yield [pa.concat_arrays(parts) for parts in zip(*held, strict=True)]
 
 
-def _compact(column: Any, name: str, file: str) -> Any:
-    """A column of a block without the texts of other blocks, which would be read with each."""
-    pa, pc = (library(module, f"the long table {file}") for module in _COMPUTE)
+def _compact(column: pa.Array, name: str, file: str) -> pa.Array:
+    """A column of a block without the texts that only other blocks use."""
     if pa.types.is_dictionary(column.type):
         used = column.indices.unique().drop_null()
-        # Takes nothing from beyond the end, which Arrow has not looked at so far.
+        # `take` checks the bounds, which Arrow has not done so far.
         texts = column.dictionary.take(used)
         column = pa.DictionaryArray.from_arrays(pc.index_in(column.indices, used), texts)
-    if is_text(column.type):
-        refuse_long_text(file, name, int(text_lengths(column).max(initial=0)))
+    if parquet.is_text(column.type):
+        parquet.refuse_long_text(file, name, int(parquet.text_lengths(column).max(initial=0)))
     return column
 
 
-def _as_text(column: Any, name: str, file: str) -> Any:
-    """Bytes in the place of numbers as text, if that is what they are."""
-    pa = library("pyarrow", f"the long table {file}")
+def _as_text(column: pa.Array, name: str, file: str) -> pa.Array:
+    """A column of bytes as text, if they are text."""
     if not (pa.types.is_dictionary(column.type) and pa.types.is_binary(column.type.value_type)):
         return column
     try:
@@ -251,22 +215,18 @@ def _as_text(column: Any, name: str, file: str) -> Any:
     return pa.DictionaryArray.from_arrays(column.indices, texts)
 
 
-def _plain(column: Any, name: str) -> Any:
-    """A column without types that Arrow itself cannot count with."""
-    if not hasattr(column, "storage"):
-        return column
-    library("pandas", f"the long table {name}")
-    return arrow_of(column.to_pandas())
+def _plain(column: pa.Array) -> pa.Array:
+    """A column without extension types."""
+    return arrow_of(column.to_pandas()) if hasattr(column, "storage") else column
 
 
-def arrow_of(column: Any) -> Any:
-    """A column of pandas as an Arrow array: periods are their first moments."""
-    pa = library("pyarrow", "a long table")
+def arrow_of(column: pd.Series) -> pa.Array:
+    """A column of pandas as an Arrow array; periods become their starts."""
     if hasattr(column.dtype, "freq") and hasattr(column, "dt"):  # periods
         column = column.dt.to_timestamp()
     try:
         array = pa.Array.from_pandas(column)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):  # of several kinds: told apart as text
+    except (pa.ArrowInvalid, pa.ArrowTypeError):  # of mixed types: parsed as text
         array = pa.Array.from_pandas(column.astype("string"))
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
@@ -275,3 +235,10 @@ LONG_READERS: dict[str, Callable[[Path, Columns], Source]] = {
     **dict.fromkeys((".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz"), read_long_text),
     ".parquet": read_long_parquet,
 }
+
+
+def unknown_suffix(path: Path, tables: str, known: Iterable[str]) -> ValueError:
+    return ValueError(
+        f"{path.name} has the suffix {path.suffix!r}, which is not known for {tables}. Known are "
+        f"{', '.join(known)}; a spreadsheet can be saved as CSV."
+    )

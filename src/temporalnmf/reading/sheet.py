@@ -1,26 +1,26 @@
-"""What all wide tables have in common: values and names are checked here."""
+"""Wide tables as they lie in a file, and the checks of their values and names."""
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TypeAlias
 
 import numpy as np
 from scipy import sparse
 
+from .._typing import Array
+from ..messages.errors import Arg, Text
 from ..timeline.grid import is_total
 from .cells import refuse_long_labels
 
-if TYPE_CHECKING:
-    from .._typing import Array  # not at run time: it loads the compiler
+Cells: TypeAlias = Array | sparse.csr_array
 
 
 @dataclass
 class Wrong:
-    """The first of the cells that are not as they should be, and their number."""
+    """Invalid cells: the first one, and how many there are by column."""
 
     count: int = 0
     first: tuple[int, int] = (0, 0)
@@ -36,16 +36,16 @@ class Wrong:
 
 @dataclass(frozen=True)
 class Sheet:
-    """Cells (R, C) as they lie in a file, and the labels of rows and columns that it has.
+    """Cells (R, C) as they lie in a file, and the labels of rows and columns, if any.
 
-    In a text file `lines` are the lines of the rows, columns are counted from 1, and `comma` says
-    whether it has decimal commas. Other files are counted from 0. `at` is the column that held the
-    labels of the rows, `corner` its name.
+    In a text file `lines` are the line numbers of the rows, columns are counted from 1, and `comma`
+    says whether there are decimal commas. Other files are counted from 0. `at` is the column that
+    held the labels of the rows, `corner` its name.
     """
 
     name: str
     transpose: bool
-    cells: Any
+    cells: Cells
     rows: Sequence[str] | None = None
     columns: Sequence[str] | None = None
     lines: Sequence[int] | None = None
@@ -74,15 +74,15 @@ class Sheet:
         return f"column {number + (self.at is not None and j >= self.at)}"
 
     def time(self, n: int) -> str:
-        """Where a time stands."""
+        """The place of a time."""
         return self.column(n) if self.transpose else self.row(n)
 
     def feature(self, f: int) -> str:
-        """Where the name of a feature stands."""
+        """The place of the name of a feature."""
         return self.row(f) if self.transpose else self.column(f)
 
     def place(self, i: int, j: int) -> str:
-        """Where a cell stands."""
+        """The place of a cell."""
         row, column = self.row(i), self.column(j)
         if self.rows is not None:
             row += f" ({'feature' if self.transpose else 'time'} {self.rows[i]!r})"
@@ -98,24 +98,22 @@ def check_shape(sheet: Sheet) -> None:
     if n_features == 0:
         raise ValueError(f"{found}. Give it a column per feature.")
     if n_times < 3:
-        order, advice = "features × times", "use"
-        if sheet.transpose:
-            order, advice = "times × features", "leave out"
-        raise ValueError(
-            f"{found}, and at least 3 times are needed. Is it {order}? Then {advice} "
-            f"transpose=True (--transpose)."
-        )
+        remedy = "If rows and columns are swapped, {change} {transpose}."
+        change, transpose = "leave out" if sheet.transpose else "use", Arg("transpose", "True")
+        message = f"{{found}}, and at least 3 times are needed. {remedy}"
+        raise ValueError(Text(message, found=found, change=change, transpose=transpose))
 
 
 def check_values(sheet: Sheet) -> None:
-    remedy = "correct it, or leave it out (empty, NA, NaN) if the value is missing."
-    values = sheet.cells
-    if sparse.issparse(sheet.cells):
-        remedy = "replace it, and hide it with mask= if the value is missing."
+    if not isinstance(sheet.cells, np.ndarray):
+        remedy = "replace it, and mask it if the value is missing."
         values = sheet.cells.data
         _refuse(sheet, np.isnan(values), "is not a number", f"Sparse data have no gaps: {remedy}")
-    elif np.isnan(values).all():
-        raise ValueError(f"{sheet.name} has no numbers: every cell is missing. Check the file.")
+    else:
+        remedy = "correct it, or leave it out (empty, NA, NaN) if the value is missing."
+        values = sheet.cells
+        if np.isnan(values).all():
+            raise ValueError(f"{sheet.name} has no numbers: every cell is missing. Check the file.")
     _refuse(sheet, np.isinf(values), "is infinite", f"Data must be finite: {remedy}")
     _refuse(sheet, values < 0, "is negative", f"The model is for non-negative data: {remedy}")
     with np.errstate(over="ignore"):
@@ -130,14 +128,12 @@ def check_values(sheet: Sheet) -> None:
 def _refuse(sheet: Sheet, wrong: Array, what: str, remedy: str) -> None:
     if not wrong.any():
         return
-    k = int(np.argmax(wrong))
-    if sparse.issparse(sheet.cells):
-        i = int(np.searchsorted(sheet.cells.indptr, k, side="right")) - 1
-        j, value = int(sheet.cells.indices[k]), sheet.cells.data[k]
-    else:
+    k, cells = int(np.argmax(wrong)), sheet.cells
+    if isinstance(cells, np.ndarray):
         i, j = divmod(k, wrong.shape[1])
-        value = sheet.cells[i, j]
-    raise _refusal(sheet, i, j, f"{value:g} {what}", int(wrong.sum()), remedy)
+    else:
+        i, j = int(np.searchsorted(cells.indptr, k, side="right")) - 1, int(cells.indices[k])
+    raise _refusal(sheet, i, j, f"{cells[i, j]:g} {what}", int(wrong.sum()), remedy)
 
 
 def refuse_text(sheet: Sheet, wrong: Wrong) -> None:
@@ -153,7 +149,7 @@ def refuse_text(sheet: Sheet, wrong: Wrong) -> None:
 
 
 def _refuse_long(sheet: Sheet, wrong: Wrong) -> None:
-    """Text beside times that repeat: a row per time and feature, and columns to be named."""
+    """Refuse text beside repeated times: a long table whose columns have to be named."""
     n_rows, n_columns = sheet.cells.shape
     texts = [j for j, count in wrong.columns.items() if count > n_rows / 2]
     if sheet.transpose or sheet.rows is None or sheet.columns is None or n_columns > 2:
@@ -163,13 +159,16 @@ def _refuse_long(sheet: Sheet, wrong: Wrong) -> None:
     names = {"time": sheet.corner, "feature": sheet.columns[texts[0]]}
     if n_columns == 2:
         names["value"] = sheet.columns[1 - texts[0]]
-    options = ", ".join(f"{option}={name!r}" for option, name in names.items())
-    flags = " ".join(f"--{option} {shlex.quote(name)}" for option, name in names.items())
+    arguments = {f"{argument}_": Arg(argument, repr(name)) for argument, name in names.items()}
     raise ValueError(
-        f"{sheet.name} has the time {sheet.rows[twice[1]]!r} twice, in {sheet.time(twice[0])} and "
-        f"{sheet.time(twice[1])}, and text in column {names['feature']!r}. Is it a long table, "
-        f"with a row per time and feature? Then use {options} ({flags})."
-    )
+        Text(
+            "{file} has the time {label!r} twice, in {first} and {again}, and text in column "
+            "{feature!r}. Is it a long table, with a row per time and feature? Then use "
+            + ", ".join(f"{{{field}}}" for field in arguments) + ".",
+            file=sheet.name, label=sheet.rows[twice[1]], first=sheet.time(twice[0]),
+            again=sheet.time(twice[1]), feature=names["feature"], **arguments,
+        )
+    )  # fmt: skip
 
 
 def _refusal(sheet: Sheet, i: int, j: int, what: str, count: int, remedy: str) -> ValueError:
@@ -199,10 +198,10 @@ def numbered_names(n_features: int) -> list[str]:
     return [f"x{f}" for f in range(n_features)]
 
 
-def refuse_total(X: Any, names: list[str], name: str) -> None:
-    """Refuse a feature that is the sum of all others, as a step that is the sum of all is.
+def refuse_total(X: Cells, names: list[str], name: str) -> None:
+    """Refuse a feature that is the sum of all others, up to 1e-9.
 
-    To 1e-9, or, if it has the name of a total, to 1e-3: it may be rounded.
+    If it has the name of a total, it may be rounded: up to 1e-3.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         rows = np.asarray(X.sum(axis=1, dtype=float)).ravel()
@@ -211,27 +210,30 @@ def refuse_total(X: Any, names: list[str], name: str) -> None:
         sums = np.asarray(whole.sum(axis=0, dtype=float)).ravel()
     f = int(np.argmax(sums))
     named = is_total(names[f])
-    # It is as large as all others together, of which there are two at least.
+    # It is as large as all others together, and there are at least two others.
     few = np.count_nonzero(sums) < (2 if named else 3)
     with np.errstate(over="ignore"):
         total = sums.sum()
     if few or not np.isfinite(total) or not np.isclose(sums[f], 0.5 * total, rtol=1e-2):
         return
-    own = whole[:, [f]].toarray() if sparse.issparse(whole) else whole[:, [f]]
-    own = np.asarray(own, dtype=float).ravel()
+    own = whole[:, [f]]
+    own = np.asarray(own if isinstance(own, np.ndarray) else own.toarray(), dtype=float).ravel()
     others = rows[known] - own
     tolerance = 1e-3 if named else 1e-9
     if np.count_nonzero(others) < 3 or not np.allclose(own, others, rtol=tolerance, atol=0.0):
         return
     raise ValueError(
-        f"{name}: the feature {names[f]!r} is the sum of all others. Remove it, or, if it is the "
-        f"size behind each step, give it as exposure= (--exposure)."
-    )
+        Text(
+            "{name}: the feature {feature!r} is the sum of all others. Remove it, or, if it is the "
+            "size behind each step, give it as {exposure=}.",
+            name=name, feature=names[f],
+        )
+    )  # fmt: skip
 
 
-def repeated(keys: Sequence[Any]) -> tuple[int, int] | None:
-    """The places of the first key that occurs again."""
-    seen: dict[Any, int] = {}
+def repeated(keys: Sequence[str]) -> tuple[int, int] | None:
+    """The places of the first key that occurs twice."""
+    seen: dict[str, int] = {}
     for n, key in enumerate(keys):
         if seen.setdefault(key, n) != n:
             return seen[key], n

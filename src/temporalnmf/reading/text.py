@@ -1,4 +1,4 @@
-"""CSV, TSV and their like."""
+"""CSV and TSV files."""
 
 from __future__ import annotations
 
@@ -16,20 +16,10 @@ from typing import IO
 
 import numpy as np
 
+from ..messages.errors import Arg, Text
 from ..runtime.files import own_text
-from ..timeline.dates import are_months, is_date
-from .cells import (
-    MISSING,
-    PLAINLY_MISSING,
-    Points,
-    about_thousands,
-    bytes_of,
-    damage_told,
-    has_thousands,
-    is_time_name,
-    number_in,
-    place_of,
-)
+from ..timeline.formats import are_months, is_date
+from . import cells
 from .sheet import Sheet, Wrong, refuse_text
 
 _SEPARATORS = {"\t": "tabs", ";": "';'", ",": "','"}
@@ -41,7 +31,7 @@ def read_text(path: Path, transpose: bool, time: str | None) -> Sheet:
     comma, grouped = has_decimal_commas(text, separator), has_grouping_points(text, separator)
     written = [cell.strip() for cell in next(records(name, text, separator))[1]]
     head = [own_text(cell) for cell in written]
-    at = 0 if time is None else place_of(time, "time", head, name)
+    at = 0 if time is None else cells.place_of(time, "time", head, name)
     lines, margin, width, n_blank = _outline(name, text, separator, at)
     dropped = _about_blanks(len(head) - width, n_blank)
     taken_off = about_taken_off([*written, *margin])
@@ -63,14 +53,14 @@ def read_text(path: Path, transpose: bool, time: str | None) -> Sheet:
             f"separate cells by ',', ';' or tabs."
         )
     places = [j for j in range(width) if not (labelled and j == at)]
-    cells, wrong = np.empty((len(lines), len(places))), Wrong()
+    values, wrong = np.empty((len(lines), len(places))), Wrong()
     numbers = _Numbers(comma, thousands=separator == "," or grouped)
     for i, (_, record) in enumerate(
         islice(records(name, text, separator), header, header + len(lines))
     ):
-        cells[i] = numbers.read([record[j] for j in places], i, wrong)
+        values[i] = numbers.read([record[j] for j in places], i, wrong)
     sheet = Sheet(
-        name, transpose, cells,
+        name, transpose, values,
         rows=margin if labelled else None,
         columns=[head[j] for j in places] if header else None,
         lines=lines, at=at if labelled else None, corner=corner or "", comma=comma,
@@ -89,18 +79,18 @@ def read_text(path: Path, transpose: bool, time: str | None) -> Sheet:
 
 
 def _about_points(sheet: Sheet, rows: Iterator[list[str]]) -> tuple[str, ...]:
-    """A word on points that may separate thousands; refused beside whole numbers of hundreds."""
-    points, hundreds = Points(), set()
-    firsts: dict[int, tuple[int, str]] = {}  # columns with such a number: its row, and itself
+    """A note on points that may separate thousands; refused beside whole numbers of hundreds."""
+    points, hundreds = cells.Points(), set()
+    firsts: dict[int, tuple[int, str]] = {}  # by column: row and text of such a number
     for i, record in enumerate(rows):
         for j, cell in enumerate(map(str.strip, record)):
-            if re.match(Points.AS_THOUSANDS, cell):
+            if re.match(cells.Points.AS_THOUSANDS, cell):
                 points.example = points.example or cell
                 firsts.setdefault(j, (i, cell))
-            elif re.match(Points.AT_LEAST_100, cell):
+            elif re.match(cells.Points.AT_LEAST_100, cell):
                 hundreds.add(j)
-            elif not re.match(Points.WHOLE, cell) and cell.casefold() not in MISSING:
-                return ()  # a decimal that is one
+            elif not re.match(cells.Points.WHOLE, cell) and cell.casefold() not in cells.MISSING:
+                return ()  # certainly a decimal
     if both := sorted(hundreds & firsts.keys()):
         i, points.example = firsts[both[0]]
         raise points.refusal(sheet.place(i, both[0]))
@@ -108,27 +98,22 @@ def _about_points(sheet: Sheet, rows: Iterator[list[str]]) -> tuple[str, ...]:
 
 
 def _about_text(
-    separator: str,
-    comma: bool,
-    grouped: bool,
-    corner: str | None,
-    labelled: bool,
-    transpose: bool,
+    separator: str, comma: bool, grouped: bool, corner: str | None, labelled: bool, transpose: bool
 ) -> tuple[str, ...]:
     where = f"column {corner!r}" if corner else "the first column"
-    told = {
+    notes = {
         "cells are separated by ';'": separator == ";",
         "commas are decimal commas": comma,
-        about_thousands(comma): grouped,
+        cells.about_thousands(comma): grouped,
         "there is no header: the first line is data": corner is None,
         "times are in the first line": transpose and corner is not None,
         f"{'features' if transpose else 'times'} are in {where}": labelled,
     }
-    return tuple(note for note, holds in told.items() if holds)
+    return tuple(note for note, holds in notes.items() if holds)
 
 
 def about_taken_off(labels: Iterable[str]) -> tuple[str, ...]:
-    """A note on apostrophes that protected spreadsheets from names."""
+    """A note on the apostrophes that protect spreadsheets from names that look like formulas."""
     first = next((label for label in labels if own_text(label) != label), None)
     if first is None:
         return ()
@@ -141,10 +126,10 @@ def _about_blanks(n_columns: int, n_rows: int) -> tuple[str, ...]:
 
 
 def _decoded(path: Path) -> tuple[bytes, str]:
-    """The text of a file in UTF-8, without the blank lines at its end; how it was encoded."""
-    data = bytes_of(path)
+    """The text of a file in UTF-8 without trailing blank lines, and its encoding."""
+    data = cells.bytes_of(path)
     encoding = encoding_of(path.name, io.BytesIO(data))
-    with damage_told(path, encoding.upper(), _AS_UTF8):
+    with cells.damage_told(path, encoding.upper(), _AS_UTF8):
         text = data.decode(encoding).rstrip("\r\n")
     if not text.strip():
         raise ValueError(f"{path.name} is empty. Give it a row per time step.")
@@ -161,32 +146,21 @@ def encoding_of(name: str, file: IO[bytes]) -> str:
     if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         return "utf-16"
     file.seek(0)
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    windows = True
+    decoder, line = codecs.getincrementaldecoder("utf-8")(), 1
     try:
         while chunk := file.read(1 << 20):
             decoder.decode(chunk)
+            line += chunk.count(b"\n")
         decoder.decode(b"", final=True)
         return "utf-8-sig"
-    except UnicodeDecodeError:
+    except UnicodeDecodeError as error:
         file.seek(0)
-        while windows and (chunk := file.read(1 << 20)):
-            windows = not chunk.translate(None, _WINDOWS)
-    if windows:
-        return "cp1252"
-    line, byte = _first_foreign(file)
-    raise ValueError(f"{name}, line {line}: byte 0x{byte:02x} is not UTF-8. {_AS_UTF8}")
-
-
-def _first_foreign(file: IO[bytes]) -> tuple[int, int]:
-    """The line and the byte at which a file stops being UTF-8."""
-    file.seek(0)
-    for line, data in enumerate(file, 1):
-        try:
-            data.decode()
-        except UnicodeDecodeError as error:
-            return line, data[error.start]
-    raise AssertionError("the file was UTF-8 all along")
+        chunks = iter(lambda: file.read(1 << 20), b"")
+        if not any(chunk.translate(None, _WINDOWS) for chunk in chunks):
+            return "cp1252"
+        line += error.object[: error.start].count(b"\n")
+        place = f"{name}, line {line}: byte 0x{error.object[error.start]:02x}"
+        raise ValueError(f"{place} is not UTF-8. {_AS_UTF8}") from error
 
 
 def about_encoding(encoding: str) -> tuple[str, ...]:
@@ -211,18 +185,18 @@ def records(
         ) from error
     finally:
         if not file.closed:
-            source.detach()  # closing it is for whom opened it
+            source.detach()  # whoever opened the file closes it
 
 
 def separator_of(text: bytes) -> str:
-    """The first that splits all of the first lines alike, or else the one that splits most."""
+    """The first that gives all of the first lines the same width, else the one with most cells."""
     widths = {separator: _widths(text, separator) for separator in _SEPARATORS}
     alike = (separator for separator, w in widths.items() if min(w) == max(w) > 1)
     return next(alike, max(",;\t", key=lambda separator: widths[separator][0]))
 
 
 def _widths(text: bytes, separator: str) -> list[int]:
-    """How many cells the first lines have; 0 for one that cannot be split."""
+    """How many cells the first lines have, 0 for one that cannot be split."""
     widths = []
     try:
         for _, record in islice(records("", text, separator), 20):
@@ -237,7 +211,7 @@ def has_decimal_commas(text: bytes, separator: str) -> bool:
 
 
 def has_grouping_points(text: bytes, separator: str) -> bool:
-    """Whether some number has both: 1.234,5. Then 1.234 is a thousand too."""
+    """Whether some number is like 1.234,5. Then 1.234 is more than a thousand."""
     return separator == ";" and _GROUPED.search(text) is not None
 
 
@@ -252,9 +226,9 @@ _GROUPED = re.compile(_CELL_START + _GROUPS + rb",\d+" + _CELL_END)
 def _outline(
     name: str, text: bytes, separator: str, at: int
 ) -> tuple[list[int], list[str], int, int]:
-    """Lines and labels of the records, their width, and how many blank ones are left out after.
+    """Lines and labels of the records, their width, and the number of blank ones at the end.
 
-    Spreadsheets write columns and rows that hold nothing beyond those that do.
+    Spreadsheets may write empty columns and rows after the data.
     """
     lines: list[int] = []
     margin: list[str] = []
@@ -282,40 +256,43 @@ def ragged(name: str, line: int, found: int, n_cells: int, separator: str) -> Va
 
 
 def _has_header(name: str, head: list[str], transpose: bool, comma: bool, grouped: bool) -> bool:
-    """Whether the first line holds names. A line that may as well be data is refused."""
+    """Whether the first line holds names. An ambiguous line is refused."""
     corner, *others = head
-    texts = [number_in(cell, comma, grouped) is None for cell in head]
+    texts = [cells.number_in(cell, comma, grouped) is None for cell in head]
     if transpose and are_months(head):
         return True
     if not others or any(texts[1:]):
         return any(texts)
     if corner == "":
-        return not any(cell.casefold() in MISSING for cell in others)
-    if not texts[0] or transpose or is_time_name(corner):
+        return not any(cell.casefold() in cells.MISSING for cell in others)
+    if not texts[0] or transpose or cells.is_time_name(corner):
         return texts[0]
     if is_date(corner):
         return False
     raise ValueError(
-        f"{name}, line 1 may be a header or data: {corner!r} is followed by numbers ({others[0]}, "
-        f"…). If it is a header, name the first column 'time'; if it is data, put a header before "
-        f"it; if the numbers are times, use transpose=True (--transpose)."
-    )
+        Text(
+            "{name}, line 1 may be a header or data: {corner!r} is followed by numbers ({number}, "
+            "…). If it is a header, name the first column 'time'; if it is data, put a header "
+            "before it; if the numbers are times, use {transpose}.",
+            name=name, corner=corner, number=others[0], transpose=Arg("transpose", "True"),
+        )
+    )  # fmt: skip
 
 
 def _holds_labels(corner: str | None, margin: list[str], transpose: bool, comma: bool) -> bool:
     """Whether the first column holds times (features if transposed), not numbers to factorize."""
     if corner is not None and transpose:
         return not is_date(corner)  # a date is one of the times
-    if corner is not None and is_time_name(corner):
+    if corner is not None and cells.is_time_name(corner):
         return True
-    if are_months(margin[:-1] or margin):  # the last one may be of totals: told as such later
+    if are_months(margin[:-1] or margin):  # the last one may be a total, refused later
         return not transpose
-    values = [number_in(cell, comma) for cell in margin]
+    values = [cells.number_in(cell, comma) for cell in margin]
     return None in values and all(value is None or math.isnan(value) for value in values)
 
 
 class _Numbers:
-    """Values of rows of cells. `grouped` says whether some had separators of thousands."""
+    """Reads rows of cells. `grouped` says whether some had thousands separators."""
 
     def __init__(self, comma: bool, thousands: bool) -> None:
         self.comma, self.thousands, self.grouped = comma, thousands, False
@@ -328,15 +305,14 @@ class _Numbers:
                 return list(map(float, record))
             except ValueError:
                 pass
-        values = [number_in(cell, self.comma, self.thousands) for cell in record]
+        values = [cells.number_in(cell, self.comma, self.thousands) for cell in record]
         for j, value in enumerate(values):
+            word = record[j].strip()
             if value is None:
                 wrong.add(i, j, record[j])
-            elif (
-                math.isnan(value) and (word := record[j].strip()).casefold() not in PLAINLY_MISSING
-            ):
+            elif math.isnan(value) and word.casefold() not in cells.PLAINLY_MISSING:
                 self.missing[word] += 1
-            self.grouped |= self.thousands and has_thousands(record[j], self.comma)
+            self.grouped |= self.thousands and cells.has_thousands(record[j], self.comma)
         return values
 
     def about_missing(self) -> tuple[str, ...]:

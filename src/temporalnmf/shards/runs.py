@@ -1,0 +1,179 @@
+"""Cells of a long table on disk, in runs that are sorted by feature."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from .._typing import Array
+from ..reading.libraries import pa, pc
+from ..reading.long_columns import to_numpy
+
+CELL_BYTES = 128  # memory of a cell while it is sorted
+_PER_RANGE = 64  # names remembered per range of features, to cut ranges of equal size
+
+
+class Piece(NamedTuple):
+    """Names, and cells in any order: number of the name, of the column, value (NaN if missing)."""
+
+    names: pa.Array
+    f: Array
+    t: Array
+    v: Array
+
+    @classmethod
+    def of(cls, names: pa.Array, cells: sparse.csr_array) -> Piece:
+        f = np.repeat(np.arange(len(names), dtype=np.int32), np.diff(cells.indptr))
+        return cls(names, f, cells.indices, cells.data)
+
+
+def added_up(pieces: list[Piece], width: int, whole: bool) -> tuple[pa.Array, sparse.csr_array]:
+    """Sorted names, and cells (names, width) with NaN for those whose rows have no value.
+
+    Names are sorted by code points, or by size if they are whole numbers.
+    """
+    encoded = pa.chunked_array([piece.names for piece in pieces]).combine_chunks()
+    encoded = encoded.dictionary_encode()
+    order = _order(encoded.dictionary, whole)
+    rank = np.empty(len(order), dtype=np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    place = rank[to_numpy(encoded.indices)]
+    starts = np.cumsum([0, *(len(piece.names) for piece in pieces)])
+    f = np.concatenate(
+        [place[start : start + len(p.names)][p.f] for start, p in zip(starts, pieces, strict=False)]
+    )
+    t, v = np.concatenate([p.t for p in pieces]), np.concatenate([p.v for p in pieces])
+    blank = np.isnan(v)
+    cells = _summed(f, t, np.where(blank, 0.0, v) if blank.any() else v, (len(order), width))
+    if blank.any():
+        valued = _summed(f, t, (~blank).astype(float), cells.shape)
+        cells.data[valued.data == 0.0] = np.nan
+    return encoded.dictionary.take(pa.array(order)), cells
+
+
+def _summed(f: Array, t: Array, v: Array, shape: tuple[int, int]) -> sparse.csr_array:
+    """Cells in canonical format, including zeros."""
+    cells = sparse.coo_array((v, (f, t)), shape=shape).tocsr()
+    cells.sum_duplicates()
+    return cells
+
+
+def _order(names: pa.Array, whole: bool) -> Array:
+    if not whole:
+        return to_numpy(pc.sort_indices(names)).astype(np.int64)
+    digits = pc.utf8_ltrim(names, characters="0")
+    parts = {"size": pc.binary_length(digits), "digits": digits, "name": names}
+    keys = [(part, "ascending") for part in parts]
+    return to_numpy(pc.sort_indices(pa.table(parts), sort_keys=keys)).astype(np.int64)
+
+
+def _key(whole: bool) -> Callable[[str], tuple[int, str, str]]:
+    """The order of `_order` for single names."""
+
+    def key(name: str) -> tuple[int, str, str]:
+        digits = name.lstrip("0") if whole else ""
+        return len(digits), digits, name
+
+    return key
+
+
+class Run:
+    """Cells of some rows on disk, sorted by feature."""
+
+    def __init__(self, stem: Path, names: pa.Array, cells: sparse.csr_array, whole: bool) -> None:
+        self.stem, self.whole = stem, whole
+        self.n_names = len(names)
+        offsets = np.frombuffer(names.buffers()[1], dtype=np.int64)
+        offsets = offsets[names.offset : names.offset + self.n_names + 1]
+        text = np.frombuffer(names.buffers()[2] or b"", dtype=np.uint8)
+        self._write("text", text[offsets[0] : offsets[-1]])
+        self._write("offsets", offsets - offsets[0])
+        self._write("indptr", cells.indptr.astype(np.int64))
+        self._write("times", cells.indices.astype(np.int32))
+        self._write("values", cells.data)
+
+    def _write(self, part: str, array: Array) -> None:
+        array.tofile(self.stem.with_suffix(f".{part}"))
+
+    def _part(self, part: str, kind: type[np.generic], first: int, last: int) -> Array:
+        return read_numbers(self.stem.with_suffix(f".{part}"), kind, first, last)
+
+    def names(self, first: int = 0, last: int | None = None) -> pa.Array:
+        last = self.n_names if last is None else last
+        offsets = self._part("offsets", np.int64, first, last + 1)
+        text = self._part("text", np.uint8, int(offsets[0]), int(offsets[-1]))
+        buffers = [None, pa.py_buffer(offsets - offsets[0]), pa.py_buffer(text)]
+        return pa.Array.from_buffers(pa.large_string(), last - first, buffers)
+
+    def piece(self, first: int = 0, last: int | None = None) -> Piece:
+        """The cells of a range of names."""
+        last = self.n_names if last is None else last
+        indptr = self._part("indptr", np.int64, first, last + 1)
+        bounds = int(indptr[0]), int(indptr[-1])
+        f = np.repeat(np.arange(last - first, dtype=np.int32), np.diff(indptr))
+        t, v = self._part("times", np.int32, *bounds), self._part("values", np.float64, *bounds)
+        return Piece(self.names(first, last), f, t, v)
+
+
+class Runs:
+    """Collects cells and writes them as a run whenever there are `most`."""
+
+    def __init__(self, folder: Path, most: int) -> None:
+        self.folder, self.most = folder, most
+        self.found: list[Run] = []
+        self.marks: list[str] = []  # the name of every so many cells
+        self.every = max(most // _PER_RANGE, 1)
+        self.pieces: list[Piece] = []
+        self.size = 0
+
+    def add(self, piece: Piece) -> None:
+        self.pieces.append(piece)
+        self.size += len(piece.v) + piece.names.nbytes // (CELL_BYTES // 4)
+        if self.size >= self.most:
+            self.flush()
+
+    def flush(self) -> None:
+        pieces, self.pieces, self.size = self.pieces, [], 0
+        if not sum(len(piece.v) for piece in pieces):
+            return
+        digits = (pc.match_substring_regex(piece.names, r"^\d+$") for piece in pieces)
+        whole = all(pc.all(found).as_py() in (True, None) for found in digits)
+        width = 1 + max(int(piece.t.max(initial=0)) for piece in pieces)
+        names, cells = added_up(pieces, width, whole)
+        self.found.append(Run(self.folder / f"{len(self.found):05d}", names, cells, whole))
+        marked = np.arange(0, cells.nnz, self.every)
+        marked = np.searchsorted(cells.indptr, marked, side="right") - 1
+        self.marks += names.take(marked).to_pylist()
+
+    def settled(self) -> bool:
+        """Whether all names are whole numbers; if not, all runs are sorted as text from now on."""
+        whole = all(run.whole for run in self.found)
+        for k, run in enumerate(self.found):
+            if run.whole and not whole:
+                piece = run.piece()
+                names, cells = added_up([piece], 1 + int(piece.t.max()), whole)
+                self.found[k] = Run(run.stem, names, cells, whole)
+        return whole
+
+    def ranges(self, whole: bool) -> Array:
+        """Bounds of ranges of names in each run, (n_runs, n_ranges + 1)."""
+        key = _key(whole)
+        marks = sorted(self.marks, key=key)
+        inner = [key(mark) for mark in dict.fromkeys(marks[_PER_RANGE::_PER_RANGE])]
+        bounds = []
+        for run in self.found:
+            names = run.names()
+            cuts = (bisect_left(names, mark, key=lambda name: key(name.as_py())) for mark in inner)
+            bounds.append([0, *cuts, run.n_names])
+        return np.array(bounds)
+
+
+def read_numbers(path: Path, kind: type[np.generic], first: int, last: int) -> Array:
+    """Some of the numbers of a file. Not mapped: the pages of a map would accumulate in memory."""
+    start = first * np.dtype(kind).itemsize
+    return np.fromfile(path, dtype=kind, count=last - first, offset=start)
