@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import registry
+from ..messages.errors import Arg, Spelling, in_python
 from ..runtime.files import write_csv, written_whole
 from ..selection.statistics import FEWEST
 from .published import Published
@@ -138,47 +139,50 @@ def legend(table: Sequence[Row]) -> str:
     )
 
 
-def verdict(table: Sequence[Row]) -> str:
-    """Which models differ from the baseline by more than chance, in words."""
+def verdict(table: Sequence[Row], spell: Spelling = in_python) -> str:
+    """Which models differ significantly from the baseline, in words."""
     baseline = table[0]["baseline"]
     if len(table) == 1:
         return f"Only {baseline} took part."
     if not table[0].get("n_origins"):
         return ""
     others = [row for row in table if row["model"] != baseline]
-    return " ".join(_sentence(metric, others, table) for metric in METRICS)
+    return " ".join(_sentence(metric, others, table, spell) for metric in METRICS)
 
 
-def _sentence(metric: str, others: Sequence[Row], table: Sequence[Row]) -> str:
+def _sentence(metric: str, others: Sequence[Row], table: Sequence[Row], spell: Spelling) -> str:
     name, baseline = _TITLES[metric].capitalize(), table[0]["baseline"]
     judged = [row for row in others if not np.isnan(row[f"{metric}_p"])]
     silent = [row["model"] for row in others if np.isnan(row[f"{metric}_p"])]
     if not judged:
-        return f"{name}: no intervals, so no verdict; {_remedy(metric, table)}."
+        return f"{name}: no intervals, so no verdict; {_remedy(metric, table, spell)}."
     found = [row for row in judged if row[f"{metric}_p"] < LEVEL]
     said = []
     for word, sign in (("lower", -1.0), ("higher", 1.0)):
         named = [row for row in found if sign * row[f"{metric}_diff"] > 0.0]
         if named:
             each = ", ".join(f"{r['model']} ({_percent(r, metric, table):+.1f} %)" for r in named)
-            said.append(f"{word} than {baseline} by more than chance: {each}")
+            said.append(f"significantly {word} than {baseline}: {each}")
     if not said:
-        said = [f"no model differs from {baseline} by more than chance"]
+        said = [f"no model differs significantly from {baseline}"]
     if silent:
         said.append(f"no interval, so no verdict on {', '.join(silent)}")
     return f"{name}: {'; '.join(said)}."
 
 
-def _remedy(metric: str, table: Sequence[Row]) -> str:
+def _remedy(metric: str, table: Sequence[Row], spell: Spelling) -> str:
     if metric == "kle_s" and table[0]["n_splits"] < FEWEST:
-        return f"they take {FEWEST} splits or more (--splits)"
+        return f"they need at least {FEWEST} splits, {spell(Arg('n_splits', str(FEWEST)))}"
     if metric == "kle_f" and table[0]["n_origins"] < FEWEST:
-        return f"they take {FEWEST} origins or more, so a longer series, or --origins {FEWEST}"
+        origins = spell(Arg("n_origins", str(FEWEST)))
+        return f"they need at least {FEWEST} origins: a longer series, or {origins}"
     return "the differences vary too little, or depend on each other too much"
 
 
-def about_the_default(rows: Sequence[Row], baseline: str | None = None) -> list[str]:
-    """Sentences on where the default chain is worse than the best one, by more than chance.
+def about_the_default(
+    rows: Sequence[Row], baseline: str | None = None, spell: Spelling = in_python
+) -> list[str]:
+    """Sentences on metrics in which the default chain is significantly worse than the best one.
 
     `rows` are those of the chosen fits.
     """
@@ -198,7 +202,7 @@ def about_the_default(rows: Sequence[Row], baseline: str | None = None) -> list[
             more = 100.0 * (means[DEFAULT] / means[best] - 1.0)
             said.append(
                 f"The default chain, {DEFAULT}, has a higher {_TITLES[metric]} than {best}, by "
-                f"{more:.1f} %, which is more than chance: temporalnmf fit --chain {best} uses it."
+                f"{more:.1f} %, which is significant: consider {spell(Arg('chain', repr(best)))}."
             )
     return said
 

@@ -21,6 +21,7 @@ from ..summary import FOUND_AGAIN, stability_words
 from .curves import charts
 from .last_step import last_step_words
 from .made import how_it_was_made
+from .notes import WORDS
 from .plainly import long_run, point_text
 from .runs import runs_content, verdict_of
 from .subject import COVERAGE, Subject
@@ -110,7 +111,9 @@ def _question(subject: Subject) -> str:
 def _notes(subject: Subject) -> list[str]:
     """What is to be said of the past steps; what the forecast says as well stands there."""
     ahead = subject.ahead.notes if subject.n_ahead else ()
-    return [clean(note.plain, _LONGEST_NOTE) for note in subject.past.notes if note not in ahead]
+    return [
+        clean(note.render(WORDS), _LONGEST_NOTE) for note in subject.past.notes if note not in ahead
+    ]
 
 
 # The answer
@@ -262,7 +265,7 @@ def _forecast(subject: Subject) -> dict[str, Any]:
         "ahead": subject.unit.spanning(subject.n_ahead),
         "span": [subject.texts_ahead[0], subject.texts_ahead[-1]],
         "point": point_text(str(ahead.point)),
-        "notes": [clean(note.plain, _LONGEST_NOTE) for note in ahead.notes],
+        "notes": [clean(note.render(WORDS), _LONGEST_NOTE) for note in ahead.notes],
         "bands": [level(coverage) for coverage in levels],
         "checked": bool(subject.checked.all()),
         "rows": rows,
