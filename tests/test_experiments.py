@@ -184,7 +184,7 @@ def test_the_paper_makes_one_round_per_iteration_and_ours_the_chains_own():
 REFUSED = {
     "components": (lambda: paper_protocol(0), r"n_components=0"),
     "splits": (lambda: paper_protocol(2, n_splits=0), r"n_splits=0"),
-    "no model": (lambda: Protocol(2), r"grids is empty"),
+    "no model": (lambda: Protocol(2), r"grids=\{\} is empty"),
     "unknown": (lambda: Protocol(2, grids={"arma": [{}]}), r"model='arma'.*bgar"),
     "unknown, only": (lambda: paper_protocol(2).only(["arma"]), r"model='arma'.*bgar"),
     "no process": (lambda: run(small(), counts(), "nowhere", n_jobs=0), r"n_jobs=0"),
@@ -294,7 +294,7 @@ def test_a_folder_holds_one_experiment(tmp_path):
     with pytest.raises(ValueError, match=r"grids was 1 of last_value, 9 of gap, 3 of rate, now"):
         run(protocol.only(["gap"]), X, tmp_path)
     (tmp_path / "config.json").rename(tmp_path / "elsewhere.json")
-    with pytest.raises(ValueError, match=r"records but no config.json"):
+    with pytest.raises(ValueError, match=r"records, but no config.json"):
         run(protocol, X, tmp_path)
     (tmp_path / "config.json").write_text("{")
     with pytest.raises(ValueError, match=r"config.json is damaged"):
@@ -315,7 +315,7 @@ def test_two_runs_do_not_share_a_folder(tmp_path):
     X, protocol = counts(), small()
 
     def intrude(done, wanted):
-        with pytest.raises(ValueError, match="Another run is at work"):
+        with pytest.raises(ValueError, match="Another run is using"):
             run(protocol, X, tmp_path)
 
     run(protocol, X, tmp_path, progress=intrude)

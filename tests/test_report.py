@@ -375,7 +375,7 @@ def test_exposure_is_told_and_kept_for_the_forecast():
     assert content["exposed"] is True
     total = float(content["forecast"]["rows"][0]["point"].replace(",", ""))
     assert total == pytest.approx(4.0 * model.forecast(2).activations[0].sum(), rel=6e-4)
-    assert any("of the last step, 4, is taken" in note for note in content["forecast"]["notes"])
+    assert any("of the last step, 4, is assumed" in note for note in content["forecast"]["notes"])
 
 
 @pytest.mark.parametrize(("alpha", "lively"), [(20_000.0, True), (30.0, False)])

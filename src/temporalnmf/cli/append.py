@@ -19,7 +19,7 @@ from .models import (
     show_diagnosis,
     summary,
     without_convergence_warnings,
-)
+)  # fmt: skip
 from .spelling import as_option
 
 if TYPE_CHECKING:
@@ -35,15 +35,10 @@ def append(
     how: data.Reading,
     out: Annotated[
         Path | None,
-        typer.Option(
-            help="Model file to write.", show_default="with --force, MODEL itself is replaced"
-        ),
+        typer.Option(help="Model file to write.", show_default="MODEL itself, with --force"),
     ] = None,
     update_components: Annotated[
-        bool,
-        typer.Option(
-            "--update-components", help="Fit the components again, too, from the present ones."
-        ),
+        bool, typer.Option("--update-components", help="Fit the components again, too.")
     ] = False,
     force: Force = False,
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
@@ -10,45 +11,23 @@ import typer
 if TYPE_CHECKING:
     from distributed import Client
 
-_PANEL = "On a Dask cluster"
+_option = partial(typer.Option, rich_help_panel="On a Dask cluster")
 
 
 class Cluster(NamedTuple):
     """Options of commands that can run on a cluster."""
 
     scheduler: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Scheduler of a cluster, as tcp://192.168.0.7:8786.",
-            rich_help_panel=_PANEL,
-        ),
+        str | None, _option(metavar="ADDRESS", help="Scheduler, as tcp://192.168.0.7:8786.")
     ] = None
     dask: Annotated[
-        str | None,
-        typer.Option(
-            metavar="WHERE",
-            help="'local' starts a cluster on this machine, for this command only.",
-            rich_help_panel=_PANEL,
-        ),
+        str | None, _option(metavar="WHERE", help="'local': start a cluster on this machine.")
     ] = None
     workers: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Worker processes of --dask local.",
-            show_default="one per core",
-            rich_help_panel=_PANEL,
-        ),
+        int | None, _option(min=1, help="Workers of --dask local.", show_default="one per core")
     ] = None
     memory_limit: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SIZE",
-            help="Memory of each worker of --dask local, as 2GB.",
-            show_default="its share of the machine",
-            rich_help_panel=_PANEL,
-        ),
+        str | None, _option(metavar="SIZE", help="Memory of each worker of --dask local, as 2GB.")
     ] = None
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -13,7 +14,6 @@ from .console import Voice, busy
 
 if TYPE_CHECKING:
     from scipy import sparse
-    from typer.models import OptionInfo
 
     from .._typing import Array
     from ..estimator import TemporalNMF
@@ -21,60 +21,43 @@ if TYPE_CHECKING:
 
 EMBEDDED = "sotu"
 
-_PANEL = "Reading the file"
-
 FILE_HELP = (
     "CSV, TSV, Parquet, NPY, NPZ or Matrix Market: a row per time, or, with --time and --feature, "
     "a row per time and feature; or 'sotu', the embedded data."
 )
 File = Annotated[str, typer.Argument(metavar="FILE", help=FILE_HELP)]
 
-
-def _column(what: str) -> OptionInfo:
-    option: OptionInfo = typer.Option(metavar="COLUMN", help=what, rich_help_panel=_PANEL)
-    return option
+_option = partial(typer.Option, rich_help_panel="Reading the file")
+_column = partial(_option, metavar="COLUMN")
 
 
 class Reading(NamedTuple):
     """Options of commands that read a table."""
 
-    time: Annotated[str | None, _column("Column of the times.")] = None
-    feature: Annotated[str | None, _column("Column of the features of a long table.")] = None
+    time: Annotated[str | None, _column(help="Column of the times.")] = None
+    feature: Annotated[str | None, _column(help="Column of the features of a long table.")] = None
     value: Annotated[
-        str | None, _column("Column of the values of a long table; without it rows are counted.")
+        str | None, _column(help="Column of the values of a long table; else rows are counted.")
     ] = None
     exposure: Annotated[
-        str | None, _column("Column of the size behind each time (documents, days).")
+        str | None, _column(help="Column of the size behind each time (documents, days).")
     ] = None
     freq: Annotated[
-        str | None,
-        typer.Option(
-            help="Periods to add times up into: Y, Q, M, W, D, h, min, s, also 3D.",
-            rich_help_panel=_PANEL,
-        ),
+        str | None, _option(help="Periods to add times up into: Y, Q, M, W, D, h, min, s, also 3D.")
     ] = None
-    transpose: Annotated[
-        bool,
-        typer.Option("--transpose", help="The file has a column per time.", rich_help_panel=_PANEL),
-    ] = False
+    transpose: Annotated[bool, _option("--transpose", help="The file has a column per time.")] = (
+        False
+    )
     drop_partial: Annotated[
-        bool,
-        typer.Option(
-            "--drop-partial",
-            help="Leave out a first and a last period that the data do not fill.",
-            rich_help_panel=_PANEL,
-        ),
+        bool, _option("--drop-partial", help="Leave out incomplete first and last periods.")
     ] = False
-
-    def given(self) -> list[str]:
-        """The options that were given, as typed."""
-        found = ((f"--{n.replace('_', '-')}", value) for n, value in self._asdict().items())
-        return [name if value is True else f"{name} {value}" for name, value in found if value]
 
     def refuse(self, reason: str) -> None:
         """Refuse options where none apply."""
-        for option in self.given():
-            raise ValueError(f"{option}: {reason}")
+        for name, value in self._asdict().items():
+            if value:
+                option = f"--{name.replace('_', '-')}"
+                raise ValueError(f"{option}{'' if value is True else f' {value}'}: {reason}")
 
 
 def read(file: str, how: Reading, voice: Voice) -> TimeTable:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
@@ -15,15 +16,7 @@ import typer
 from .. import registry
 from . import data
 from .cluster import Cluster
-from .console import (
-    Force,
-    JsonVoice,
-    Voice,
-    busy,
-    check_out,
-    draws_progress,
-    fit_progress,
-)
+from .console import Force, JsonVoice, Voice, busy, check_out, draws_progress, fit_progress
 from .files import archive_has
 from .models import (
     calibrate_model,
@@ -33,7 +26,7 @@ from .models import (
     show_convergence,
     summary,
     without_convergence_warnings,
-)
+)  # fmt: skip
 from .notes import worded
 from .shard import columns_for, sharded
 
@@ -45,7 +38,6 @@ if TYPE_CHECKING:
     from ..shards import Shards
     from ..solvers.monitor import Callback
 
-_PANEL = "Draws from the posterior, --solver gibbs"
 # Options that belong to one way of fitting.
 _OF_DRAWS = ("draws", "tune", "runs", "thin")
 _OF_MODES = ("starts", "max_iter", "tol")
@@ -62,75 +54,60 @@ Components = Annotated[int, typer.Option(min=1, help="Number of components.")]
 Calibrate = Annotated[
     int, typer.Option(min=0, help="Past forecasts to check intervals with; 0 for none.")
 ]
+_option = typer.Option
+_of_draws = partial(_option, rich_help_panel="Draws from the posterior, --solver gibbs")
 
 
 class Settings(NamedTuple):
     """The model and how it is fitted."""
 
     components: Components = 5
-    chain: Annotated[
-        str, typer.Option(help=f"How activations move: {', '.join(registry.CHAINS)}.")
-    ] = "rate"
+    chain: Annotated[str, _option(help=f"How activations move: {', '.join(registry.CHAINS)}.")] = (
+        "rate"
+    )
     likelihood: Annotated[
-        str, typer.Option(help="'poisson' for counts, 'exponential' for positive values.")
+        str, _option(help="'poisson' for counts, 'exponential' for positive values.")
     ] = "poisson"
     solver: Annotated[
-        str,
-        typer.Option(
-            help="'accelerated' or 'mm' for the most probable model, 'gibbs' for draws from the "
-            "posterior."
-        ),
+        str, _option(help="'accelerated' or 'mm': most probable model; 'gibbs': posterior draws.")
     ] = "accelerated"
     learn: Annotated[
         str | None,
-        typer.Option(
+        _option(
             metavar="NAMES",
             help="Learn these from the data: hyper-parameters of the chain, as alpha,beta, and "
             "smoothing; or 'all'. --solver gibbs learns all of them, other solvers only a few.",
         ),
     ] = None
     starts: Annotated[
-        int, typer.Option(min=1, help="Random starts; two or more show how stable components are.")
+        int, _option(min=1, help="Random starts; two or more show how stable components are.")
     ] = 3
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same model.")] = 0
-    max_iter: Annotated[int, typer.Option(min=1, help="Iterations per start, at most.")] = 1000
+    seed: Annotated[int, _option(min=0, help="The same seed gives the same model.")] = 0
+    max_iter: Annotated[int, _option(min=1, help="Iterations per start, at most.")] = 1000
     tol: Annotated[
-        float, typer.Option(min=0.0, help="Stop at this relative decrease per iteration.")
+        float, _option(min=0.0, help="Stop at this relative decrease per iteration.")
     ] = 1e-5
     jobs: Annotated[
-        int | None,
-        typer.Option(min=-1, help="Threads, -1 for all cores.", show_default="all cores"),
+        int | None, _option(min=-1, help="Threads, -1 for all cores.", show_default="all cores")
     ] = None
-    draws: Annotated[int, typer.Option(min=1, help="Draws per run.", rich_help_panel=_PANEL)] = 500
-    tune: Annotated[
-        int,
-        typer.Option(min=0, help="Sweeps per run before the first draw.", rich_help_panel=_PANEL),
-    ] = 500
+    draws: Annotated[int, _of_draws(min=1, help="Draws per run.")] = 500
+    tune: Annotated[int, _of_draws(min=0, help="Sweeps per run before the first draw.")] = 500
     runs: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            help="Independent runs; two or more show whether they agree.",
-            rich_help_panel=_PANEL,
-        ),
+        int, _of_draws(min=1, help="Independent runs; two or more show whether they agree.")
     ] = 4
     thin: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            help="Keep one draw in this many; by default all, or as many as fit into 256 MB.",
-            rich_help_panel=_PANEL,
-        ),
+        _of_draws(min=1, help="Keep one draw in this many.", show_default="as fits into 256 MB"),
     ] = None
     checkpoint: Annotated[
         Path | None,
-        typer.Option(
+        _option(
             help="File for the state of the fit: if it is interrupted, the same command continues. "
             "A folder if the data are not in memory, except with --solver gibbs.",
         ),
     ] = None
     checkpoint_every: Annotated[
-        float, typer.Option(min=0.0, metavar="SECONDS", help="Time between two checkpoints.")
+        float, _option(min=0.0, metavar="SECONDS", help="Time between two checkpoints.")
     ] = 30.0
 
     @property
@@ -142,22 +119,12 @@ class Settings(NamedTuple):
         from ..estimator import TemporalNMF
 
         model = TemporalNMF(
-            self.components,
-            chain=self.chain,
-            likelihood=self.likelihood,
-            solver=self.solver,
-            n_init=1 if self.drawing else self.starts,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            n_draws=self.draws,
-            n_tune=self.tune,
-            n_chains=self.runs,
-            thin=self.thin,
-            checkpoint=self.checkpoint,
-            checkpoint_every=self.checkpoint_every,
-            n_jobs=-1 if self.jobs is None else self.jobs or 1,
-            random_state=self.seed,
-        )
+            self.components, chain=self.chain, likelihood=self.likelihood, solver=self.solver,
+            n_init=1 if self.drawing else self.starts, max_iter=self.max_iter, tol=self.tol,
+            n_draws=self.draws, n_tune=self.tune, n_chains=self.runs, thin=self.thin,
+            checkpoint=self.checkpoint, checkpoint_every=self.checkpoint_every,
+            n_jobs=-1 if self.jobs is None else self.jobs or 1, random_state=self.seed,
+        )  # fmt: skip
         model._config().check()
         if self.learn is not None:
             _learn(self.learn, model)

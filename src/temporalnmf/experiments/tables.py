@@ -1,10 +1,10 @@
-"""The table of an experiment as text, as files and as a picture, and what it says in words."""
+"""The results of an experiment as text, files and a picture."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,15 +16,21 @@ from .published import Published
 from .runner import Record
 from .summaries import DEFAULT, LEVEL, METRICS, Row, chosen, comparisons, matrix_of, summary
 
-# Differences beyond this many percent are written, not drawn.
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from .._typing import Array
+
+# Differences beyond this many percent are written as text, not drawn.
 _OFF_SCALE = 50.0
-# The paper's words, and those of `compare`.
+# Names of the errors in the paper's design, and in ours.
 _PAPER_TITLES = {"kle_s": "KLE-S", "kle_f": "KLE-F"}
 _TITLES = {"kle_s": "gap error", "kle_f": "forecast error"}
 
 
 def unconverged(rows: Sequence[Row]) -> str:
-    """How many of the chosen fits ended at max_iter, in words; empty if none did."""
+    """A sentence on the chosen fits that ended at max_iter; empty if none did."""
     ended = [row["model"] for row in rows if row["stop_reason"].startswith("max_iter")]
     if not ended:
         return ""
@@ -34,34 +40,26 @@ def unconverged(rows: Sequence[Row]) -> str:
 
 def beside_published(table: Sequence[Row], published: dict[str, Published]) -> list[Row]:
     """The means of a table beside those of the paper, with ratios, for the paper's models."""
-    rows = []
+    found = []
     for row in table:
         if row["model"] in published:
             paper = published[row["model"]]._asdict()
-            rows.append(
-                {
-                    "model": row["model"],
-                    **{
-                        f"{metric}_{what}": value
-                        for metric in METRICS
-                        for what, value in (
-                            ("ours", row[f"{metric}_mean"]),
-                            ("published", paper[f"{metric}_mean"]),
-                            ("ratio", row[f"{metric}_mean"] / paper[f"{metric}_mean"]),
-                        )
-                    },
-                }
-            )
-    return rows
+            beside: Row = {"model": row["model"]}
+            for metric in METRICS:
+                ours, theirs = row[f"{metric}_mean"], paper[f"{metric}_mean"]
+                beside[f"{metric}_ours"], beside[f"{metric}_published"] = ours, theirs
+                beside[f"{metric}_ratio"] = ours / theirs
+            found.append(beside)
+    return found
 
 
 def titles(table: Sequence[Row]) -> dict[str, str]:
-    """Names of the errors: ours, or, where every split hides the last step, the paper's."""
+    """Names of the errors: the paper's if every split hides the last step, else ours."""
     return _TITLES if table[0].get("n_origins") else _PAPER_TITLES
 
 
 def markdown(table: Sequence[Row]) -> str:
-    """The table for a page; the best mean of each column is bold."""
+    """The table in Markdown; the best mean of each column is bold."""
     names = titles(table)
     headings = [f"{names[metric]} | rank | against baseline" for metric in METRICS]
     lines = [f"| model | {' | '.join(headings)} |", "|---|---|---|---|---|---|---|"]
@@ -81,7 +79,7 @@ def is_best(row: Row, metric: str, table: Sequence[Row]) -> bool:
 
 
 def mean_and_deviation(row: Row, metric: str) -> str:
-    """As "60,178 ± 8,614"; what is only rounding is 0."""
+    """As "60,178 ± 8,614"; a deviation within rounding error is 0."""
     mean, deviation = row[f"{metric}_mean"], row[f"{metric}_std"]
     if np.isnan(mean):
         return "–"
@@ -89,7 +87,7 @@ def mean_and_deviation(row: Row, metric: str) -> str:
 
 
 def mean_rank(row: Row, metric: str) -> str:
-    """With one decimal."""
+    """The mean rank with one decimal."""
     rank = row[f"{metric}_rank"]
     return "–" if np.isnan(rank) else f"{rank:.1f}"
 
@@ -120,7 +118,7 @@ def _count(n: int, what: str) -> str:
 
 
 def legend(table: Sequence[Row]) -> str:
-    """What the spreads and intervals of a table are, and are not."""
+    """What the spreads and intervals of a table mean."""
     n_splits, n_origins = int(table[0]["n_splits"]), int(table[0].get("n_origins", 0))
     if not n_origins:
         return (
@@ -132,10 +130,9 @@ def legend(table: Sequence[Row]) -> str:
     return (
         f"Gap errors are those of hidden steps inside the series, over "
         f"{_count(n_splits, 'split')}; forecast errors those of the next step, from "
-        f"{_count(n_origins, 'origin')}. ± is their "
-        f"standard deviation. In brackets: 95 % confidence intervals, one by one, of the mean "
-        f"difference, by a corrected resampled t over splits and by a t over origins that counts "
-        f"how much they depend on each other."
+        f"{_count(n_origins, 'origin')}. ± is their standard deviation. In brackets: 95 % "
+        f"confidence intervals of each mean difference, by a corrected resampled t test over "
+        f"splits, and by a t test over origins that allows for their correlation."
     )
 
 
@@ -176,7 +173,7 @@ def _remedy(metric: str, table: Sequence[Row], spell: Spelling) -> str:
     if metric == "kle_f" and table[0]["n_origins"] < FEWEST:
         origins = spell(Arg("n_origins", str(FEWEST)))
         return f"they need at least {FEWEST} origins: a longer series, or {origins}"
-    return "the differences vary too little, or depend on each other too much"
+    return "the differences vary too little, or are too correlated"
 
 
 def about_the_default(
@@ -227,7 +224,7 @@ def _latex(value: float) -> str:
     return f"{mantissa} \\times 10^{{{int(exponent)}}}"
 
 
-def plot_differences(rows: Sequence[Row], baseline: str | None = None) -> Any:
+def plot_differences(rows: Sequence[Row], baseline: str | None = None) -> Figure:
     """Paired differences from the baseline: a dot per split and start, or per origin.
 
     The mean is orange, with its interval; see `legend` for what that is.
@@ -236,37 +233,27 @@ def plot_differences(rows: Sequence[Row], baseline: str | None = None) -> Any:
     -------
     matplotlib Figure
     """
-    from ..plotting import BLUE, ORANGE, Figure
+    from ..plotting import Figure
 
     table = summary(rows, baseline)
     baseline = table[0]["baseline"]
-    models = [row["model"] for row in table]
     others = [row for row in table if row["model"] != baseline]
     figure = Figure(figsize=(9.0, 0.45 * len(others) + 1.6), layout="constrained")
     axes = figure.subplots(1, 2, sharey=True)
     for ax, metric in zip(axes, METRICS, strict=True):
+        models = [row["model"] for row in table]
         matrix = matrix_of(rows, models, metric)
         reference = matrix[:, :, models.index(baseline)]
         percent = 100.0 / reference.mean() if reference.mean() > 0.0 else float("nan")
         shown = [0.0]
         for y, row in enumerate(others):
-            mean = percent * row[f"{metric}_diff"]
-            if not abs(mean) <= _OFF_SCALE:
-                # It would squeeze all others, or there is no such error.
-                right = not mean < 0.0
-                words = f"{mean:+.0f} % →" if right else f"← {mean:+.0f} %"
-                ax.text(0.98 if right else 0.02, y, "–" if np.isnan(mean) else words, va="center",
-                        ha="right" if right else "left", color=ORANGE,
-                        transform=ax.get_yaxis_transform())  # fmt: skip
-                continue
             paired = percent * (matrix[:, :, models.index(row["model"])] - reference).ravel()
-            ax.plot(
-                paired, y + np.linspace(-0.2, 0.2, paired.size), ".", color=BLUE, ms=3, alpha=0.5
-            )
-            ax.plot(mean, y, "D", color=ORANGE, ms=5)
-            ends = [percent * row[f"{metric}_diff_{end}"] for end in ("low", "high")]
-            ax.plot(ends, [y, y], color=ORANGE, lw=2)
-            shown += paired.tolist()
+            mean, *ends = (percent * row[f"{metric}_diff{end}"] for end in ("", "_low", "_high"))
+            if abs(mean) <= _OFF_SCALE:
+                _draw(ax, y, paired, mean, ends)
+                shown += paired.tolist()
+            else:
+                _write(ax, y, mean)
         ax.axvline(0.0, color="black", lw=0.8)
         reach = max(map(abs, shown)) or 1.0
         ax.set_xlim(1.1 * min(shown) - 0.05 * reach, 1.1 * max(shown) + 0.05 * reach)
@@ -274,6 +261,26 @@ def plot_differences(rows: Sequence[Row], baseline: str | None = None) -> Any:
     axes[0].set_yticks(range(len(others)), [row["model"] for row in others])
     axes[0].invert_yaxis()
     return figure
+
+
+def _draw(ax: Axes, y: int, paired: Array, mean: float, ends: list[float]) -> None:
+    from ..plotting import BLUE, ORANGE
+
+    ax.plot(paired, y + np.linspace(-0.2, 0.2, paired.size), ".", color=BLUE, ms=3, alpha=0.5)
+    ax.plot(mean, y, "D", color=ORANGE, ms=5)
+    ax.plot(ends, [y, y], color=ORANGE, lw=2)
+
+
+def _write(ax: Axes, y: int, mean: float) -> None:
+    """A mean that is missing, or would squeeze all others."""
+    from ..plotting import ORANGE
+
+    right = not mean < 0.0
+    text = f"{mean:+.0f} % →" if right else f"← {mean:+.0f} %"
+    ax.text(
+        0.98 if right else 0.02, y, "–" if np.isnan(mean) else text, va="center",
+        ha="right" if right else "left", color=ORANGE, transform=ax.get_yaxis_transform(),
+    )  # fmt: skip
 
 
 def write_tables(
