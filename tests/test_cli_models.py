@@ -166,9 +166,9 @@ def test_forecast_of_sums(fitted, tmp_path):
     (row,) = json.loads(totals.stdout)["rows"]
     assert row["median"] == ahead.median("totals")[0]
     for text, message in (
-        ("name,group\na,b\n", "there is no column 'feature'; the columns are 'name', 'group'"),
+        ("name,group\na,b\n", "needs the columns feature and group, not 'name', 'group'"),
         ("feature,group\n", "has no rows"),
-        ("feature,group\n,b\n", "line 2 has no feature or no group"),
+        ("feature,group\n,b\n", "complete line 2, or delete it"),
         ("feature,group\nnobody,b\n", "'b' has 'nobody', which is not among"),
     ):
         path.write_text(text)
@@ -263,7 +263,7 @@ def test_append_refuses_what_it_should_not_do(plays, fitted, tmp_path):
     shutil.copy(fitted[0], model)
     before = model.read_bytes()
     said = refused("append", model, more, *LONG)
-    assert f"--out is missing. Name a new file, or replace {model} with --force." in said
+    assert f"--out is missing. Name a file, or replace {model} with --force." in said
     assert "Replace it with --force" in refused("append", model, more, *LONG, "--out", model)
     assert "is the input file" in refused("append", model, more, *LONG, "--out", more, "--force")
     known = more_plays(tmp_path / "known.csv", ["2019-12", "2020-01", "2020-02"])
@@ -521,7 +521,7 @@ def test_a_place_that_cannot_be_written_to_is_told_at_once(plays, tmp_path):
         (["forecast", "{model}", "--coverage", "a,b"], "--coverage a,b"),
         (["forecast", "{model}", "--exposure", "-1"], "--exposure -1: expected a positive"),
         (["forecast", "{model}", "--exposure", "1,2"],
-         "--exposure 1,2: there are 2 numbers for 5 steps. Give one, or 5."),
+         "--exposure 1,2 has 2 numbers. Give one, or 5."),
         (["forecast", "{model}", "--exposure", "many"], "--exposure many: expected a positive"),
         (["impute", "{model}", "--freq", "M"], "--freq M: this is for a FILE after MODEL"),
         (["report", "{plays}"], "plays.csv is not a model"),

@@ -199,8 +199,8 @@ def test_readers_get_no_advice_for_authors(small, tmp_path):
     for one, note in (
         (small, "These intervals assume the model is correct; they were not compared with past "
                 "forecasts."),
-        (model, "Intervals were checked 1 step ahead, and this is 5: later ones may be too "
-                "narrow."),
+        (model, "Intervals were checked 1 step ahead, and this forecast has 5: later ones may be "
+                "too narrow."),
     ):  # fmt: skip
         assert note in report_content(one, steps=5)["forecast"]["notes"]
         text = write_report(one, tmp_path / "r.html", steps=5, overwrite=True).read_text()

@@ -65,9 +65,7 @@ def append(
 def _target(model: Path, out: Path | None, force: bool, source: Path) -> Path:
     """The file to write; the model itself only with --force."""
     if out is None and not force:
-        raise FileExistsError(
-            f"--out is missing. Name a new file, or replace {model} with --force."
-        )
+        raise FileExistsError(f"--out is missing. Name a file, or replace {model} with --force.")
     target = model if out is None else out
     check_out("--out", target, force, reads=[source])
     return target
@@ -80,10 +78,8 @@ def _read(file: str, how: data.Reading, voice: Voice) -> TimeTable:
     except ValueError as error:
         if "at least 3" not in str(error):
             raise
-        raise ValueError(
-            f"{message_of(error, as_option)} Or keep earlier steps in the file: those that the "
-            f"model knows are left out."
-        ) from error
+        hint = "Or keep earlier steps in the file: those that the model knows are left out."
+        raise ValueError(f"{message_of(error, as_option)} {hint}") from error
 
 
 def _only_new(table: TimeTable, model: TemporalNMF, voice: Voice) -> TimeTable:
@@ -125,17 +121,17 @@ def _show_changes(table: TimeTable, model: TemporalNMF, voice: Voice) -> None:
 
     from ..timeline.grid import time_texts
 
-    series = model._series
-    if series is None:
+    if model._series is None:
         return
-    fitted = dict(zip(time_texts(model.times_), range(series.n_steps), strict=True))
-    changed = []
-    for i, text in enumerate(time_texts(table.times)):
-        if text in fitted:
-            pair = (series.X, fitted[text]), (table.X, i)
-            then, now = (float(np.nansum(X[[n]].sum(axis=0))) for X, n in pair)
-            if not np.isclose(then, now):
-                changed.append(f"{text}: total {then:,.12g}, now {now:,.12g}")
+    old, new = (
+        {text: float(np.nansum(X[[n]].sum(axis=0))) for n, text in enumerate(time_texts(times))}
+        for X, times in ((model._series.X, model.times_), (table.X, table.times))
+    )
+    changed = [
+        f"{text}: total {old[text]:,.12g}, now {now:,.12g}"
+        for text, now in new.items()
+        if text in old and not np.isclose(old[text], now)
+    ]
     if changed:
         more = f", and {len(changed) - 3} more" if len(changed) > 3 else ""
         voice.say(
@@ -162,9 +158,7 @@ def _show_added(model: TemporalNMF, before: int, updated: bool, voice: Voice) ->
     elif model.converged_:
         voice.say("Everything was fitted again: converged.", style="green")
     else:
-        voice.say(
-            f"Everything was fitted again: not converged, {model.stop_reason_}.", style="bold red"
-        )
+        voice.say(f"Fitted again, but not converged: {model.stop_reason_}.", style="bold red")
     return new
 
 

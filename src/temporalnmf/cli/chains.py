@@ -50,7 +50,7 @@ def simulate(
     law = registry.create(registry.PROCESSES, chain, "chain")
     _set_hyper_parameters(law, {k: v for k, v in numbers._asdict().items() if v is not None})
     paths = law.sample(n_paths, n_steps, seed, h1)
-    _describe(law, n_steps, h1, seed)
+    _describe(law, n_steps, h1, seed, voice)
     if csv is not None:
         from ..runtime.files import write_csv
 
@@ -75,28 +75,23 @@ def _set_hyper_parameters(law: Process, given: dict[str, float]) -> None:
     law.set_params(**given)
 
 
-def _describe(law: Process, n_steps: int, h1: float | None, seed: int) -> None:
+def _describe(law: Process, n_steps: int, h1: float | None, seed: int, voice: Voice) -> None:
     """The regime in words, and a table of exact moments and simulated quantiles."""
     import numpy as np
-    from rich.console import Console
-    from rich.table import Table
 
     from ..chains.outlook import paths_for_quantiles
     from ..messages.formatting import number_text
 
     n_paths, levels = paths_for_quantiles(n_steps), (0.05, 0.5, 0.95)
     fan = np.quantile(law.sample(n_paths, n_steps, seed, h1), levels, axis=0)
-    console = Console()
-    console.print(f"{type(law).__name__}: {law.numbers()}", highlight=False)
-    console.print(str(law.regime()), highlight=False)
-    table = Table()
-    for heading in ("step", "mean", "sd", "5 %", "median", "95 %"):
-        table.add_column(heading, justify="right")
+    voice.say(f"{type(law).__name__}: {law.numbers()}")
+    voice.say(str(law.regime()))
+    rows = []
     for n in sorted({n for n in (1, 2, 5, 10, 20, 50, 100, 1000) if n < n_steps} | {n_steps}):
         numbers = law.mean(h1, n), np.sqrt(law.var(h1, n)), *fan[:, n - 1]
-        table.add_row(str(n), *(number_text(float(value)) for value in numbers))
-    console.print(table)
-    console.print(f"Mean and sd are exact; the quantiles are those of {n_paths:,} simulated paths.")
+        rows.append([str(n), *(number_text(float(value)) for value in numbers)])
+    voice.table(("step", "mean", "sd", "5 %", "median", "95 %"), rows)
+    voice.say(f"Mean and sd are exact; the quantiles are those of {n_paths:,} simulated paths.")
 
 
 def figures(

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -25,27 +25,17 @@ if TYPE_CHECKING:
 
     from ..solvers.monitor import Progress
 
+Value = TypeVar("Value")
 Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
 
 
 class Voice:
-    """Output of a command.
-
-    Messages go to standard output. With --json this holds one object, and messages go to standard
-    error.
-
-    Attributes
-    ----------
-    resumes : bool
-        Whether the same command continues a run that was interrupted.
-    checkpoint : Path or None
-        A file from which the same command continues, once it exists.
-    """
+    """Output of a command; with --json, messages go to standard error."""
 
     def __init__(self, json: bool = False) -> None:
         self.json = json
-        self.resumes = False
-        self.checkpoint: Path | None = None
+        self.resumes = False  # whether the same command continues an interrupted run
+        self.checkpoint: Path | None = None  # where the same command continues, once it exists
         self.announced: list[Path] = []
         self.placed: Callable[[], list[Path]] = list  # files written so far, announced or not
 
@@ -62,11 +52,16 @@ class Voice:
             self.say(f"  {note}")
 
     def table(
-        self, headings: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequence[str] = ()
+        self,
+        headings: Sequence[str],
+        rows: Sequence[Sequence[str]],
+        *,
+        left: Sequence[str] = (),
+        bold: Sequence[Sequence[str]] = (),
     ) -> None:
         """Print rows under headings, right-aligned except for the columns named in `left`.
 
-        Only the last column wraps, and only if it is left-aligned.
+        Only the last column wraps, and only if it is left-aligned. Rows in `bold` are marked.
         """
         from rich.box import SIMPLE_HEAD
         from rich.table import Table
@@ -82,7 +77,8 @@ class Voice:
                 overflow="fold" if words else "ellipsis",
             )
         for row in rows:
-            shown.add_row(*(Text(printable(cell)) for cell in row))  # names may look like markup
+            cells = (Text(printable(cell)) for cell in row)  # names may look like markup
+            shown.add_row(*cells, style="bold" if row in bold else None)
         self._console().print(shown)
 
     def wrote(self, path: Path) -> None:
@@ -106,8 +102,7 @@ class Voice:
 
 
 JsonVoice = Annotated[
-    Voice,
-    typer.Option("--json", help="Print one JSON object; messages go to standard error."),
+    Voice, typer.Option("--json", help="Print one JSON object; messages go to standard error.")
 ]
 
 
@@ -179,9 +174,8 @@ def check_out(option: str, path: Path, force: bool, *, reads: Sequence[Path] = (
     """Refuse a place that cannot be written to, before the work begins."""
     if path.is_dir():
         raise IsADirectoryError(f"{option} {path} is a folder. Name a file in it.")
-    for other in reads:
-        if path.exists() and other.exists() and path.samefile(other):
-            raise FileExistsError(f"{option} {path} is the input file. Choose another name.")
+    if path.exists() and any(other.exists() and path.samefile(other) for other in reads):
+        raise FileExistsError(f"{option} {path} is the input file. Choose another name.")
     if path.exists() and not force:
         raise FileExistsError(
             f"{option} {path} exists already. Replace it with --force, or choose another name."
@@ -193,28 +187,31 @@ def check_out(option: str, path: Path, force: bool, *, reads: Sequence[Path] = (
         raise PermissionError(f"{option} {path}: you may not write to {folder}. Choose another.")
 
 
+def listed(
+    option: str, text: str, kind: Callable[[str], Value], valid: Callable[[Value], bool], what: str
+) -> list[Value]:
+    """The values of an option that are separated by commas."""
+    try:
+        found = [kind(part.strip()) for part in text.split(",")]
+    except ValueError:
+        found = []
+    if not found or not all(map(valid, found)):
+        raise ValueError(f"{option} {text}: expected {what}, separated by commas.")
+    return found
+
+
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[..., None]]:
-    """A progress bar with the time left, on a terminal only.
-
-    Call it with the numbers done and wanted, and with a new label if it changes.
-    """
+    """A progress bar, on a terminal only: call it with the numbers done and wanted, and a label."""
+    from rich import progress as rich
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )  # fmt: skip
 
     console = Console(stderr=True)
     columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-        TextColumn("left"), TimeRemainingColumn(),
+        rich.TextColumn("{task.description}"), rich.BarColumn(), rich.MofNCompleteColumn(),
+        rich.TimeElapsedColumn(), rich.TextColumn("left"), rich.TimeRemainingColumn(),
     )  # fmt: skip
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+    with rich.Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, wanted, words=what: bar.update(
             task, completed=done, total=wanted, description=words
@@ -273,9 +270,8 @@ class Watch:
         clock: Callable[[], float] = time.monotonic,
         more: Callable[[], str] = str,
     ) -> None:
-        self.tell, self.n_starts, self.max_iter, self.clock = tell, n_starts, max_iter, clock
-        self.more = more
-        self.began = clock()
+        self.tell, self.n_starts, self.max_iter = tell, n_starts, max_iter
+        self.clock, self.more, self.began = clock, more, clock()
         self.start, self.iteration = 0, 0
 
     def __call__(self, progress: Progress) -> None:

@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 
 from . import data
-from .console import Force, Voice, check_out
+from .console import Force, Voice, busy, check_out
 from .files import header_of, is_model
 from .fit import Calibrate, Components, check_origins, fit_table
 from .forecast import frame_of, show_forecast, show_notes, write_frame
 from .models import calibrate_model, provenance, show_components
-from .report import write_html
+from .report import origin
 
 QUESTION = (
     "What did presidents of the United States speak of from 1790 to 2021, when did each theme rise "
@@ -43,6 +43,7 @@ def demo(
     check_origins(calibrate)
     table = data.read(data.EMBEDDED, data.Reading(), voice)
     from ..estimator import TemporalNMF
+    from ..report import write_report
 
     model = TemporalNMF(components, n_init=starts, random_state=seed, n_jobs=-1)
     fit_table(table, model, voice)
@@ -58,7 +59,13 @@ def demo(
     voice.wrote(model_path)
     write_frame(frame_of(ahead, "features"), table_path)
     voice.wrote(table_path)
-    write_html(ctx, model, report_path, voice, question=QUESTION, forecast=ahead, force=True)
+    command, source = origin(ctx, model)
+    with busy("writing the report"):
+        write_report(
+            model, report_path, question=QUESTION, command=command, forecast=ahead, source=source,
+            overwrite=True,
+        )  # fmt: skip
+    voice.wrote(report_path)
 
 
 def _is_demo(path: Path) -> bool:

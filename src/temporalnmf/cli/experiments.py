@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from ..messages.arguments import check_choice
 from . import data as tables
 from .cluster import Cluster
-from .console import Voice, progress_bar, save_figure
+from .console import Voice, listed, progress_bar, save_figure
 from .spelling import as_advice
 
 if TYPE_CHECKING:
@@ -25,12 +25,10 @@ if TYPE_CHECKING:
     from ..reading import TimeTable
     from ..selection import Selection
 
-Value = TypeVar("Value", int, float | str)
-
 _Jobs = Annotated[
-    int | None,
-    typer.Option(min=-1, help="Worker processes, -1 for all cores.", show_default="1"),
+    int | None, typer.Option(min=-1, help="Processes, -1 for all cores.", show_default="1")
 ]
+_Inits = Annotated[int, typer.Option(min=1, help="Random starts per split.")]
 _Out = Annotated[Path, typer.Option(help="Folder for records and tables.")]
 _Seed = Annotated[int, typer.Option(help="The same seed gives the same numbers.")]
 
@@ -43,12 +41,10 @@ class Choices(NamedTuple):
         str, typer.Option(help="'map', 'gibbs' (posterior draws, for counts), or 'map,gibbs'.")
     ] = "map"
     choose_components: Annotated[
-        str | None,
-        typer.Option(help="Numbers of components to choose from on validation steps, as 3,6,10."),
+        str | None, typer.Option(help="Numbers of components to try on validation steps: 3,6,10.")
     ] = None
     choose_smoothing: Annotated[
-        str | None,
-        typer.Option(help="Smoothings to choose from on validation steps, as learn,0.3,3."),
+        str | None, typer.Option(help="Smoothings to try on validation steps: learn,0.3,3.")
     ] = None
 
     def of(self, protocol: Protocol) -> Protocol:
@@ -58,10 +54,14 @@ class Choices(NamedTuple):
             check_choice("inference", kind, ("map", "gibbs"))
         if "gibbs" in kinds:
             protocol = protocol.with_draws(modes="map" in kinds)
-        protocol = protocol.choosing(
-            _positive("--choose-components", self.choose_components, int),
-            _positive("--choose-smoothing", self.choose_smoothing, _smoothing),
-        )
+        if text := self.choose_components:
+            found = listed("--choose-components", text, int, lambda k: k > 0, "positive numbers")
+            protocol = protocol.choosing(n_components=tuple(found))
+        if text := self.choose_smoothing:
+            tried = listed(
+                "--choose-smoothing", text, _smoothing, _is_smoothing, "positive numbers"
+            )
+            protocol = protocol.choosing(smoothing=tuple(tried))
         if self.chains == "all":
             return protocol
         return protocol.only([chain.strip() for chain in self.chains.split(",")])
@@ -76,7 +76,7 @@ def compare(
     how: tables.Reading,
     components: Annotated[int, typer.Option(min=1, help="Number of components.")] = 5,
     splits: Annotated[int, typer.Option(min=1, help="Ways to hide steps.")] = 5,
-    inits: Annotated[int, typer.Option(min=1, help="Random starts per split.")] = 5,
+    inits: _Inits = 5,
     origins: Annotated[
         int | None,
         typer.Option(
@@ -86,8 +86,7 @@ def compare(
         ),
     ] = None,
     way: Annotated[
-        str,
-        typer.Option(help="'ours': log scale, means, smoothing; 'paper': linear scale, modes, MM."),
+        str, typer.Option(help="'ours': log scale, means, smoothing; 'paper': linear, modes, MM.")
     ] = "ours",
     baseline: Annotated[
         str | None, typer.Option(help="Model to compare the others with.", show_default="gap")
@@ -113,7 +112,7 @@ def compare(
     wanted = {} if origins is None else {"n_origins": origins}
     protocol = PROTOCOLS[way](components, n_splits=splits, n_inits=inits, seed=seed, **wanted)
     table, rows = _run(choices.of(protocol), X, out, jobs, connection, voice, baseline)
-    _print_table(table)
+    _show_table(table, voice)
     voice.say(
         "An error is the Kullback-Leibler divergence of hidden counts from what the model expected "
         f"there, summed; lower is better. {legend(table)}"
@@ -130,15 +129,12 @@ def reproduce(
     choices: Choices,
     cluster: Cluster,
     data: Annotated[
-        Path | None,
-        typer.Option(
-            help="File or folder with the data.", show_default="TEMPORALNMF_DATA, or a download"
-        ),
+        Path | None, typer.Option(help="Data.", show_default="TEMPORALNMF_DATA, or a download")
     ] = None,
     jobs: _Jobs = None,
     way: Annotated[str, typer.Option(help="'paper' to the letter, or 'ours'.")] = "paper",
     splits: Annotated[int, typer.Option(min=1, help="Number of the paper's five splits.")] = 5,
-    inits: Annotated[int, typer.Option(min=1, help="Starts; the paper has five.")] = 5,
+    inits: _Inits = 5,
     components: Annotated[
         int | None, typer.Option(min=1, help="Number of components.", show_default="the paper's")
     ] = None,
@@ -170,10 +166,10 @@ def reproduce(
     n_components = components or N_COMPONENTS[dataset]
     protocol = choices.of(PROTOCOLS[way](n_components, n_splits=splits, n_inits=inits, n_origins=0))
     table, _ = _run(protocol, X, out, jobs, connection, voice)
-    _print_table(table)
+    _show_table(table, voice)
     voice.say(legend(table))
     if same:
-        _print_published(table, dataset, out, voice)
+        _show_published(table, dataset, out, voice)
         if changed := protocol.differs(paper_protocol(N_COMPONENTS[dataset])):
             voice.say(f"Not the paper's setting, so ratios mean little: {', '.join(changed)}.")
 
@@ -186,7 +182,7 @@ def select_rank(
     out: _Out = Path("results/rank"),
     largest: Annotated[int, typer.Option(min=1, help="Try 1 to this many components.")] = 10,
     splits: Annotated[int, typer.Option(min=1, help="Ways to hide entries.")] = 10,
-    inits: Annotated[int, typer.Option(min=1, help="Random starts per split.")] = 1,
+    inits: _Inits = 1,
     rule: Annotated[
         str, typer.Option(help="'lowest' error, as in the paper, or 'one_se'.")
     ] = "lowest",
@@ -209,15 +205,24 @@ def select_rank(
             splitter=HiddenEntries(splits, random_state=seed), n_jobs=jobs, client=client,
             random_state=seed, progress=progress, **(paper if way == "paper" else {}),
         )  # fmt: skip
-    _print_ranks(found)
-    voice.say(found.answer)
+    _show_ranks(found, voice)
     if found.best.n_components == largest > 1:
         voice.say(f"This is the largest number that was tried: increase --largest {largest}.")
     _write_ranks(found, out, voice)
 
 
+def _show_ranks(found: Selection, voice: Voice) -> None:
+    rows = {
+        c.n_components: (str(c.n_components), f"{c.mean:.5g}", f"{c.standard_error:.2g}")
+        for c in found.candidates
+    }
+    voice.say("\nKullback-Leibler error per hidden entry, plain NMF")
+    headings = ("components", "error", "standard error")
+    voice.table(headings, list(rows.values()), bold=[rows[found.best.n_components]])
+    voice.say(found.answer)
+
+
 def _write_ranks(found: Selection, out: Path, voice: Voice) -> None:
-    from ..plotting import Figure
     from ..runtime.files import write_csv
 
     records = [
@@ -236,6 +241,8 @@ def _write_ranks(found: Selection, out: Path, voice: Voice) -> None:
     voice.wrote(write_csv(out / "table.csv", table))
 
     def draw() -> Figure:
+        from ..plotting import Figure
+
         figure = Figure(figsize=(6.0, 3.6), layout="constrained")
         found.plot(figure.subplots())
         return figure
@@ -247,16 +254,8 @@ def _smoothing(word: str) -> float | str:
     return word if word == "learn" else float(word)
 
 
-def _positive(option: str, words: str | None, kind: Callable[[str], Value]) -> tuple[Value, ...]:
-    """Positive numbers, separated by commas, or words that `kind` takes."""
-    try:
-        found = tuple(kind(word.strip()) for word in words.split(",")) if words else ()
-        wrong = any(not isinstance(value, str) and not value > 0 for value in found)
-    except ValueError:
-        wrong = True
-    if wrong:
-        raise ValueError(f"{option} {words}: expected positive numbers, separated by commas.")
-    return found
+def _is_smoothing(value: float | str) -> bool:
+    return isinstance(value, str) or value > 0.0
 
 
 def _run(
@@ -296,25 +295,24 @@ def _save_picture(draw: Callable[[], Figure], path: Path, voice: Voice) -> None:
     save_figure(figure, path, voice)
 
 
-def _print_table(table: Sequence[Row]) -> None:
+def _show_table(table: Sequence[Row], voice: Voice) -> None:
     from ..experiments.tables import difference, is_best, mean_and_deviation, mean_rank, titles
 
     headings = ("model", "error", f"against {table[0]['baseline']}", "mean rank")
     for metric, title in titles(table).items():
-        rows = [
-            (
-                row["model"],
-                mean_and_deviation(row, metric),
-                difference(row, metric, table),
+        shown = {
+            row["model"]: (
+                row["model"], mean_and_deviation(row, metric), difference(row, metric, table),
                 mean_rank(row, metric),
             )
             for row in table
-        ]
-        bold = [is_best(row, metric, table) for row in table]
-        _print(title[:1].upper() + title[1:], headings, rows, bold)
+        }  # fmt: skip
+        best = [shown[row["model"]] for row in table if is_best(row, metric, table)]
+        voice.say(f"\n{title[:1].upper()}{title[1:]}")
+        voice.table(headings, list(shown.values()), left=("model",), bold=best)
 
 
-def _print_published(table: Sequence[Row], dataset: str, out: Path, voice: Voice) -> None:
+def _show_published(table: Sequence[Row], dataset: str, out: Path, voice: Voice) -> None:
     from ..experiments.published import TABLES
     from ..experiments.tables import METRICS, beside_published
     from ..runtime.files import write_csv
@@ -329,36 +327,7 @@ def _print_published(table: Sequence[Row], dataset: str, out: Path, voice: Voice
             cells += [f"{row[f'{m}_{what}']:,.0f}" for what in ("ours", "published")]
             cells.append(f"{row[f'{m}_ratio']:.3f}")
         rows.append(cells)
+    voice.say("\nBeside the published means")
     headings = ("model", "KLE-S", "published", "ratio", "KLE-F", "published", "ratio")
-    _print("Beside the published means", headings, rows)
+    voice.table(headings, rows, left=("model",))
     voice.wrote(write_csv(out / "published.csv", found))
-
-
-def _print_ranks(found: Selection) -> None:
-    _print(
-        "Kullback-Leibler error per hidden entry, plain NMF",
-        ("components", "error", "standard error"),
-        [
-            (str(c.n_components), f"{c.mean:.5g}", f"{c.standard_error:.2g}")
-            for c in found.candidates
-        ],
-        [c is found.best for c in found.candidates],
-    )
-
-
-def _print(
-    title: str,
-    headings: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    bold: Iterable[bool] | None = None,
-) -> None:
-    """A table with a title: names of models on the left, numbers on the right."""
-    from rich.console import Console
-    from rich.table import Table
-
-    shown = Table(title=title)
-    for heading in headings:
-        shown.add_column(heading, justify="left" if heading == "model" else "right", no_wrap=True)
-    for row, marked in zip(rows, bold or [False] * len(rows), strict=True):
-        shown.add_row(*row, style="bold" if marked else None)
-    Console().print(shown)

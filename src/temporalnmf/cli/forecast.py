@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import csv
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from .console import Force, JsonVoice, Voice, check_out
+from .console import Force, JsonVoice, Voice, check_out, listed
 from .files import Model, load_model
 from .notes import worded
 
@@ -60,6 +61,7 @@ def forecast(
 ) -> None:
     """Forecast the next steps, with intervals."""
     from ..runtime.files import about_apostrophes
+    from ..timeline.grid import time_texts
 
     if out is not None:
         check_out("--out", out, force, reads=[model] if groups is None else [model, groups])
@@ -81,81 +83,51 @@ def forecast(
         texts = frame.select_dtypes(exclude="number")
         voice.notes(about_apostrophes(texts.to_numpy().ravel()))
     if voice.json:
-        named = {"sum": sum_, "groups": None if members is None else list(members)}
-        voice.answer(_summary(ahead, of) | named | {"out": None if out is None else str(out)})
-
-
-def _summary(ahead: Forecast, of: Of) -> dict[str, object]:
-    """A forecast as JSON."""
-    from ..timeline.grid import time_texts
-
-    return {
-        "of": of,
-        "times": time_texts(ahead.times),
-        "point": ahead.point,
-        "coverage": ahead.coverage,
-        "notes": worded(ahead.notes),
-        "rows": frame_of(ahead, of).to_dict("records"),
-    }
+        voice.answer(
+            {
+                "of": of,
+                "sum": sum_,
+                "groups": None if members is None else list(members),
+                "times": time_texts(ahead.times),
+                "point": ahead.point,
+                "coverage": ahead.coverage,
+                "notes": worded(ahead.notes),
+                "rows": frame_of(ahead, of).to_dict("records"),
+                "out": None if out is None else str(out),
+            }
+        )
 
 
 def _groups(path: Path) -> dict[str, list[str]]:
     """The features of each group, from the file of --groups."""
     with path.open(newline="", encoding="utf-8-sig") as file:
         reader = csv.DictReader(file)
-        missing = {"feature", "group"} - set(reader.fieldnames or ())
-        if missing:
+        if not {"feature", "group"} <= set(reader.fieldnames or ()):
             columns = ", ".join(map(repr, reader.fieldnames or ())) or "none"
-            raise ValueError(
-                f"--groups {path}: there is no column {min(missing)!r}; the columns are {columns}. "
-                f"Name them feature and group."
-            )
+            raise ValueError(f"--groups {path} needs the columns feature and group, not {columns}.")
         found: dict[str, list[str]] = {}
         for row in reader:
-            feature, group = row["feature"], row["group"]
-            if not feature or not group:
-                raise ValueError(
-                    f"--groups {path}: line {reader.line_num} has no feature or no group. Complete "
-                    f"it, or leave it out."
-                )
-            found.setdefault(group, []).append(feature)
+            if not row["feature"] or not row["group"]:
+                raise ValueError(f"--groups {path}: complete line {reader.line_num}, or delete it.")
+            found.setdefault(row["group"], []).append(row["feature"])
     if not found:
         raise ValueError(f"--groups {path} has no rows. Give a row per feature.")
     return found
 
 
-def probabilities(text: str) -> tuple[float, ...]:
+def probabilities(text: str) -> list[float]:
     """The numbers of --coverage."""
-    found = _numbers(text)
-    if not found or not all(0.0 < p < 1.0 for p in found):
-        raise ValueError(
-            f"--coverage {text}: expected numbers strictly between 0 and 1, separated by commas, "
-            f"such as 0.5,0.9."
-        )
-    return tuple(found)
+    what = "numbers strictly between 0 and 1"
+    return listed("--coverage", text, float, lambda p: 0.0 < p < 1.0, what)
 
 
 def _sizes(text: str, steps: int) -> list[float]:
     """The numbers of --exposure, one per step."""
-    found = _numbers(text)
-    if not found or not all(0.0 < size < float("inf") for size in found):
-        raise ValueError(
-            f"--exposure {text}: expected a positive number, or one per step, separated by commas."
-        )
+    what = "a positive number, or one per step"
+    found = listed("--exposure", text, float, lambda size: 0.0 < size < inf, what)
     if len(found) not in (1, steps):
-        raise ValueError(
-            f"--exposure {text}: there are {len(found)} numbers for {steps} steps. Give one, or "
-            f"{steps}."
-        )
+        raise ValueError(f"--exposure {text} has {len(found)} numbers. Give one, or {steps}.")
     return found if len(found) == steps else found * steps
-
-
-def _numbers(text: str) -> list[float]:
-    """Numbers separated by commas; none if one of them is not a number."""
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        return []
 
 
 def show_forecast(

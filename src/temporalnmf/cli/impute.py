@@ -29,9 +29,7 @@ def impute(
     file: Annotated[
         str | None,
         typer.Argument(
-            metavar="[FILE]",
-            help="Another table with the features of the model.",
-            show_default="the fitted one",
+            metavar="[FILE]", help="Another table of the same features.", show_default="the fitted"
         ),
     ] = None,
     out: Annotated[Path, typer.Option(help="CSV to write: a row per time.")] = Path("filled.csv"),
@@ -52,7 +50,7 @@ def impute(
 
     if file is None:
         how.refuse("this is for a FILE after MODEL. Name one, or leave it out.")
-    _check_outputs(model, file, out, bands, force)
+    _check_out(model, file, out, bands, force)
     levels = probabilities(coverage)
     fitted = load_model(model)
     table = None
@@ -86,9 +84,7 @@ def impute(
     voice.answer({**files, **filled, "notes": worded(smoothed.notes)})
 
 
-def _check_outputs(
-    model: Path, file: str | None, out: Path, bands: Path | None, force: bool
-) -> None:
+def _check_out(model: Path, file: str | None, out: Path, bands: Path | None, force: bool) -> None:
     reads = [model] if file is None else [model, data.source_path(file)]
     check_out("--out", out, force, reads=reads)
     if bands is not None:
@@ -122,10 +118,7 @@ def _write_filled(series: Series, smoothed: Forecast, path: Path) -> None:
     from ..runtime.files import plain_cell, written_whole
     from ..timeline.grid import time_texts
 
-    with (
-        written_whole(path) as partial,
-        partial.open("w", newline="", encoding="utf-8") as file,
-    ):
+    with written_whole(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["time", *map(plain_cell, smoothed.feature_names.tolist())])
         for n, text in enumerate(time_texts(smoothed.times)):

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from . import data
-from .console import Force, JsonVoice, Voice, busy, check_out
+from .console import Force, JsonVoice, busy, check_out
 from .files import Model, load_model
 from .models import calibrate_model, command_line, summary
 
 if TYPE_CHECKING:
     from ..estimator import TemporalNMF
-    from ..forecasting.forecast import Forecast
 
 
 def report(
@@ -24,11 +23,7 @@ def report(
     out: Annotated[Path, typer.Option(help="HTML file to write.")] = Path("report.html"),
     steps: Annotated[
         int | None,
-        typer.Option(
-            min=0,
-            help="Steps to forecast; 0 for none.",
-            show_default="depends on the length of the series",
-        ),
+        typer.Option(min=0, help="Steps to forecast; 0 for none.", show_default="by the length"),
     ] = None,
     question: Annotated[str | None, typer.Option(help="The question behind the data.")] = None,
     hold_out: Annotated[
@@ -37,50 +32,32 @@ def report(
     force: Force = False,
 ) -> None:
     """Write a model as one HTML file to read, print and send."""
+    from ..report import write_report
+
     check_out("--out", out, force, reads=[model])
     fitted = load_model(model)
     if hold_out and fitted.calibration_ is None:
         calibrate_model(fitted, hold_out, voice, steps or 1)
-    write_html(ctx, fitted, out, voice, question=question, steps=steps, force=force)
+    command, source = origin(ctx, fitted)
+    with busy("writing the report"):
+        write_report(
+            fitted, out, question=question, command=command, steps=steps, source=source,
+            overwrite=force,
+        )  # fmt: skip
+    voice.wrote(out)
     voice.answer({"report": str(out), "bytes": out.stat().st_size, **summary(fitted)})
 
 
-def write_html(
-    ctx: typer.Context,
-    model: TemporalNMF,
-    out: Path,
-    voice: Voice,
-    *,
-    question: str | None,
-    steps: int | None = None,
-    forecast: Forecast | None = None,
-    force: bool,
-) -> None:
-    """The report, with the commands that led to it."""
-    from ..report import write_report
+def origin(ctx: typer.Context, model: TemporalNMF) -> tuple[str, str | None]:
+    """The commands that led to a report, and the file of the data.
 
-    origin = getattr(model, "provenance_", None) or {}
-    commands = dict.fromkeys([origin.get("command"), command_line(ctx)])
-    with busy("writing the report"):
-        write_report(
-            model,
-            out,
-            question=question,
-            command="\n".join(filter(None, commands)),
-            steps=steps,
-            forecast=forecast,
-            source=_source(origin),
-            overwrite=force,
-        )
-    voice.wrote(out)
-
-
-def _source(origin: dict[str, str]) -> str | None:
-    """The data file if it is unchanged, else its name and old checksum."""
-    name = origin.get("source")
-    if not name:
-        return None
-    path = Path(name)
-    if name != data.EMBEDDED and path.is_file() and data.checksum(path) == origin.get("sha256"):
-        return str(path)
-    return f"{Path(name).name} (SHA-256 {origin.get('sha256', 'unknown')[:16]}…)"
+    The file is described by its old checksum if it has changed.
+    """
+    known = getattr(model, "provenance_", None) or {}
+    commands = dict.fromkeys(filter(None, [known.get("command"), command_line(ctx)]))
+    name, old = known.get("source"), known.get("sha256", "unknown")
+    if name and (
+        name == data.EMBEDDED or not Path(name).is_file() or data.checksum(Path(name)) != old
+    ):
+        name = f"{Path(name).name} (SHA-256 {old[:16]}…)"
+    return "\n".join(commands), name or None

@@ -10,21 +10,12 @@ import typer
 
 from ..messages.errors import Arg, in_python
 
-# Options whose names differ from the argument. A command has at most one of several.
+# Options whose names differ from the argument by more than the prefix n_.
 _OPTIONS = {
-    "n_components": ("--components",),
     "n_init": ("--starts",),
-    "n_draws": ("--draws",),
-    "n_tune": ("--tune",),
     "n_chains": ("--runs",),
-    "n_samples": ("--samples",),
-    "n_splits": ("--splits",),
-    "n_inits": ("--inits",),
-    "n_origins": ("--origins", "--calibrate", "--hold-out"),
-    "steps": ("--steps", "--calibrate-steps"),
-    "n_shards": ("--shards",),
-    "n_workers": ("--workers",),
-    "n_jobs": ("--jobs",),
+    "n_origins": ("--calibrate", "--hold-out"),
+    "steps": ("--calibrate-steps",),
     "random_state": ("--seed",),
     "overwrite": ("--force",),
 }
@@ -56,7 +47,8 @@ def as_advice(arg: Arg) -> str:
 
 
 def _spelled(arg: Arg, options: frozenset[str]) -> str:
-    names = (*_OPTIONS.get(arg.name, ()), _same_name(arg.name))
+    same = _same_name(arg.name)
+    names = (same, same.replace("--n-", "--"), *_OPTIONS.get(arg.name, ()))
     option = next((name for name in names if name in options), None)
     if option is None:
         return in_python(arg)
