@@ -10,10 +10,11 @@ import typer
 from . import data
 from .console import Force, Voice, busy, check_out
 from .files import header_of, is_model
-from .fit import Calibrate, Components, check_origins, fit_table
+from .fit import Calibrate, check_origins, fit_table
 from .forecast import frame_of, show_forecast, show_notes, write_frame
 from .models import calibrate_model, provenance, show_components
 from .report import origin
+from .settings import Components
 
 QUESTION = (
     "What did presidents of the United States speak of from 1790 to 2021, when did each theme rise "

@@ -13,6 +13,7 @@ from ..messages.arguments import check_choice
 from . import data as tables
 from .cluster import Cluster
 from .console import Voice, listed, progress_bar, save_figure
+from .settings import Components
 from .spelling import as_advice
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def compare(
     choices: Choices,
     cluster: Cluster,
     how: tables.Reading,
-    components: Annotated[int, typer.Option(min=1, help="Number of components.")] = 5,
+    components: Components = 5,
     splits: Annotated[int, typer.Option(min=1, help="Ways to hide steps.")] = 5,
     inits: _Inits = 5,
     origins: Annotated[

@@ -61,7 +61,6 @@ def forecast(
 ) -> None:
     """Forecast the next steps, with intervals."""
     from ..runtime.files import about_apostrophes
-    from ..timeline.grid import time_texts
 
     if out is not None:
         check_out("--out", out, force, reads=[model] if groups is None else [model, groups])
@@ -83,19 +82,22 @@ def forecast(
         texts = frame.select_dtypes(exclude="number")
         voice.notes(about_apostrophes(texts.to_numpy().ravel()))
     if voice.json:
-        voice.answer(
-            {
-                "of": of,
-                "sum": sum_,
-                "groups": None if members is None else list(members),
-                "times": time_texts(ahead.times),
-                "point": ahead.point,
-                "coverage": ahead.coverage,
-                "notes": worded(ahead.notes),
-                "rows": frame_of(ahead, of).to_dict("records"),
-                "out": None if out is None else str(out),
-            }
-        )
+        files = {"out": None if out is None else str(out)}
+        added = {"sum": sum_, "groups": None if members is None else list(members)}
+        voice.answer({"of": of, **added, **_summary(ahead, of), **files})
+
+
+def _summary(ahead: Forecast, of: Of) -> dict[str, object]:
+    """A forecast as JSON."""
+    from ..timeline.grid import time_texts
+
+    return {
+        "times": time_texts(ahead.times),
+        "point": ahead.point,
+        "coverage": ahead.coverage,
+        "notes": worded(ahead.notes),
+        "rows": frame_of(ahead, of).to_dict("records"),
+    }
 
 
 def _groups(path: Path) -> dict[str, list[str]]:

@@ -9,6 +9,7 @@ from contextvars import ContextVar
 import typer
 
 from ..messages.errors import Arg, in_python
+from .settings import Settings
 
 # Options whose names differ from the argument by more than the prefix n_.
 _OPTIONS = {
@@ -41,8 +42,6 @@ def as_option(arg: Arg) -> str:
 
 def as_advice(arg: Arg) -> str:
     """The same for advice, which may also mean the command that fitted the model."""
-    from .fit import Settings
-
     return _spelled(arg, _options.get() | {_same_name(name) for name in Settings._fields})
 
 
