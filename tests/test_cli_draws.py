@@ -185,7 +185,7 @@ G = ("--solver", "gibbs")
          "--calibrate 4: at least 5 past forecasts are needed. Take 20"),
         ((*G, "--checkpoint", "new/c"),
          "--checkpoint new/c: there is no folder new. Make it, or choose another."),
-        ((*G, "--checkpoint", os.devnull), "is no checkpoint of a fit"),
+        ((*G, "--checkpoint", os.devnull), "is not a checkpoint of a fit"),
         (("--solver", "nuts"), "nuts"),
         ((*G, "--checkpoint", "m.npz"), "--checkpoint m.npz is the file of --out"),
         ((*G, "--checkpoint", "."), "--checkpoint . is a folder"),
@@ -206,11 +206,11 @@ def test_a_foreign_checkpoint_is_refused(table, tmp_path):
     words = ("fit", table, *DRAWS, "--out", tmp_path / "m.npz", "--checkpoint", other)
     result = invoke(*words)
     assert result.exit_code == 2
-    assert result.stderr.startswith(f"Error: --checkpoint {other} is no checkpoint of a fit")
+    assert result.stderr.startswith(f"Error: --checkpoint {other} is not a checkpoint of a fit")
     assert result.stdout == ""  # nothing is said of continuing, and nothing is read
     assert other.read_text() == "something else"
     done("fit", table, "--components", 1, "--starts", 1, "--out", tmp_path / "model.npz")
-    assert "is no checkpoint" in refused(*words[:-1], tmp_path / "model.npz")
+    assert "is not a checkpoint" in refused(*words[:-1], tmp_path / "model.npz")
 
 
 def test_a_checkpoint_of_another_fit_is_refused(table, tmp_path):

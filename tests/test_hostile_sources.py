@@ -589,7 +589,7 @@ def test_a_damaged_checkpoint_is_refused_by_the_command(tmp_path):
         said = refused(
             "fit", table, "--components", 1, "--out", tmp_path / "m.npz", "--checkpoint", path
         )
-        assert f"--checkpoint {path} is no checkpoint of a fit, or is damaged" in said
+        assert f"--checkpoint {path} is not a checkpoint of a fit, or is damaged" in said
         assert path.read_bytes() == damaged
 
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..messages.errors import message_of
+from ..messages.formatting import counted
 from . import data
 from .console import Force, JsonVoice, Voice, busy, check_out
 from .files import Model, load_model
 from .models import (
-    counted,
     draws_text,
     provenance,
     show_diagnosis,

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .. import registry
+from ..messages.formatting import counted
 from . import data
 from .cluster import Cluster
 from .console import Force, JsonVoice, Voice, busy, check_out, draws_progress, fit_progress
 from .files import archive_has
 from .models import (
     calibrate_model,
-    counted,
     provenance,
     show_components,
     show_convergence,
@@ -238,7 +238,7 @@ def _check_checkpoint(path: Path | None, out: Path, source: Path, in_folder: boo
         )
     if path.exists() and not archive_has(path, "identity.npy"):
         raise ValueError(
-            f"--checkpoint {path} is no checkpoint of a fit, or is damaged. Name another file."
+            f"--checkpoint {path} is not a checkpoint of a fit, or is damaged. Name another file."
         )
 
 

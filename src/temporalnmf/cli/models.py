@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from ..messages.formatting import counted, percent
 from . import data
 from .console import Voice, progress_bar
 from .spelling import as_advice
@@ -80,7 +81,6 @@ def show_diagnosis(draws: PosteriorDraws, voice: Voice) -> None:
 
 def show_components(model: TemporalNMF, voice: Voice) -> None:
     """A table: share, peak, features, stability."""
-    from ..messages.formatting import percent
     from ..summary import FOUND_AGAIN, VARIES, component_summary, stability_words
 
     rows = []
@@ -104,11 +104,6 @@ def calibrate_model(model: TemporalNMF, n_origins: int, voice: Voice, steps: int
     with progress_bar("forecasts of the past") as progress, without_convergence_warnings():
         model.calibrate(n_origins, steps=steps, progress=progress)
     voice.say(str(model.calibration_))
-
-
-def counted(n: int, noun: str) -> str:
-    """1 worker, 2 workers."""
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 def command_line(ctx: typer.Context) -> str:

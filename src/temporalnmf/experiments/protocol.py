@@ -71,32 +71,28 @@ class Draws(NamedTuple):
 class Protocol:
     """The design of an experiment; on the same data it always gives the same records.
 
-    Splits hide single steps (`HiddenSteps`). For each split and each start, every model is fitted
-    at each point of its grid, and the point with the lowest error on the validation steps is kept.
+    Splits hide single steps (`HiddenSteps`). For each split and start, every model is fitted at
+    each point of its grid; the point with the lowest validation error is kept. In the paper every
+    split hides the last step, and its error is the forecast error.
 
-    With `n_origins`, splits hide inner steps only, for the gap error, and the forecast error has
-    its own fits: at each origin, every point is fitted to the steps before it and forecasts the
-    next one; the point with the lowest error at earlier origins is kept. The first fifth of the
-    origins serves this choice only. Without `n_origins`, as in the paper, every split hides the
-    last step, and its error is the forecast error.
+    With `n_origins`, splits hide inner steps only, for the gap error. For the forecast error, every
+    point is fitted to the steps before each origin and forecasts the next one; the point with the
+    lowest error at earlier origins is kept. The first fifth of the origins is not scored.
 
     Parameters
     ----------
     n_components : int
     grids : dict
-        For each model, a registry name or "last_value", settings to try: hyper-parameters
-        (numbers, words that the chain takes, or "100/level", in units of the mean activation) and
-        optionally n_components and smoothing. Models such as "rate:gibbs" are fitted by posterior
-        draws.
+        For each model, a registry name or "last_value", settings to try: hyper-parameters (also
+        "100/level", in units of the mean activation), n_components and smoothing. Models such as
+        "rate:gibbs" are fitted by posterior draws.
     n_splits, n_inits : int, default=5
     fraction : float, default=0.2
         Share of hidden steps.
     n_origins : int, default=0
-        Forecast origins that are scored, the last steps of the series; fewer in a short series,
-        which keeps half of its steps before the first origin.
+        Forecast origins that are scored; at most half of the steps are origins.
     seed : int
-        For starts and hidden steps, drawn by NumPy's legacy generator in the order of the paper's
-        code.
+        For NumPy's legacy generator, in the order of the paper's code.
     map_scale, point, smoothing, solver, tol, max_iter
         As in `TemporalNMF`.
     n_tune, n_draws : int
@@ -104,8 +100,7 @@ class Protocol:
     rounds : int or None, default=1
         Sweeps over H per iteration: 1 in the paper's algorithm, None for the chain's default.
     at_level : bool, default=False
-        Multiply the random H by the level of the data. In the paper H starts around 1, with the
-        columns of W summing to one.
+        Multiply the random H, which is around 1 as in the paper, by the level of the data.
 
     Examples
     --------

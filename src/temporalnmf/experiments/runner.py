@@ -138,11 +138,9 @@ def run(
 
     Parameters
     ----------
-    protocol : Protocol
     X, mask, exposure
         As in `TemporalNMF.fit`, but all weights of the mask are 0 or 1. Hidden entries are not
         scored, and predictions are exposure times rate.
-    folder : Path
     n_jobs : int
         Number of processes; of the records only the seconds depend on it.
     client : distributed.Client or None

@@ -116,8 +116,7 @@ def comparisons(rows: Sequence[Row], baseline: str | None = None) -> list[Compar
         pairs += [(DEFAULT, model) for model in chains]
     found = []
     for metric in METRICS:
-        part = _rows_of(rows, metric)
-        errors = _matrix(part, models, metric).mean(axis=1)
+        part, errors = _rows_of(rows, metric), matrix_of(rows, models, metric).mean(axis=1)
         for reference, model in pairs:
             paired = errors[:, models.index(model)] - errors[:, models.index(reference)]
             found.append((metric, reference, model, _difference(paired, part, metric)))
@@ -157,32 +156,17 @@ def _baseline(models: list[str], baseline: str | None) -> str:
 
 
 def summary(rows: Sequence[Row], baseline: str | None = None, seed: int = 0) -> list[Row]:
-    """One row per model: means and standard deviations, ranks, differences from a baseline.
+    """One row per model, from the rows of `chosen`: errors, ranks, differences from a baseline.
 
-    Parameters
-    ----------
-    rows : list of dict
-        From `chosen`.
-    baseline : str or None
-        Model to compare with, on the same splits and starts. None is "gap" if it took part, else
-        the first model.
-    seed : int
-        For the bootstrap.
+    The baseline is "gap" by default, or the first model. For each metric m, kle_s (gap error) and
+    kle_f (forecast error), a row has `m_mean`, `m_std` (over splits and starts, or over origins),
+    `m_rank` (mean rank, 1 is best), `m_diff` (mean difference), `m_diff_low`, `m_diff_high`, `m_p`,
+    `m_wins` (splits or origins with a lower error than the baseline, starts averaged) and
+    `m_seen_mean`, over features seen in training.
 
-    Returns
-    -------
-    list of dict
-        For each metric m, kle_s (gap error) and kle_f (forecast error): `m_mean`, `m_std`
-        (population, over splits and starts, or over forecast origins), `m_rank` (mean rank among
-        the models, 1 is best), `m_diff` (mean difference from the baseline), `m_diff_low` and
-        `m_diff_high`, `m_wins` (number of splits, or of origins, with a lower error than the
-        baseline, starts averaged); also `kle_s_seen_mean` and `kle_f_seen_mean`, over features
-        that were seen in training, and the numbers `n_splits` and `n_origins`.
-
-        With forecast origins, low and high are the ends of a 95 % confidence interval, and `m_p`
-        is the p-value adjusted for all `comparisons`; all are NaN where no method applies. In the
-        paper's design they are the 2.5 and 97.5 % quantiles of the mean over resampled splits,
-        which is not a confidence interval: all splits share data and the last step.
+    With forecast origins, low and high are the ends of a 95 % confidence interval and p is adjusted
+    for all `comparisons`, NaN where no method applies. In the paper's design they are quantiles of
+    the mean over resampled splits, not a confidence interval: splits share the last step.
     """
     models = _models(rows)
     baseline = _baseline(models, baseline)
@@ -210,10 +194,8 @@ def summary(rows: Sequence[Row], baseline: str | None = None, seed: int = 0) -> 
             row[f"{metric}_diff_low"], row[f"{metric}_diff_high"] = ends
             row[f"{metric}_wins"] = int(np.sum(per_split[:, j] < 0.0))
             row[f"{metric}_p"] = one.p
-    older = dict.fromkeys(_SEEN, _NOTHING)  # records of earlier versions lack them
-    known = [{**older, **row} for row in rows]
     seen = {
-        key: _matrix(_rows_of(known, metric), models, key).mean(axis=(0, 1))
+        key: matrix_of(rows, models, metric, key).mean(axis=(0, 1))
         for key, metric in zip(_SEEN, METRICS, strict=True)
     }
     for j, row in enumerate(table):
@@ -225,13 +207,9 @@ def summary(rows: Sequence[Row], baseline: str | None = None, seed: int = 0) -> 
     return table
 
 
-def matrix_of(rows: Sequence[Row], models: list[str], metric: str) -> Array:
-    """Errors (n_splits or n_origins, n_inits, n_models) in one metric."""
-    return _matrix(_rows_of(rows, metric), models, metric)
-
-
-def _matrix(rows: Sequence[Row], models: list[str], key: str) -> Array:
-    """Values (n_splits, n_inits, n_models), with the starts of a split in order."""
+def matrix_of(rows: Sequence[Row], models: list[str], metric: str, key: str = "") -> Array:
+    """Errors (n_splits or n_origins, n_inits, n_models) in a metric, or another key of its rows."""
+    rows, key = _rows_of(rows, metric), key or metric
     starts: dict[int, list[int]] = {}
     for row in rows:
         starts.setdefault(row["split"], []).append(row["init"])
@@ -241,7 +219,7 @@ def _matrix(rows: Sequence[Row], models: list[str], key: str) -> Array:
     matrix = np.full((len(splits), width, len(models)), np.nan)
     for row in rows:
         start = splits[row["split"]].index(row["init"])
-        matrix[places[row["split"]], start, models.index(row["model"])] = row[key]
+        matrix[places[row["split"]], start, models.index(row["model"])] = row.get(key, _NOTHING)
     return matrix
 
 

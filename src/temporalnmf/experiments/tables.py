@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import registry
 from ..messages.errors import Arg, Spelling, in_python
+from ..messages.formatting import counted
 from ..runtime.files import write_csv, written_whole
 from ..selection.statistics import FEWEST
 from .published import Published
@@ -113,24 +114,20 @@ def _percent(row: Row, metric: str, table: Sequence[Row], end: str = "") -> floa
     return float(100.0 * row[f"{metric}_diff{end}"] / base) if base > 0.0 else float("nan")
 
 
-def _count(n: int, what: str) -> str:
-    return f"{n} {what}" if n == 1 else f"{n} {what}s"
-
-
 def legend(table: Sequence[Row]) -> str:
     """What the spreads and intervals of a table mean."""
     n_splits, n_origins = int(table[0]["n_splits"]), int(table[0].get("n_origins", 0))
     if not n_origins:
         return (
-            f"± is the standard deviation over {_count(n_splits, 'split')} and their starts; "
+            f"± is the standard deviation over {counted(n_splits, 'split')} and their starts; "
             "ranges in brackets come from resampling the splits. All splits are of one data set "
             "and share its last step: both describe this experiment, neither is a confidence "
             "interval, and no verdict follows from them."
         )
     return (
         f"Gap errors are those of hidden steps inside the series, over "
-        f"{_count(n_splits, 'split')}; forecast errors those of the next step, from "
-        f"{_count(n_origins, 'origin')}. ± is their standard deviation. In brackets: 95 % "
+        f"{counted(n_splits, 'split')}; forecast errors those of the next step, from "
+        f"{counted(n_origins, 'origin')}. ± is their standard deviation. In brackets: 95 % "
         f"confidence intervals of each mean difference, by a corrected resampled t test over "
         f"splits, and by a t test over origins that allows for their correlation."
     )
@@ -227,11 +224,7 @@ def _latex(value: float) -> str:
 def plot_differences(rows: Sequence[Row], baseline: str | None = None) -> Figure:
     """Paired differences from the baseline: a dot per split and start, or per origin.
 
-    The mean is orange, with its interval; see `legend` for what that is.
-
-    Returns
-    -------
-    matplotlib Figure
+    The mean is orange, with its interval; see `legend`.
     """
     from ..plotting import Figure
 

@@ -14,7 +14,7 @@ from ..data.series import Series
 from ..data.validation import check_exposure
 from ..messages.arguments import check_choice, check_count
 from ..messages.errors import Arg
-from ..messages.formatting import level_text, percent
+from ..messages.formatting import counted, level_text, percent
 from ..timeline.grid import time_texts
 from .forecast import Forecast, check_coverage, few_beyond, samples_for
 from .futures import Futures, Mixture
@@ -211,8 +211,7 @@ def _horizon(state: State, ahead: Array) -> list[Note]:
     found, last = state.calibration, int(ahead[-1])
     if found is None or state.chain.name == "none" or last <= max(found.horizons):
         return []
-    n_checked = max(found.horizons)
-    checked = f"{n_checked} step{'' if n_checked == 1 else 's'}"
+    checked = counted(max(found.horizons), "step")
     return [Note("beyond_checked", checked=checked, last=last)]
 
 

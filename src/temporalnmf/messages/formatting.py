@@ -62,6 +62,11 @@ def level_text(coverage: float) -> str:
     return f"{100.0 * coverage:.12g} %"
 
 
+def counted(n: int, noun: str) -> str:
+    """1 step, 2 steps."""
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
 def csv_number(value: float) -> str:
     """A number for a CSV file: integers in full, others with six significant digits.
 
