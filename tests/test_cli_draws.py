@@ -221,7 +221,8 @@ def test_a_checkpoint_of_another_fit_is_refused(table, tmp_path):
     result = invoke(*words)
     assert result.exit_code == 2
     assert f"Found {path}: continuing from it, if it is of the same fit." in result.stdout
-    assert result.stderr.startswith(f"Error: --checkpoint {path} is of a fit with n_components=7")
+    said = f"Error: --checkpoint {str(path)!r} is of a fit with n_components=7"
+    assert result.stderr.startswith(said)
     assert path.read_bytes() == before
 
 
