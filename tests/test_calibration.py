@@ -379,9 +379,9 @@ def test_intervals_that_still_hold_too_little_are_told():
     )
     model.calibration_ = found = Calibration(0.9, checks, Noise(np.zeros(2), np.zeros(2)))
     note = model.forecast(1).notes[-1]
-    assert "too narrow after calibration as well" in note
+    assert "too narrow even after calibration" in note
     assert note.endswith("Inside: totals 1 step ahead 16 of 20, components 1 step ahead 60 %.")
-    assert "too narrow after calibration" in " ".join(model.smooth().notes)
+    assert "too narrow even after calibration" in " ".join(model.smooth().notes)
     words = str(found).splitlines()
     assert words[0] == "20 forecasts of the past were compared with what came."
     assert words[1] == (

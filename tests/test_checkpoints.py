@@ -453,12 +453,12 @@ def test_the_command_line_goes_on(tmp_path, monkeypatch):
         patch.setattr("temporalnmf.cli.fit.fit_progress", interrupted)
         assert invoke(*kept).stderr == "Interrupted: nothing was written.\n"
         result = invoke(*kept, "--checkpoint-every", 0)
-    assert result.stderr == f"Interrupted: the same command goes on from {path}.\n"
-    assert f"Found {path}: going on from it" in done(*kept).output
+    assert result.stderr == f"Interrupted: the same command continues from {path}.\n"
+    assert f"Found {path}: continuing from it" in done(*kept).output
     assert not path.exists()
     same(load(tmp_path / "m.npz"), load(tmp_path / "whole.npz"))
     said = refused(*fit, "--out", tmp_path / "n.npz", "--checkpoint-every", 5)
-    assert "--checkpoint-every 5 does nothing without --checkpoint" in said
+    assert "--checkpoint-every 5 has no effect without --checkpoint" in said
 
 
 @pytest.mark.quick("mm")

@@ -171,7 +171,7 @@ def test_compare_a_newcomers_file(newcomer, tmp_path):
     for name in ("table.md", "table.tex", "differences.png", "config.json", "fits.jsonl"):
         assert (out / name).stat().st_size > 0
     said = " ".join(result.output.split())
-    assert "Gap error: no intervals, so no verdict; they take 5 splits or more" in said
+    assert "Gap error: no intervals, so no verdict; they need at least 5 splits, --splits 5" in said
     assert "forecast errors those of the next step, from 2 origins" in said
     assert "KLE" not in said
     # Again: nothing to do, the same table.
@@ -197,7 +197,7 @@ def test_compare_with_draws(newcomer, tmp_path):
     assert "n_components=" in records[1]["params"]
     assert float(records[1]["kle_f_seen"]) > 0.0
     for option, value, words_of_error in (
-        ("--inference", "mcmc", "--inference='mcmc'"),
+        ("--inference", "mcmc", "--inference mcmc is not known"),
         ("--choose-components", "3,x", "--choose-components 3,x: expected positive numbers"),
         ("--choose-smoothing", "-1", "--choose-smoothing -1: expected positive numbers"),
     ):
@@ -272,8 +272,11 @@ def test_compare_a_short_series(newcomer, tmp_path):
     result = _invoke(*words, "--chains", "gap,rate")
     assert result.exit_code == 0, result.output
     said = " ".join(result.output.split())
-    assert "Gap error: no intervals, so no verdict; they take 5 splits" in said
-    assert "Forecast error: no intervals, so no verdict; they take 5 origins" in said
+    assert "Gap error: no intervals, so no verdict; they need at least 5 splits, --splits 5" in said
+    assert (
+        "Forecast error: no intervals, so no verdict; they need at least 5 origins: a longer"
+        in said
+    )
 
 
 def test_compare_names_the_bad_cell(newcomer, tmp_path):
@@ -295,7 +298,7 @@ def test_compare_names_the_bad_cell(newcomer, tmp_path):
     [
         (["compare", "{}/none.csv", "--out", "{}/o"], "no such file"),
         (["compare", "sotu", "--out", "{}/o", "--chains", "rate,arma"], "model='arma'"),
-        (["compare", "sotu", "--out", "{}/o", "--way", "mine"], "--way='mine'"),
+        (["compare", "sotu", "--out", "{}/o", "--way", "mine"], "--way mine is not known"),
         (["reproduce", "wikipedia", "--out", "{}/o"], "dataset='wikipedia'"),
         (["reproduce", "nips", "--out", "{}/o", "--data", "{}"], "nips"),
         (["select-rank", "{}/none.npy"], "no such file"),

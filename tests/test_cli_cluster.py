@@ -13,7 +13,7 @@ from commands import done, invoke, refused
 from temporalnmf import TemporalNMF, load
 from temporalnmf.cli import data
 from temporalnmf.cli.console import Voice
-from temporalnmf.cli.fit import Staff, fit_table
+from temporalnmf.cli.fit import ClusterStatus, fit_table
 from temporalnmf.shards import Shards
 from temporalnmf.solvers import Progress
 
@@ -95,8 +95,8 @@ def test_a_folder_of_shards(place, fitted, tmp_path):
 def test_a_folder_of_parquet_files(place, fitted, tmp_path):
     out = tmp_path / "m.npz"
     found = done("fit", place / "rows", *QUICK, "--out", out, "--json")
-    assert "columns taken by their names, as with --time time --feature feature" in found.stderr
-    assert "written as 16 shards, for this fit only; to keep them" in found.stderr
+    assert "columns found by name, as with --time time --feature feature" in found.stderr
+    assert "written as 16 shards, for this fit only; temporalnmf shard keeps them" in found.stderr
     answer = json.loads(found.stdout)
     assert (answer["n_steps"], answer["n_features"], answer["gaps"]) == (24, 20, ["2003"])
     assert len(answer["provenance"]["sha256"]) == 64
@@ -138,20 +138,20 @@ def test_a_scheduler_and_a_table_in_a_file(place, fitted, client, tmp_path):
     assert same(out, fitted)
     assert load(out).provenance_["sha256"] == data.checksum(place / "rows.csv")
     assert [path.name for path in tmp_path.iterdir()] == ["new"]
-    assert refused(*words).endswith("--force replaces it; or choose another name.")
+    assert refused(*words).endswith("Replace it with --force, or choose another name.")
 
 
 @pytest.mark.long
 def test_what_is_said_of_memory_is_what_is_done(place, client, monkeypatch):
     """The line at the start and the executor agree on whether data stay with the workers."""
-    shards, settings = Shards.open(place / "shards"), {"n_components": 2, "tol": 1e-2}
+    shards = Shards.open(place / "shards")
     said, executors = [], []
     monkeypatch.setattr(Voice, "say", lambda self, text="", **_: said.append(text))
 
     watched(monkeypatch, lambda progress: executors.append(progress.components.slot.executor))
     for share, resident in ((0.5, True), (0.0, False)):
         monkeypatch.setattr("temporalnmf.cluster.sources._SHARE", share)
-        fit_table(shards, settings, Voice(), client)
+        fit_table(shards, TemporalNMF(2, tol=1e-2), Voice(), client)
         assert executors[-1]._resident is resident
         words = "kept in their memory" if resident else "read from disk for every pass"
         assert words in next(text for text in said[::-1] if "Cluster" in text)
@@ -179,13 +179,13 @@ def test_words_on_workers():
             asked.append(n_workers)
             return {"workers": workers}
 
-    staff = Staff(Client(), lambda: now[0])
-    assert staff() == ", fullest worker 3.0 GB"
+    status = ClusterStatus(Client(), lambda: now[0])
+    assert status() == ", fullest worker 3.0 GB"
     del workers["b"]
     workers["c"] = {"metrics": {}}
-    assert staff() == ", fullest worker 3.0 GB"
+    assert status() == ", fullest worker 3.0 GB"
     now[0] = 1.0
-    assert staff() == ", fullest worker 200 MB, 1 worker lost"
+    assert status() == ", fullest worker 200 MB, 1 worker lost"
     assert asked == [-1, -1]
 
 
@@ -219,7 +219,7 @@ def test_a_fit_of_shards_goes_on_from_a_folder(place, fitted, tmp_path):
     assert same(out, fitted)
     (tmp_path / "file").write_text("x")
     words = ("fit", place / "shards", *QUICK, "--checkpoint", tmp_path / "file", "--out", out)
-    assert "wants a folder. Name another." in refused(*words, "--force")
+    assert "needs a folder. Choose another" in refused(*words, "--force")
 
 
 @pytest.mark.parametrize(
@@ -227,15 +227,15 @@ def test_a_fit_of_shards_goes_on_from_a_folder(place, fitted, tmp_path):
     [
         (("shards", "--calibrate", 10), "--calibrate 10 needs the data in memory, and"),
         (("rows.csv", *COLUMNS, "--calibrate", 10, *LOCAL), "with --dask they are on a cluster"),
-        (("shards", "--jobs", 2, *LOCAL), "--jobs 2 is for processes without a cluster: drop it"),
+        (("shards", "--jobs", 2, *LOCAL), "--jobs 2 is for processes without a cluster: leave out"),
         (("shards", "--workers", 2), "--workers 2 is for a cluster on this machine: --dask local"),
-        (("shards", "--dask", "here"), "--dask='here' is not known. Choose one of local."),
+        (("shards", "--dask", "here"), "--dask here is not known. Choose one of local."),
         (("shards", "--dask", "local", "--memory-limit", "1MB"), "too little for a worker"),
         (("shards", "--scheduler", "nowhere"), "expected the address that `dask scheduler` prints"),
         (("shards", "--freq", "M"), "--freq M: "),
         (("shards", "--time", "year"), "Leave it out, or make other shards"),
         (("nothing", "--dask", "local"), "there is no such file or folder. Check the path."),
-        (("shards", "--out", "shards/m.npz"), "lies in the folder that is read. Name another"),
+        (("shards", "--out", "shards/m.npz"), "lies in the input folder. Choose another"),
         (("other",), "name its columns with --time and --feature"),
     ],
 )

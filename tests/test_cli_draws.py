@@ -105,7 +105,7 @@ def test_commands_go_on_with_draws(model, tmp_path):
     assert load(new).posterior_.activations.shape == (2, 40, 32, 2)
     words = ("append", path, tmp_path / "more.csv", "--update-components", "--out", new, "--force")
     output = done(*words).output
-    assert "All was drawn again from where it was: 2 runs of 40 draws." in output
+    assert "Everything was drawn again: 2 runs of 40 draws." in output
     assert "bulk ESS" in output
     page = tmp_path / "r.html"
     done("report", new, "--out", page)
@@ -164,9 +164,9 @@ G = ("--solver", "gibbs")
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--draws", 5), "--draws 5 does nothing with --solver accelerated: use --solver gibbs"),
-        ((*G, "--starts", 3), "--starts 3 does nothing with --solver gibbs: see --draws and"),
-        ((*G, "--max-iter", 9), "--max-iter 9 does nothing with --solver gibbs"),
+        (("--draws", 5), "--draws 5 has no effect with --solver accelerated: use --solver gibbs"),
+        ((*G, "--starts", 3), "--starts 3 has no effect with --solver gibbs: see --draws and"),
+        ((*G, "--max-iter", 9), "--max-iter 9 has no effect with --solver gibbs"),
         ((*G, "--likelihood", "exponential"),
          "--likelihood exponential: --solver gibbs draws for counts only, --likelihood poisson."),
         ((*G, "--chain", "none"), "--chain none is no prior"),
@@ -180,16 +180,16 @@ G = ("--solver", "gibbs")
          "--learn alpha,: one name is empty; with --chain rate and --solver gibbs it can be alpha"),
         ((*G, "--learn", "alpha, gamma"), "gamma is not known; with --chain rate and"),
         ((*G, "--chain", "hier_rate", "--learn", "beta_h,beta_z"),
-         "--learn beta_h,beta_z: of beta_z and beta_h only the ratio matters. Learn one of them."),
+         "--learn beta_h,beta_z: only the ratio of beta_z and beta_h matters. Learn one of them."),
         (("--calibrate", 4),
-         "--calibrate 4: from fewer than 5 forecasts of the past nothing is learned. Take 20"),
+         "--calibrate 4: at least 5 past forecasts are needed. Take 20"),
         ((*G, "--checkpoint", "new/c"),
-         "--checkpoint new/c: there is no folder new. Make it, or name another."),
+         "--checkpoint new/c: there is no folder new. Make it, or choose another."),
         ((*G, "--checkpoint", os.devnull), "is not a checkpoint of a fit"),
         (("--solver", "nuts"), "nuts"),
         ((*G, "--checkpoint", "m.npz"), "--checkpoint m.npz is the file of --out"),
         ((*G, "--checkpoint", "."), "--checkpoint . is a folder"),
-        ((*G, "--checkpoint", "{table}"), "is the file that is read"),
+        ((*G, "--checkpoint", "{table}"), "is the input file"),
     ],
 )  # fmt: skip
 def test_options_that_make_no_sense_are_refused(words, said, table, tmp_path, monkeypatch):
@@ -207,7 +207,7 @@ def test_a_foreign_checkpoint_is_refused(table, tmp_path):
     result = invoke(*words)
     assert result.exit_code == 2
     assert result.stderr.startswith(f"Error: --checkpoint {other} is not a checkpoint of a fit")
-    assert result.stdout == ""  # nothing is said of going on, and nothing is read
+    assert result.stdout == ""  # nothing is said of continuing, and nothing is read
     assert other.read_text() == "something else"
     done("fit", table, "--components", 1, "--starts", 1, "--out", tmp_path / "model.npz")
     assert "is not a checkpoint" in refused(*words[:-1], tmp_path / "model.npz")
@@ -220,8 +220,9 @@ def test_a_checkpoint_of_another_fit_is_refused(table, tmp_path):
     words = ("fit", table, *DRAWS, "--out", tmp_path / "m.npz", "--checkpoint", path)
     result = invoke(*words)
     assert result.exit_code == 2
-    assert f"Found {path}: going on from it, if it is of this very fit." in result.stdout
-    assert result.stderr.startswith(f"Error: --checkpoint {path} is of a fit with n_components=7")
+    assert f"Found {path}: continuing from it, if it is of the same fit." in result.stdout
+    said = f"Error: --checkpoint {str(path)!r} is of a fit with n_components=7"
+    assert result.stderr.startswith(said)
     assert path.read_bytes() == before
 
 
@@ -250,7 +251,7 @@ def goes_on(words, out, checkpoint, whole):
     assert not out.exists()
     assert checkpoint.exists()
     output = done(*words).output
-    assert f"Found {checkpoint}: going on from it" in output
+    assert f"Found {checkpoint}: continuing from it" in output
     assert not checkpoint.exists()
     for name in ("components", "activations", "log_posterior", "smoothing"):
         got, wanted = (getattr(load(path).posterior_, name) for path in (out, whole))
@@ -294,7 +295,7 @@ def test_ctrl_c_says_that_the_same_command_goes_on(table, model, tmp_path, monke
         last = 70
         result = invoke(*words, "--checkpoint-every", 0)
     assert result.exit_code == 130
-    assert result.stderr == f"Interrupted: the same command goes on from {checkpoint}.\n"
+    assert result.stderr == f"Interrupted: the same command continues from {checkpoint}.\n"
     goes_on(words, out, checkpoint, model[0])
 
 
@@ -315,6 +316,6 @@ def test_a_terminal_gets_a_bar_over_all_sweeps(table, tmp_path):
     os.close(ours)
     output = process.communicate()[0]
     assert process.returncode == 0
-    assert b"run 2 of 2 draws" in shown
+    assert b"run 2 of 2 drawing" in shown
     assert b"120/120" in shown
     assert "\x1b" not in output

@@ -16,7 +16,7 @@ from commands import done, invoke, refused
 from temporalnmf import load
 from temporalnmf.cli import data
 from temporalnmf.cli.console import Voice, Watch
-from temporalnmf.forecasting.activations import infer
+from temporalnmf.forecasting.posterior import posterior_of
 from temporalnmf.messages.formatting import csv_number
 from temporalnmf.solvers import Progress
 from temporalnmf.timeline import time_texts
@@ -135,7 +135,7 @@ def test_forecast_shows_the_largest_features_and_the_steps_that_fit(tmp_path):
     assert sorted(names) == sorted(f"x{f}" for f in range(25, 40))
     heading, *shown = output.splitlines()[1].split()
     assert (heading, shown) == ("feature", [str(20 + n) for n in range(len(shown))])
-    assert f"The first {len(shown)} of 30 steps. --out FILE.csv writes all, --json" in output
+    assert f"The first {len(shown)} of 30 steps. Show all with --out FILE.csv or --json." in output
     assert 2 <= len(shown) < 12
     assert max(map(len, output.splitlines()[:-3])) <= 80
     totals = done("forecast", path, "--steps", 30, "--of", "totals").stdout
@@ -166,9 +166,9 @@ def test_forecast_of_sums(fitted, tmp_path):
     (row,) = json.loads(totals.stdout)["rows"]
     assert row["median"] == ahead.median("totals")[0]
     for text, message in (
-        ("name,group\na,b\n", "there is no column 'feature', only 'name', 'group'"),
-        ("feature,group\n", "it has no rows"),
-        ("feature,group\n,b\n", "line 2 has no feature, or no group"),
+        ("name,group\na,b\n", "needs the columns feature and group, not 'name', 'group'"),
+        ("feature,group\n", "has no rows"),
+        ("feature,group\n,b\n", "complete line 2, or delete it"),
         ("feature,group\nnobody,b\n", "'b' has 'nobody', which is not among"),
     ):
         path.write_text(text)
@@ -188,9 +188,7 @@ def test_forecast_with_exposure(tmp_path):
     output = done("fit", path, "--components", 1, "--exposure", "days", "--out", model).output
     assert "15 steps x 2 features" in output
     output = done("forecast", model).output
-    assert (
-        f"that of the last step, {size[-1]}, is taken to go on. --exposure sets another." in output
-    )
+    assert f"that of the last step, {size[-1]}, is assumed. --exposure sets another." in output
     of_last, of_week, by_step = (
         json.loads(done("forecast", model, "--of", "totals", "--steps", 2, "--json", *more).stdout)
         for more in ((), ("--exposure", 7), ("--exposure", "7,14"))
@@ -199,7 +197,7 @@ def test_forecast_with_exposure(tmp_path):
     assert means[1][0] == pytest.approx(12.0 * 7, rel=0.1)
     assert means[0] == pytest.approx([mean * size[-1] / 7 for mean in means[1]])
     assert means[2] == pytest.approx([means[1][0], 2 * means[1][1]])
-    assert not any("taken to go on" in note for note in of_week["notes"])
+    assert not any("is assumed" in note for note in of_week["notes"])
     # What the model needs for other tables, too.
     path.write_text("year,a,b\n2015,90,30\n2016,80,20\n2017,70,40\n")
     for command in ("impute", "append"):
@@ -224,12 +222,12 @@ def test_append_adds_steps_and_says_so(fitted, tmp_path):
     out = tmp_path / "new.npz"
     output = done("append", fitted[0], more, *LONG, "--out", out).output
     assert "without a row, so zero: 'Bix', '[bold]Dex'" in output
-    assert "Added 3 steps (2020-03 to 2020-05, 1 of them missing): there are 29 now." in output
+    assert "Added 3 steps (2020-03 to 2020-05, 1 of them missing): 29 in total." in output
     assert "Components are unchanged; the activations of all steps were inferred again." in output
     assert output.splitlines()[-1] == f"written: {out}"
     old, new = load(fitted[0]), load(out)
     np.testing.assert_array_equal(new.components_, old.components_)
-    np.testing.assert_array_equal(new.activations_, infer(new, new._series).T)
+    np.testing.assert_array_equal(new.activations_, posterior_of(new._state()).mean(new._series).T)
     assert (new.activations_[:26] != old.activations_).any()
     assert time_texts(new.times_)[26:] == ["2020-03", "2020-04", "2020-05"]
     assert new.observed_[26:].tolist() == [True, False, True]
@@ -255,7 +253,7 @@ def test_append_can_fit_again_and_go_on_for_machines(fitted, tmp_path):
         assert told["added"] == [month]
         assert (told["model"], told["last"]) == (str(model), month)
         assert f"so left out: {len(known) - 1} of {len(known)} steps" in result.stderr
-        assert "All was fitted again from where it was: converged." in result.stderr
+        assert "Everything was fitted again: converged." in result.stderr
     assert told["n_steps"] == 28
     assert not np.array_equal(load(model).components_, load(fitted[0]).components_)
 
@@ -265,15 +263,13 @@ def test_append_refuses_what_it_should_not_do(plays, fitted, tmp_path):
     shutil.copy(fitted[0], model)
     before = model.read_bytes()
     said = refused("append", model, more, *LONG)
-    assert f"--out is missing. Name a new file with it, or replace {model} with --force." in said
-    assert "--force replaces it" in refused("append", model, more, *LONG, "--out", model)
-    assert "is the file that is read" in refused(
-        "append", model, more, *LONG, "--out", more, "--force"
-    )
+    assert f"--out is missing. Name a file, or replace {model} with --force." in said
+    assert "Replace it with --force" in refused("append", model, more, *LONG, "--out", model)
+    assert "is the input file" in refused("append", model, more, *LONG, "--out", more, "--force")
     known = more_plays(tmp_path / "known.csv", ["2019-12", "2020-01", "2020-02"])
     said = refused("append", model, known, *LONG, "--force")
-    assert "goes up to 2020-02, and the model to 2020-02: there is nothing new in it." in said
-    assert "leave earlier steps in the file" in refused("append", model, more, *LONG, "--force")
+    assert "ends at 2020-02 and the model at 2020-02: there are no new steps." in said
+    assert "keep earlier steps in the file" in refused("append", model, more, *LONG, "--force")
     assert model.read_bytes() == before
     assert sorted(p.name for p in tmp_path.iterdir()) == ["known.csv", "m.npz", "more.csv"]
 
@@ -462,7 +458,7 @@ def test_nothing_is_replaced_without_force(plays, fitted, tmp_path):
     ):
         result = invoke(*words)
         assert result.exit_code == 2
-        assert "exists already. --force replaces it" in result.stderr
+        assert "exists already. Replace it with --force" in result.stderr
         assert result.stdout == ""  # the file was not even read
     assert there.read_text() == "mine"
     assert [p.name for p in tmp_path.iterdir()] == ["there"]
@@ -480,7 +476,7 @@ def test_what_is_read_is_never_written_over(plays, fitted, tmp_path):
         ("impute", model, source, *LONG, "--out", source),
         ("report", model, "--out", model),
     ):
-        assert "is the file that is read" in refused(*words, "--force")
+        assert "is the input file" in refused(*words, "--force")
     assert source.read_bytes() == plays[0].read_bytes()
     assert model.read_bytes() == fitted[0].read_bytes()
     both = tmp_path / "both.csv"
@@ -497,24 +493,24 @@ def test_a_place_that_cannot_be_written_to_is_told_at_once(plays, tmp_path):
     ("words", "said"),
     [
         (["fit", "{plays}", "--time", "dat", "--feature", "artist"],
-         "--time 'dat' is not the name of a column: did you mean 'date'? The columns are 'date',"),
+         "--time dat is not the name of a column: did you mean 'date'? The columns are 'date',"),
         (["fit", "{plays}", "--time", "date", "--feature", "ARTIST"], "did you mean 'artist'?"),
         (["fit", "{plays}", "--time", "date", "--feature", "artist", "--value", "play"],
-         "--value 'play' is not the name of a column: did you mean 'plays'?"),
+         "--value play is not the name of a column: did you mean 'plays'?"),
         (["fit", "{plays}", "--feature", "artist"], "the column of times with --time too."),
-        (["fit", "{plays}", *LONG[:-1], "X"], "--freq 'X' is not known"),
-        (["fit", "{plays}", *LONG, "--exposure", "size"], "--exposure 'size' is not the"),
+        (["fit", "{plays}", *LONG[:-1], "X"], "--freq X is not known"),
+        (["fit", "{plays}", *LONG, "--exposure", "size"], "--exposure size is not the"),
         (["fit", "{plays}"], "artist"),
         (["fit", "{tmp}/none.csv"], "none.csv: there is no such file"),
         (["fit", "{model}"], "is a model, not a table"),
         (["fit", "sotu", "--freq", "Y"], "--freq Y: 'sotu' is the embedded data"),
         (["fit", "sotu", "--drop-partial"], "--drop-partial: 'sotu' is the embedded data"),
-        (["fit", "{plays}", *LONG, "--chain", "rat"], "--chain='rat' is not known"),
-        (["fit", "{plays}", *LONG, "--likelihood", "gauss"], "--likelihood='gauss' is not known"),
+        (["fit", "{plays}", *LONG, "--chain", "rat"], "--chain rat is not known"),
+        (["fit", "{plays}", *LONG, "--likelihood", "gauss"], "--likelihood gauss is not known"),
         (["fit", "{plays}", *LONG, "--chain", "none", "--calibrate", "5"], "--calibrate 5: Plain"),
         (["fit", "{plays}", *LONG, "--likelihood", "exponential", "--calibrate", "5"],
          "--calibrate 5 is for counts"),
-        (["demo", "--out", "{tmp}/new", "--calibrate", "4"], "--calibrate 4: from fewer than 5"),
+        (["demo", "--out", "{tmp}/new", "--calibrate", "4"], "--calibrate 4: at least 5 past"),
         (["fit", "{plays}", *LONG, "--components", "0"], "'--components'"),
         (["fit", "{plays}", "--tiem", "date"], "--tiem"),
         (["forecast", "{plays}"], "plays.csv is not a model"),
@@ -525,9 +521,9 @@ def test_a_place_that_cannot_be_written_to_is_told_at_once(plays, tmp_path):
         (["forecast", "{model}", "--coverage", "a,b"], "--coverage a,b"),
         (["forecast", "{model}", "--exposure", "-1"], "--exposure -1: expected a positive"),
         (["forecast", "{model}", "--exposure", "1,2"],
-         "--exposure 1,2: these are 2 numbers for 5 steps. Give one, or 5."),
+         "--exposure 1,2 has 2 numbers. Give one, or 5."),
         (["forecast", "{model}", "--exposure", "many"], "--exposure many: expected a positive"),
-        (["impute", "{model}", "--freq", "M"], "--freq is for a FILE after MODEL"),
+        (["impute", "{model}", "--freq", "M"], "--freq M: this is for a FILE after MODEL"),
         (["report", "{plays}"], "plays.csv is not a model"),
         (["info", "{tmp}/none.npz"], "no such file"),
         (["fot"], "fot"),
@@ -785,17 +781,17 @@ def test_append_of_the_old_file_grown_longer(tmp_path):
     done("fit", tmp_path / "10.csv", "--components", 2, "--out", model)
     output = done("append", model, tmp_path / "13.csv", "--out", tmp_path / "new.npz").output
     assert "left out: 10 of 13 steps" in output
-    assert "Added 3 steps (10 to 12): there are 13 now." in output
+    assert "Added 3 steps (10 to 12): 13 in total." in output
     assert "differ" not in output
     changed = (tmp_path / "13.csv").read_text().splitlines()
     changed[10] = "9,500,500,500"
     (tmp_path / "13.csv").write_text("\n".join(changed) + "\n")
     output = done("append", model, tmp_path / "13.csv", "--out", tmp_path / "again.npz").output
-    assert f"stay as they were: 9: total {counts[9].sum()}, now 1,500" in " ".join(output.split())
+    assert f"are not changed: 9: total {counts[9].sum()}, now 1,500" in " ".join(output.split())
     lines = [",".join(map(str, row)) for row in counts[10:].tolist()]
     (tmp_path / "more.csv").write_text("\n".join(["a,b,c", *lines]) + "\n")
     output = done("append", model, tmp_path / "more.csv", "--out", tmp_path / "third.npz").output
-    assert "the file has no times: all of its steps are taken as new" in output
+    assert "the file has no times: all of its steps count as new" in output
     assert len(load(tmp_path / "third.npz").times_) == 13
 
 

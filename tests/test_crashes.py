@@ -672,7 +672,7 @@ def test_sigterm_sends_workers_home(how, table, tmp_path):
     assert len(workers) >= 2
     assert process.returncode == 143
     # Dask may have said before that its scheduler lost a worker.
-    assert said.endswith("Interrupted: the same command goes on where it was.\n")
+    assert said.endswith("Interrupted: the same command continues where it stopped.\n")
     assert psutil.wait_procs(workers)[1] == []
 
 

@@ -195,8 +195,8 @@ def test_runs_that_are_not_settled():
     least = min(min(q.ess_bulk, q.ess_tail) for q in unsettled)
     assert diagnosis.verdict == (
         f"Not settled: totals, forecasts, activations (R-hat up to {worst:.2f}, should be at most "
-        f"1.05; worth {least:.0f} independent draws, should be 200). Take more sweeps, n_tune and "
-        f"n_draws 27 times as large; components 1 differ most."
+        f"1.05; worth {least:.0f} independent draws, should be 200). Take more sweeps: n_tune= and "
+        f"n_draws= 27 times as large; components 1 differ most."
     )
 
 
@@ -220,8 +220,8 @@ def test_runs_that_agree_but_are_slow():
     assert not diagnosis.ok
     assert diagnosis.verdict == (
         "Not settled: log posterior (R-hat up to 1.01, should be at most 1.05; worth 150 "
-        "independent draws, should be 200). Take more sweeps, n_tune and n_draws 2 times as "
-        "large."
+        "independent draws, should be 200). Take more sweeps: n_tune= and n_draws= 2 times "
+        "as large."
     )
 
 

@@ -184,7 +184,7 @@ def test_the_paper_makes_one_round_per_iteration_and_ours_the_chains_own():
 REFUSED = {
     "components": (lambda: paper_protocol(0), r"n_components=0"),
     "splits": (lambda: paper_protocol(2, n_splits=0), r"n_splits=0"),
-    "no model": (lambda: Protocol(2), r"grids is empty"),
+    "no model": (lambda: Protocol(2), r"grids=\{\} is empty"),
     "unknown": (lambda: Protocol(2, grids={"arma": [{}]}), r"model='arma'.*bgar"),
     "unknown, only": (lambda: paper_protocol(2).only(["arma"]), r"model='arma'.*bgar"),
     "no process": (lambda: run(small(), counts(), "nowhere", n_jobs=0), r"n_jobs=0"),
@@ -294,7 +294,7 @@ def test_a_folder_holds_one_experiment(tmp_path):
     with pytest.raises(ValueError, match=r"grids was 1 of last_value, 9 of gap, 3 of rate, now"):
         run(protocol.only(["gap"]), X, tmp_path)
     (tmp_path / "config.json").rename(tmp_path / "elsewhere.json")
-    with pytest.raises(ValueError, match=r"records but no config.json"):
+    with pytest.raises(ValueError, match=r"records, but no config.json"):
         run(protocol, X, tmp_path)
     (tmp_path / "config.json").write_text("{")
     with pytest.raises(ValueError, match=r"config.json is damaged"):
@@ -315,7 +315,7 @@ def test_two_runs_do_not_share_a_folder(tmp_path):
     X, protocol = counts(), small()
 
     def intrude(done, wanted):
-        with pytest.raises(ValueError, match="Another run is at work"):
+        with pytest.raises(ValueError, match="Another run is using"):
             run(protocol, X, tmp_path)
 
     run(protocol, X, tmp_path, progress=intrude)
@@ -484,8 +484,8 @@ def test_words_are_drawn_from_what_is_beyond_chance():
     rows = of_ours(gap, ahead)
     table = summary(rows)
     said = verdict(table)
-    assert "Gap error: lower than gap by more than chance: rate (-19." in said
-    assert "Forecast error: higher than gap by more than chance: bgar (+5" in said
+    assert "Gap error: significantly lower than gap: rate (-19." in said
+    assert "Forecast error: significantly higher than gap: bgar (+5" in said
     assert "rate" not in said.split("Forecast error")[1]
     assert titled(markdown(table)) == ["gap error", "forecast error"]
     assert "Gap error & Forecast error" in latex(table)
@@ -511,7 +511,7 @@ def test_the_default_is_called_worse_only_beyond_chance():
     same = {name: 10 + NOISE[j, :20] for j, name in enumerate(gap)}
     (said,) = about_the_default(of_ours({**gap, "last_value": 10 + NOISE[3, :5]}, same))
     assert "rate, has a higher gap error than shape, by 2" in said  # the last value is no chain
-    assert said.endswith("temporalnmf fit --chain shape uses it.")
+    assert said.endswith("which is significant: consider chain='shape'.")
     assert about_the_default(of_ours({**gap, "shape": 99.5 + NOISE[2, :5]}, same)) == []
     assert (
         about_the_default(of_ours({**gap, "rate": gap["shape"], "shape": gap["rate"]}, same)) == []
@@ -530,7 +530,10 @@ def test_without_an_interval_there_is_no_verdict():
     assert difference(table[1], "kle_s", table).startswith("-2")
     assert "(" not in difference(table[1], "kle_s", table)
     assert "(" not in difference(table[1], "kle_f", table)
-    assert "Gap error: no intervals, so no verdict; they take 5 splits or more" in verdict(table)
+    assert (
+        "Gap error: no intervals, so no verdict; they need at least 5 splits, n_splits=5"
+        in verdict(table)
+    )
     assert "Forecast error: no intervals, so no verdict" in verdict(table)
     assert "chance" not in verdict(table)
     assert about_the_default(rows) == []

@@ -269,7 +269,7 @@ def test_ctrl_c_ends_a_local_cluster(table, tmp_path):
         eventually(lambda: len(read_records(log)) > 2 or process.poll() is not None)
         os.killpg(process.pid, signal.SIGINT)
         said = process.communicate()[1]
-    told = "Interrupted: the same command goes on where it was.\n"
+    told = "Interrupted: the same command continues where it stopped.\n"
     assert (process.returncode, said) == (130, told)
     eventually(lambda: not list(running(process.pid)))
     assert not list(tmp_path.glob("temporalnmf-*"))

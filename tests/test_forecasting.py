@@ -11,10 +11,12 @@ import cases
 from series import FRAME, LEVELS, PARTS, X, fitted
 from temporalnmf import TemporalNMF, registry
 from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
+from temporalnmf.cli import notes as cli_notes
 from temporalnmf.forecasting import futures
 from temporalnmf.forecasting.checks import Noise
 from temporalnmf.forecasting.futures import Futures, Mixture
 from temporalnmf.likelihoods import Poisson
+from temporalnmf.report import notes as report_notes
 from temporalnmf.summary import component_summary
 
 # Every chain that has dynamics, with laws that have a variance.
@@ -277,7 +279,7 @@ def test_wide_intervals_have_the_samples_they_take():
     assert not any("uncertain" in note for note in forecast.notes)
     few = model.forecast(1, coverage=0.9999, n_samples=1000)
     assert "found from 1,000 samples. Ask for more, n_samples=100000." in few.notes[-1]
-    assert few.notes[-1].command.endswith("--samples 100000.")
+    assert few.notes[-1].code == "few_samples"
     with pytest.warns(UserWarning, match=r"quantile at 5e-05.*1,000 samples.*n_samples=100000"):
         model.forecast(1).interval(0.9999, of="totals")
     assert model.forecast(1).n_samples == 1000
@@ -377,7 +379,9 @@ def test_plain_nmf_has_no_intervals_and_says_why():
     forecast = fitted("none").forecast(3)
     assert not forecast.has_bands
     np.testing.assert_array_equal(forecast.activations, fitted("none").activations_[[-1] * 3])
-    with pytest.raises(ValueError, match=r"no intervals.*Plain NMF.*no law.*choose a chain"):
+    with pytest.raises(
+        ValueError, match=r"no intervals.*Plain NMF.*does not model.*choose a chain"
+    ):
         forecast.interval()
     assert "lower_90" not in forecast.to_frame()
     assert not fitted("none").smooth().has_bands
@@ -397,13 +401,13 @@ def test_independent_steps_repeat_the_last_value_with_the_intervals_of_their_law
 @pytest.mark.parametrize(
     ("chain", "steps", "word"),
     [
-        (Rate(1.5, 3.0), 8, "collapses"),
+        (Rate(1.5, 3.0), 8, "fades out"),
         (Rate(20.0, 10.0), 8, "explodes"),
-        (Shape(0.5, 1.0), 8, "collapses"),
+        (Shape(0.5, 1.0), 8, "fades out"),
     ],
     ids=["rate falls", "rate grows", "shape falls"],
 )
-def test_a_chain_that_explodes_or_collapses_at_the_horizon_says_so(chain, steps, word):
+def test_a_chain_that_explodes_or_fades_out_at_the_horizon_says_so(chain, steps, word):
     model = fitted(chain)
     notes = " ".join(model.forecast(steps).notes)
     assert f"Component 1 {word}" in notes
@@ -561,9 +565,9 @@ def test_seasons_are_spoken_of_where_there_are_some():
     (note,) = (note for note in seasonal.forecast(3).notes if "has seasons" in note)
     assert "repeat after 12 steps of one month" in note
     # As it is: a series that ends at its peak is forecast higher than one that ends low.
-    assert "goes on from the level of the last step (2006-12), whatever its season" in note
+    assert "continues from the level of the last step (2006-12), whatever its season" in note
     assert "whole seasons (12 steps each)" in note
-    assert "fit totals" not in note.plain
+    assert "fit totals" not in note.render(report_notes.WORDS)
     peak = TemporalNMF(1, chain=Rate(20.0)).fit(pd.DataFrame(counts[:64], index=index[:64]))
     assert peak.forecast(3).values[2].sum() > 1.2 * seasonal.forecast(3).values[2].sum()
     flat = np.random.default_rng(0).poisson(np.outer(np.full(72, 500.0), PARTS[0]))
@@ -589,7 +593,8 @@ def test_steps_beyond_the_calibrated_ones_are_spoken_of():
     model = fitted().calibrate(8, steps=2)
     assert not any("were checked" in note for note in model.forecast(2).notes)
     (note,) = (note for note in model.forecast(3).notes if "were checked" in note)
-    assert "checked 2 steps ahead, and this is 3" in note
+    assert "checked 2 steps ahead, and this forecast has 3" in note
     assert "model.calibrate(steps=3)" in note
-    assert note.command.endswith("fit --calibrate 20 --calibrate-steps 3 checks them all.")
-    assert note.plain.endswith("may be too narrow.")
+    command = note.render(cli_notes.WORDS)
+    assert command.endswith("fit --calibrate 20 --calibrate-steps 3 checks them all.")
+    assert note.render(report_notes.WORDS).endswith("may be too narrow.")

@@ -327,7 +327,7 @@ def test_what_is_no_count_is_refused_in_any_block():
     X, weights = series.X.copy(), series.weights.copy()
     X[2, 20] = 1.5
     config = TemporalNMF(3, solver="gibbs")._config()
-    with pytest.raises(ValueError, match=r"X has 1\.5, and draws .* need counts"):
+    with pytest.raises(ValueError, match=r"X has 1\.5, and draws need counts"):
         draw_factors(config, split_here(Series(X, weights, series.exposure), [0, 8, N_FEATURES]))
     weights[2, 20] = 0.5
     with pytest.raises(ValueError, match=r"mask has the weight 0\.5: draws"):

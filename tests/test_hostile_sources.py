@@ -445,7 +445,7 @@ def test_older_records_are_read(experiment):
 @pytest.mark.parametrize("content", [b"[]", b"null", b'"x"'])
 def test_a_config_that_is_none_is_damage(experiment, content):
     folder, go_on = experiment
-    said = r"config.json is damaged: .* is no config\. Name another folder"
+    said = r"config.json is damaged: .* is no config\. Choose another folder"
     with changed(folder / "config.json", content), pytest.raises(ValueError, match=said):
         go_on()
 

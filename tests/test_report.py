@@ -198,8 +198,8 @@ def test_readers_get_no_advice_for_authors(small, tmp_path):
     for one, note in (
         (small, "These intervals assume the model is correct; they were not compared with past "
                 "forecasts."),
-        (model, "Intervals were checked 1 step ahead, and this is 5: later ones may be too "
-                "narrow."),
+        (model, "Intervals were checked 1 step ahead, and this forecast has 5: later ones may be "
+                "too narrow."),
     ):  # fmt: skip
         assert note in report_content(one, steps=5)["forecast"]["notes"]
         text = write_report(one, tmp_path / "r.html", steps=5, overwrite=True).read_text()
@@ -378,7 +378,7 @@ def test_exposure_is_told_and_kept_for_the_forecast():
     assert content["exposed"] is True
     total = float(content["forecast"]["rows"][0]["point"].replace(",", ""))
     assert total == pytest.approx(4.0 * model.forecast(2).activations[0].sum(), rel=6e-4)
-    assert any("of the last step, 4, is taken" in note for note in content["forecast"]["notes"])
+    assert any("of the last step, 4, is assumed" in note for note in content["forecast"]["notes"])
 
 
 @pytest.mark.parametrize(("alpha", "lively"), [(20_000.0, True), (30.0, False)])

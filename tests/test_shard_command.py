@@ -113,7 +113,7 @@ def test_force_replaces_shards_and_nothing_else(events, tmp_path):
         (("--feature", "artist"), "--feature"),
         ((*HOW, "--transpose"), "Leave out one"),
         ((*HOW, "--shards", "4", "--freq", "M"), "--shards 4 is out of range"),
-        ((*HOW, "--freq", "never"), "--freq 'never' is not known"),
+        ((*HOW, "--freq", "never"), "--freq never is not known"),
     ],
 )
 def test_wrong_options(events, tmp_path, words, said):
@@ -127,7 +127,7 @@ def test_folders_that_are_read(events, tmp_path):
     events.rename(parts / "events.csv")
     assert "--time and --feature" in refused("shard", parts, "--out", tmp_path / "out")
     for out in (parts, parts / "out"):
-        assert "in the folder that is read" in refused("shard", parts, *HOW, "--out", out)
+        assert "lies in the input folder" in refused("shard", parts, *HOW, "--out", out)
     assert "no such file" in refused("shard", tmp_path / "none", *HOW, "--out", tmp_path / "out")
 
 

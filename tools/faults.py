@@ -464,10 +464,10 @@ class Case:
         if fault == "disk" or self.command == "save":
             return []
         if self.command == "compare":
-            return [] if "goes on where it was" in said[0] else ["message"]
+            return [] if "continues where it stopped" in said[0] else ["message"]
         expected = []
         if self.checkpoint.exists():
-            expected.append("goes on from state.ckpt")
+            expected.append("continues from state.ckpt")
         if self._state(fault)[0] == "new":
             expected.append("Written before")
         expected = expected or ["nothing was written"]
@@ -504,7 +504,7 @@ class Case:
             wrong.append(f"the same command again: {code}, {state}, {reason}, {said[-300:]!r}")
         if not records(self.folder).startswith(before):
             wrong.append("it did not go on from the records that were there")
-        if kept is not None and "going on from it" not in said:
+        if kept is not None and "continuing from it" not in said:
             wrong.append("the checkpoint was not found")
         if kept is not None and watch.done and min(watch.done) < kept:
             wrong.append(f"it did not go on from {kept}, but from {min(watch.done)} or before")

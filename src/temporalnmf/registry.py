@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from .messages.errors import ArgumentError
+
 CHAINS = {
     "none": "temporalnmf.chains.none:NoChain",
     "gap": "temporalnmf.chains.gap:GaP",
@@ -52,5 +54,5 @@ def create(table: dict[str, str], name: object, argument: str) -> Any:
     Rate()
     """
     if not isinstance(name, str) or name not in table:
-        raise ValueError(f"{argument}={name!r} is not known. Choose one of {', '.join(table)}.")
+        raise ArgumentError(argument, name, "is not known.", f"Choose one of {', '.join(table)}.")
     return load(table[name])()

@@ -1,4 +1,4 @@
-"""The command line: parse, call, print. One module per group of commands."""
+"""The command line. One module per group of commands."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from . import append, chains, demo, experiments, fit, forecast, impute, info, report, shard
+from .command import command
+from .models import WORDS
 
 
 class _Group(TyperGroup):
-    """Keeps the words it was called with, for models to say where they come from."""
+    """Keeps the words it was called with, for the provenance of models."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        ctx.meta[fit.WORDS] = list(args)
+        ctx.meta[WORDS] = list(args)
         return list(super().parse_args(ctx, args))
 
 
@@ -25,7 +27,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_show_locals=False,
-    epilog="Exit codes: 0 done, 1 a fault of the program, 2 wrong input or usage, 130 interrupted "
+    epilog="Exit codes: 0 success, 1 internal error, 2 wrong input or usage, 130 interrupted "
     "(Ctrl-C), 143 terminated (SIGTERM).",
 )
 
@@ -39,13 +41,14 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def temporalnmf(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
     """Non-negative matrix factorization of things that change over time."""
 
 
-for panel, commands in {
+for panel, functions in {
     "From a table to a report": (
         demo.demo, fit.fit, append.append, forecast.forecast, impute.impute, report.report,
         info.info, shard.shard,
@@ -53,5 +56,5 @@ for panel, commands in {
     "Which model?": (experiments.compare, experiments.select_rank, experiments.reproduce),
     "Chains on their own": (chains.simulate, chains.figures),
 }.items():  # fmt: skip
-    for command in commands:
-        app.command(rich_help_panel=panel)(command)
+    for function in functions:
+        app.command(rich_help_panel=panel)(command(function))

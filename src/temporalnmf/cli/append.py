@@ -8,10 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..messages.errors import message_of
+from ..messages.formatting import counted
 from . import data
-from .console import Force, Json, Voice, busy, check_out, clean_errors
+from .console import Force, JsonVoice, Voice, busy, check_out
 from .files import Model, load_model
-from .fit import convergence_told, draws_said, provenance, show_diagnosis, summary
+from .models import (
+    draws_text,
+    provenance,
+    show_diagnosis,
+    summary,
+    without_convergence_warnings,
+)  # fmt: skip
+from .spelling import as_option
 
 if TYPE_CHECKING:
     from ..estimator import TemporalNMF
@@ -20,75 +29,57 @@ if TYPE_CHECKING:
 
 def append(
     ctx: typer.Context,
+    voice: JsonVoice,
     model: Model,
     file: data.File,
+    how: data.Reading,
     out: Annotated[
         Path | None,
-        typer.Option(
-            help="Model file to write; without it MODEL itself is replaced, with --force.",
-            show_default=False,
-        ),
+        typer.Option(help="Model file to write.", show_default="MODEL itself, with --force"),
     ] = None,
     update_components: Annotated[
-        bool,
-        typer.Option(
-            "--update-components",
-            help="Fit components again, too, starting from the present ones.",
-        ),
+        bool, typer.Option("--update-components", help="Fit the components again, too.")
     ] = False,
-    time: data.Time = None,
-    feature: data.Feature = None,
-    value: data.Value = None,
-    exposure: data.Exposure = None,
-    freq: data.Freq = None,
-    transpose: data.Transpose = False,
-    drop_partial: data.DropPartial = False,
     force: Force = False,
-    json: Json = False,
 ) -> None:
     """Append new steps from a file to a model.
 
     Steps of the file that the model knows already are left out. Components stay as they are,
     unless --update-components is given; the activations of all steps are inferred again from the
-    whole series, so that steps may be appended one by one or all at once.
+    whole series, so steps may be appended one by one or all at once.
     """
-    with clean_errors(json) as voice:
-        target = _target(model, out, force, data.source_path(file))
-        how = data.Reading(time, feature, value, exposure, freq, transpose, drop_partial)
-        fitted = load_model(model, refits=update_components)
-        table = _only_new(_read(file, how, voice), fitted, voice)
-        table = data.with_features_of(table, fitted, feature is not None, voice)
-        before = len(fitted.times_)
-        with busy("appending"), convergence_told():
-            fitted.append(table, update_components=update_components)
-        new = _tell(fitted, before, update_components, voice)
-        fitted.provenance_ = _provenance(ctx, fitted, file)
-        fitted.save(target, overwrite=True)  # `_target` has asked
-        voice.wrote(target)
-        voice.answer({"model": str(target), "added": new, "notes": table.notes, **summary(fitted)})
+    target = _target(model, out, force, data.source_path(file))
+    fitted = load_model(model, refits=update_components)
+    table = _only_new(_read(file, how, voice), fitted, voice)
+    table = data.with_features_of(table, fitted, how.feature is not None, voice)
+    before = len(fitted.times_)
+    with busy("appending"), without_convergence_warnings():
+        fitted.append(table, update_components=update_components)
+    new = _show_added(fitted, before, update_components, voice)
+    fitted.provenance_ = _provenance(ctx, fitted, file)
+    fitted.save(target, overwrite=True)  # checked by `_target`
+    voice.wrote(target)
+    voice.answer({"model": str(target), "added": new, "notes": table.notes, **summary(fitted)})
 
 
 def _target(model: Path, out: Path | None, force: bool, source: Path) -> Path:
-    """Where to write to; the model itself only if one insists."""
+    """The file to write; the model itself only with --force."""
     if out is None and not force:
-        raise FileExistsError(
-            f"--out is missing. Name a new file with it, or replace {model} with --force."
-        )
+        raise FileExistsError(f"--out is missing. Name a file, or replace {model} with --force.")
     target = model if out is None else out
     check_out("--out", target, force, reads=[source])
     return target
 
 
 def _read(file: str, how: data.Reading, voice: Voice) -> TimeTable:
-    """The table; one that is too short for a grid of its own is better read with what is known."""
+    """The table, with a hint if it is too short to tell its time grid."""
     try:
         return data.read(file, how, voice)
     except ValueError as error:
         if "at least 3" not in str(error):
             raise
-        raise ValueError(
-            f"{error} Or leave earlier steps in the file: those that the model knows are left out."
-        ) from error
+        hint = "Or keep earlier steps in the file: those that the model knows are left out."
+        raise ValueError(f"{message_of(error, as_option)} {hint}") from error
 
 
 def _only_new(table: TimeTable, model: TemporalNMF, voice: Voice) -> TimeTable:
@@ -99,21 +90,21 @@ def _only_new(table: TimeTable, model: TemporalNMF, voice: Voice) -> TimeTable:
 
     labels, known_labels = table.timeline.labels, model.timeline_.labels
     if table.numbered:
-        voice.say("  the file has no times: all of its steps are taken as new")
+        voice.say("  the file has no times: all of its steps count as new")
         return table
     if labels.dtype.kind == "U" or labels.dtype.kind != known_labels.dtype.kind:
         return table
     new = labels > known_labels[-1]
     if not new.any():
         raise ValueError(
-            f"The file goes up to {time_texts(table.times)[-1]}, and the model to "
-            f"{time_texts(model.times_)[-1]}: there is nothing new in it."
+            f"The file ends at {time_texts(table.times)[-1]} and the model at "
+            f"{time_texts(model.times_)[-1]}: there are no new steps."
         )
     if new.all():
         return table
     known = int((~new).sum())
     voice.say(f"  in the model already, so left out: {known} of {len(labels)} steps")
-    _tell_changes(table, model, voice)
+    _show_changes(table, model, voice)
     return replace(
         table,
         X=table.X[new],
@@ -124,59 +115,55 @@ def _only_new(table: TimeTable, model: TemporalNMF, voice: Voice) -> TimeTable:
     )
 
 
-def _tell_changes(table: TimeTable, model: TemporalNMF, voice: Voice) -> None:
-    """A word on steps that are in both and not the same, such as a month that was half full."""
+def _show_changes(table: TimeTable, model: TemporalNMF, voice: Voice) -> None:
+    """Known steps that differ from the fitted ones, such as a month that was incomplete."""
     import numpy as np
 
     from ..timeline.grid import time_texts
 
-    series = model._series
-    if series is None:
+    if model._series is None:
         return
-    fitted = dict(zip(time_texts(model.times_), range(series.n_steps), strict=True))
-    changed = []
-    for i, text in enumerate(time_texts(table.times)):
-        if text in fitted:
-            then, now = (float(np.nansum(X[[n]].sum(axis=0))) for X, n in (
-                (series.X, fitted[text]), (table.X, i)))  # fmt: skip
-            if not np.isclose(then, now):
-                changed.append(f"{text}: total {then:,.12g}, now {now:,.12g}")
+    old, new = (
+        {text: float(np.nansum(X[[n]].sum(axis=0))) for n, text in enumerate(time_texts(times))}
+        for X, times in ((model._series.X, model.times_), (table.X, table.times))
+    )
+    changed = [
+        f"{text}: total {old[text]:,.12g}, now {now:,.12g}"
+        for text, now in new.items()
+        if text in old and not np.isclose(old[text], now)
+    ]
     if changed:
         more = f", and {len(changed) - 3} more" if len(changed) > 3 else ""
         voice.say(
-            f"  steps that differ from what was fitted stay as they were: {'; '.join(changed[:3])}"
+            f"  steps that differ from the fitted ones are not changed: {'; '.join(changed[:3])}"
             f"{more}. Fit again to use them.",
             style="yellow",
         )
 
 
-def _tell(model: TemporalNMF, before: int, updated: bool, voice: Voice) -> list[str]:
-    """Say what was added; returns the new times."""
+def _show_added(model: TemporalNMF, before: int, updated: bool, voice: Voice) -> list[str]:
+    """Print what was added; returns the new times."""
     from ..timeline.grid import time_texts
 
     new = time_texts(model.times_)[before:]
     missing = int((~model.observed_[before:]).sum())
-    steps = "1 step" if len(new) == 1 else f"{len(new)} steps"
     span = new[0] if len(new) == 1 else f"{new[0]} to {new[-1]}"
     gaps = f", {missing} of them missing" if missing else ""
-    voice.say(f"Added {steps} ({span}{gaps}): there are {len(model.times_)} now.")
+    voice.say(f"Added {counted(len(new), 'step')} ({span}{gaps}): {len(model.times_)} in total.")
     if not updated:
         voice.say("Components are unchanged; the activations of all steps were inferred again.")
     elif model.posterior_ is not None:
-        voice.say(f"All was drawn again from where it was: {draws_said(model)}.")
-        show_diagnosis(model, voice)
+        voice.say(f"Everything was drawn again: {draws_text(model.posterior_)}.")
+        show_diagnosis(model.posterior_, voice)
     elif model.converged_:
-        voice.say("All was fitted again from where it was: converged.", style="green")
+        voice.say("Everything was fitted again: converged.", style="green")
     else:
-        voice.say(
-            f"All was fitted again from where it was: not converged, {model.stop_reason_}.",
-            style="bold red",
-        )
+        voice.say(f"Fitted again, but not converged: {model.stop_reason_}.", style="bold red")
     return new
 
 
 def _provenance(ctx: typer.Context, model: TemporalNMF, file: str) -> dict[str, str]:
-    """Where the model came from, and what was appended."""
+    """The origin of the model, and what was appended."""
     new, old = provenance(ctx, file), getattr(model, "provenance_", None) or {}
     if not old:
         return new

@@ -1,32 +1,44 @@
-"""Chains on their own: simulate them, draw them."""
+"""Chains without data: simulations and figures."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from .. import registry
-from .console import clean_errors, save_figure
+from .console import Voice, save_figure
+
+if TYPE_CHECKING:
+    from ..chains.process import Process
 
 _Number = Annotated[float | None, typer.Option(help="Hyper-parameter, where the chain has it.")]
 
 
+class HyperParameters(NamedTuple):
+    """Those of all chains."""
+
+    alpha: _Number = None
+    beta: _Number = None
+    rho: _Number = None
+    alpha_z: _Number = None
+    beta_z: _Number = None
+    alpha_h: _Number = None
+    beta_h: _Number = None
+
+
 def simulate(
+    voice: Voice,
     chain: Annotated[str, typer.Argument(help=f"One of {', '.join(registry.PROCESSES)}.")],
-    alpha: _Number = None,
-    beta: _Number = None,
-    rho: _Number = None,
-    alpha_z: _Number = None,
-    beta_z: _Number = None,
-    alpha_h: _Number = None,
-    beta_h: _Number = None,
+    numbers: HyperParameters,
     n_steps: Annotated[int, typer.Option(help="Length of a path.")] = 50,
     n_paths: Annotated[int, typer.Option(help="Number of paths.")] = 10,
     h1: Annotated[
         float | None,
-        typer.Option(help="First value; drawn from the stationary law if there is one, else 1."),
+        typer.Option(
+            help="First value.", show_default="a draw from the stationary law, or 1 without one"
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same paths.")] = 0,
     plot: Annotated[Path | None, typer.Option(help="Picture to write (png, pdf, svg).")] = None,
@@ -34,32 +46,27 @@ def simulate(
         Path | None, typer.Option(help="Table of the paths to write: path, step, h.")
     ] = None,
 ) -> None:
-    """Simulate a chain, and say what it does in the long run."""
-    given = {
-        "alpha": alpha, "beta": beta, "rho": rho,
-        "alpha_z": alpha_z, "beta_z": beta_z, "alpha_h": alpha_h, "beta_h": beta_h,
-    }  # fmt: skip
-    with clean_errors():
-        law = registry.create(registry.PROCESSES, chain, "chain")
-        _set_hyper_parameters(law, {k: v for k, v in given.items() if v is not None})
-        paths = law.sample(n_paths, n_steps, seed, h1)
-        _describe(law, n_steps, h1, seed)
-        if csv is not None:
-            from ..runtime.files import write_csv
+    """Simulate a chain, and describe its long-run behaviour."""
+    law = registry.create(registry.PROCESSES, chain, "chain")
+    _set_hyper_parameters(law, {k: v for k, v in numbers._asdict().items() if v is not None})
+    paths = law.sample(n_paths, n_steps, seed, h1)
+    _describe(law, n_steps, h1, seed, voice)
+    if csv is not None:
+        from ..runtime.files import write_csv
 
-            rows = (
-                {"path": i + 1, "step": n + 1, "h": float(h)}
-                for i, path in enumerate(paths)
-                for n, h in enumerate(path)
-            )
-            typer.echo(f"written: {write_csv(csv, rows)}")
-        if plot is not None:
-            from ..plotting import draw_simulation
+        rows = (
+            {"path": i + 1, "step": n + 1, "h": float(h)}
+            for i, path in enumerate(paths)
+            for n, h in enumerate(path)
+        )
+        voice.wrote(write_csv(csv, rows))
+    if plot is not None:
+        from ..plotting import draw_simulation
 
-            save_figure(draw_simulation(law, n_paths, n_steps, h1, seed), plot)
+        save_figure(draw_simulation(law, n_paths, n_steps, h1, seed), plot, voice)
 
 
-def _set_hyper_parameters(law: Any, given: dict[str, float]) -> None:
+def _set_hyper_parameters(law: Process, given: dict[str, float]) -> None:
     takes = [name for name in law.get_params() if name != "marginal"]
     for name, value in given.items():
         if name not in takes:
@@ -68,37 +75,32 @@ def _set_hyper_parameters(law: Any, given: dict[str, float]) -> None:
     law.set_params(**given)
 
 
-def _describe(law: Any, n_steps: int, h1: float | None, seed: int) -> None:
-    """The regime in words, and a table of moments and of quantiles by simulation."""
+def _describe(law: Process, n_steps: int, h1: float | None, seed: int, voice: Voice) -> None:
+    """The regime in words, and a table of exact moments and simulated quantiles."""
     import numpy as np
-    from rich.console import Console
-    from rich.table import Table
 
     from ..chains.outlook import paths_for_quantiles
     from ..messages.formatting import number_text
 
     n_paths, levels = paths_for_quantiles(n_steps), (0.05, 0.5, 0.95)
     fan = np.quantile(law.sample(n_paths, n_steps, seed, h1), levels, axis=0)
-    console = Console()
-    console.print(f"{type(law).__name__}: {law.numbers()}", highlight=False)
-    console.print(str(law.regime()), highlight=False)
-    table = Table()
-    for heading in ("step", "mean", "sd", "5 %", "median", "95 %"):
-        table.add_column(heading, justify="right")
+    voice.say(f"{type(law).__name__}: {law.numbers()}")
+    voice.say(str(law.regime()))
+    rows = []
     for n in sorted({n for n in (1, 2, 5, 10, 20, 50, 100, 1000) if n < n_steps} | {n_steps}):
         numbers = law.mean(h1, n), np.sqrt(law.var(h1, n)), *fan[:, n - 1]
-        table.add_row(str(n), *(number_text(float(value)) for value in numbers))
-    console.print(table)
-    console.print(f"Mean and sd are exact, the quantiles those of {n_paths:,} simulated paths.")
+        rows.append([str(n), *(number_text(float(value)) for value in numbers)])
+    voice.table(("step", "mean", "sd", "5 %", "median", "95 %"), rows)
+    voice.say(f"Mean and sd are exact; the quantiles are those of {n_paths:,} simulated paths.")
 
 
 def figures(
+    voice: Voice,
     out: Annotated[Path, typer.Option(help="Folder for the pictures.")],
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same pictures.")] = 0,
 ) -> None:
-    """Draw the paper's six figures, and what each chain expects at its defaults."""
-    with clean_errors():
-        from ..plotting import paper_figures, prior_figures
+    """Draw the six figures of the paper, and the prior of each chain at its defaults."""
+    from ..plotting import paper_figures, prior_figures
 
-        for name, draw in {**paper_figures(seed), **prior_figures(seed)}.items():
-            save_figure(draw(), out / f"{name}.png")
+    for name, draw in {**paper_figures(seed), **prior_figures(seed)}.items():
+        save_figure(draw(), out / f"{name}.png", voice)

@@ -1,65 +1,48 @@
-"""Options for a Dask cluster, which commands share."""
+"""Options for a Dask cluster."""
 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Annotated
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 if TYPE_CHECKING:
     from distributed import Client
 
-_PANEL = "On a Dask cluster"
-
-Scheduler = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ADDRESS",
-        help="Scheduler of a cluster, as tcp://192.168.0.7:8786.",
-        rich_help_panel=_PANEL,
-    ),
-]
-Dask = Annotated[
-    str | None,
-    typer.Option(
-        metavar="WHERE",
-        help="'local' starts a cluster on this machine, for this command only.",
-        rich_help_panel=_PANEL,
-    ),
-]
-Workers = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        help="Worker processes of --dask local.",
-        show_default="one per core",
-        rich_help_panel=_PANEL,
-    ),
-]
-MemoryLimit = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SIZE",
-        help="Of each worker of --dask local, as 2GB.",
-        show_default="its share of the machine",
-        rich_help_panel=_PANEL,
-    ),
-]
+_option = partial(typer.Option, rich_help_panel="On a Dask cluster")
 
 
-def chosen_cluster(
-    jobs: int | None,
-    scheduler: str | None,
-    dask: str | None,
-    workers: int | None,
-    memory_limit: str | None,
-) -> AbstractContextManager[Client | None]:
-    """`temporalnmf.cluster.clients.serving`, for commands that have --jobs as well."""
-    from ..cluster.clients import serving
+class Cluster(NamedTuple):
+    """Options of commands that can run on a cluster."""
 
-    cluster = serving(scheduler, dask, workers, memory_limit)
-    if jobs is not None and (scheduler or dask):
-        other = "--scheduler" if scheduler else "--dask"
-        raise ValueError(f"--jobs {jobs} is for processes without a cluster: drop it, or {other}.")
-    return cluster
+    scheduler: Annotated[
+        str | None, _option(metavar="ADDRESS", help="Scheduler, as tcp://192.168.0.7:8786.")
+    ] = None
+    dask: Annotated[
+        str | None, _option(metavar="WHERE", help="'local': start a cluster on this machine.")
+    ] = None
+    workers: Annotated[
+        int | None, _option(min=1, help="Workers of --dask local.", show_default="one per core")
+    ] = None
+    memory_limit: Annotated[
+        str | None, _option(metavar="SIZE", help="Memory of each worker of --dask local, as 2GB.")
+    ] = None
+
+    @property
+    def option(self) -> str | None:
+        """The option that asks for a cluster, or None."""
+        return "--scheduler" if self.scheduler else "--dask" if self.dask else None
+
+    def client(self, jobs: int | None) -> AbstractContextManager[Client | None]:
+        """A client of the cluster, or None; `jobs` are processes without a cluster."""
+        from ..cluster.clients import serving
+
+        cluster = serving(self.scheduler, self.dask, self.workers, self.memory_limit)
+        if jobs is not None and self.option:
+            raise ValueError(
+                f"--jobs {jobs} is for processes without a cluster: leave out --jobs or "
+                f"{self.option}."
+            )
+        return cluster

@@ -1,84 +1,67 @@
-"""How commands read tables: options, and what is said of what was understood."""
+"""Tables: options for reading them, and messages about what was read."""
 
 from __future__ import annotations
 
 import hashlib
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from .console import Voice, busy
 
 if TYPE_CHECKING:
+    from scipy import sparse
+
+    from .._typing import Array
     from ..estimator import TemporalNMF
     from ..reading import TimeTable
 
 EMBEDDED = "sotu"
-
-_PANEL = "Reading the file"
-
-
-def _column(option: str, what: str) -> Any:
-    return typer.Option(option, metavar="COLUMN", help=what, rich_help_panel=_PANEL)
-
 
 FILE_HELP = (
     "CSV, TSV, Parquet, NPY, NPZ or Matrix Market: a row per time, or, with --time and --feature, "
     "a row per time and feature; or 'sotu', the embedded data."
 )
 File = Annotated[str, typer.Argument(metavar="FILE", help=FILE_HELP)]
-Time = Annotated[str | None, _column("--time", "Column of the times.")]
-Feature = Annotated[str | None, _column("--feature", "Column of the features of a long table.")]
-Value = Annotated[
-    str | None, _column("--value", "Column of the values of a long table; else rows are counted.")
-]
-Exposure = Annotated[
-    str | None, _column("--exposure", "Column of the size behind each time (documents, days).")
-]
-Freq = Annotated[
-    str | None,
-    typer.Option(
-        help="Periods to add times up into: Y, Q, M, W, D, h, min, s, also 3D.",
-        rich_help_panel=_PANEL,
-    ),
-]
-Transpose = Annotated[
-    bool,
-    typer.Option("--transpose", help="The file has a column per time.", rich_help_panel=_PANEL),
-]
 
-
-DropPartial = Annotated[
-    bool,
-    typer.Option(
-        "--drop-partial",
-        help="Leave out a first and a last period that the data do not fill.",
-        rich_help_panel=_PANEL,
-    ),
-]
+_option = partial(typer.Option, rich_help_panel="Reading the file")
+_column = partial(_option, metavar="COLUMN")
 
 
 class Reading(NamedTuple):
-    """The options above."""
+    """Options of commands that read a table."""
 
-    time: str | None = None
-    feature: str | None = None
-    value: str | None = None
-    exposure: str | None = None
-    freq: str | None = None
-    transpose: bool = False
-    drop_partial: bool = False
+    time: Annotated[str | None, _column(help="Column of the times.")] = None
+    feature: Annotated[str | None, _column(help="Column of the features of a long table.")] = None
+    value: Annotated[
+        str | None, _column(help="Column of the values of a long table; else rows are counted.")
+    ] = None
+    exposure: Annotated[
+        str | None, _column(help="Column of the size behind each time (documents, days).")
+    ] = None
+    freq: Annotated[
+        str | None, _option(help="Periods to add times up into: Y, Q, M, W, D, h, min, s, also 3D.")
+    ] = None
+    transpose: Annotated[bool, _option("--transpose", help="The file has a column per time.")] = (
+        False
+    )
+    drop_partial: Annotated[
+        bool, _option("--drop-partial", help="Leave out incomplete first and last periods.")
+    ] = False
 
-    def given(self) -> dict[str, Any]:
-        """Options that were given, by the name they have on the command line."""
-        found = self._asdict().items()
-        return {f"--{name.replace('_', '-')}": value for name, value in found if value}
+    def refuse(self, reason: str) -> None:
+        """Refuse options where none apply."""
+        for name, value in self._asdict().items():
+            if value:
+                option = f"--{name.replace('_', '-')}"
+                raise ValueError(f"{option}{'' if value is True else f' {value}'}: {reason}")
 
 
 def read(file: str, how: Reading, voice: Voice) -> TimeTable:
-    """The table of a file, or the embedded one; says what was understood."""
+    """Read the table of a file, or the embedded one, and print what was understood."""
     with busy(f"reading {file}"):
         table = _embedded(how) if file == EMBEDDED else _read(source_path(file), how)
     n_steps, n_features = table.X.shape
@@ -88,38 +71,38 @@ def read(file: str, how: Reading, voice: Voice) -> TimeTable:
 
 
 def total(table: TimeTable) -> float:
-    """Of all that is in the table."""
+    """The sum of all entries."""
     return _sum(table.X)
 
 
-_folder: TemporaryDirectory[str] | None = None  # removed at the end of the process
+_folder: TemporaryDirectory[str] | None = None  # removed when the process ends
 _copies: dict[tuple[int, int], Path] = {}
 
 
 def source_path(file: str) -> Path:
-    """Where the data are. What can be read once only, such as a pipe, is copied once."""
+    """The path of the data. A pipe, which can be read only once, is copied to a file."""
+    if file == EMBEDDED:
+        from .. import datasets
+
+        return Path(datasets.__path__[0], "data", "sotu.npz")
     from ..reading.pipes import copied, is_stream
 
     path = Path(file)
-    if file != EMBEDDED and is_stream(path):
-        global _folder
-        _folder = _folder or TemporaryDirectory(prefix="temporalnmf-pipe-")
-        state = path.stat()
-        key = state.st_dev, state.st_ino
-        if key not in _copies:
-            place = Path(_folder.name, str(len(_copies)))
-            place.mkdir()
-            _copies[key] = copied(path, place)
-        return _copies[key]
-    if file != EMBEDDED:
+    if not is_stream(path):
         return path
-    from .. import datasets
-
-    return Path(datasets.__path__[0], "data", "sotu.npz")
+    global _folder
+    _folder = _folder or TemporaryDirectory(prefix="temporalnmf-pipe-")
+    state = path.stat()
+    key = state.st_dev, state.st_ino
+    if key not in _copies:
+        place = Path(_folder.name, str(len(_copies)))
+        place.mkdir()
+        _copies[key] = copied(path, place)
+    return _copies[key]
 
 
 def checksum(path: Path) -> str:
-    """Of a file; of a folder of shards, that of its header."""
+    """SHA-256 of a file, or of the header of a folder of shards."""
     from ..shards.folder import HEADER
 
     with (path / HEADER if path.is_dir() else path).open("rb") as file:
@@ -127,7 +110,7 @@ def checksum(path: Path) -> str:
 
 
 def columns_of(folder: Path) -> list[str]:
-    """Names of the columns of the first file of a folder of long tables."""
+    """Column names of the first file in a folder of long tables."""
     from ..reading.long_files import column_names
     from ..shards.sorting import files_of
 
@@ -138,7 +121,7 @@ def with_features_of(table: TimeTable, model: TemporalNMF, long: bool, voice: Vo
     """The table with the features of a model, in its order.
 
     In a long table a feature without a row is zero, and rows of features that the model does not
-    know are left out; both is said. A wide table has to have all of them and no others.
+    know are left out, with a message. A wide table must have exactly the features of the model.
     """
     from dataclasses import replace
 
@@ -147,8 +130,8 @@ def with_features_of(table: TimeTable, model: TemporalNMF, long: bool, voice: Vo
 
     if table.exposure is None and (model.exposure_ != 1.0).any():
         raise ValueError(
-            "--exposure is missing: the model was fitted with exposure. Name the column that has "
-            "it in the new table."
+            "--exposure is missing: the model was fitted with exposure. Name its column in the new "
+            "table."
         )
     wanted = model.feature_labels()
     place = {name: f for f, name in enumerate(table.features.tolist())}
@@ -158,15 +141,16 @@ def with_features_of(table: TimeTable, model: TemporalNMF, long: bool, voice: Vo
         what = [f"lacks {_few(absent)}"] if absent else []
         what += [f"has {_few(unknown)}, which the model does not know"] if unknown else []
         raise ValueError(f"The table {' and '.join(what)}. Give it the features of the model.")
-    X = sparse.csc_array(table.X) if _is_sparse(table) else table.X
+    is_sparse = sparse.issparse(table.X)
+    X = sparse.csc_array(table.X) if is_sparse else table.X
     if absent:
         voice.say(f"  without a row, so zero: {_few(absent)}")
     if unknown:
         left_out = _sum(X[:, [place[name] for name in unknown]])
         voice.say(f"  not in the model, so left out: {_few(unknown)}, total {left_out:,.10g}")
-    # One more column for all that are absent: zero, and missing where the whole step is.
+    # Absent features share one more column: zero, and missing in missing steps.
     order = [place.get(name, len(place)) for name in wanted.tolist()]
-    if _is_sparse(table):
+    if is_sparse:
         padded = sparse.hstack([X, sparse.csc_array((X.shape[0], 1))], format="csc")
         seen = table.observed
         if seen is not None and seen.ndim == 2:
@@ -182,17 +166,11 @@ def _few(names: list[str]) -> str:
     return shown if len(names) <= 3 else f"{shown} and {len(names) - 3:,} more"
 
 
-def _sum(X: Any) -> float:
+def _sum(X: Array | sparse.csr_array) -> float:
     import numpy as np
     from scipy import sparse
 
     return float(np.nansum(X.data if sparse.issparse(X) else X))
-
-
-def _is_sparse(table: TimeTable) -> bool:
-    from scipy import sparse
-
-    return bool(sparse.issparse(table.X))
 
 
 def _read(path: Path, how: Reading) -> TimeTable:
@@ -200,9 +178,8 @@ def _read(path: Path, how: Reading) -> TimeTable:
     from .files import is_model
 
     if is_model(path):
-        raise ValueError(f"{path} is a model, not a table: temporalnmf info {path} shows it.")
-    options = {name: value for name, value in how._asdict().items() if value}
-    return read_table(path, **options)
+        raise ValueError(f"{path} is a model, not a table. Show it with: temporalnmf info {path}")
+    return read_table(path, **how._asdict())
 
 
 def _embedded(how: Reading) -> TimeTable:
@@ -210,11 +187,7 @@ def _embedded(how: Reading) -> TimeTable:
     from ..reading import TimeTable
     from ..timeline.grid import timeline_of
 
-    for option, value in how.given().items():
-        said = option if value is True else f"{option} {value}"
-        raise ValueError(
-            f"{said}: {EMBEDDED!r} is the embedded data, which needs no such option. Leave it out."
-        )
+    how.refuse(f"{EMBEDDED!r} is the embedded data, which needs no such option. Leave it out.")
     words = load_sotu()
     line = timeline_of(words.times)
     notes = ("words of the State of the Union addresses by year", *line.notes, "no address: 1933")

@@ -1,42 +1,48 @@
-"""Continue a model."""
+"""Forecasts of a model."""
 
 from __future__ import annotations
 
+import csv
+from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from .console import Force, Json, Voice, check_out, clean_errors, in_options
+from .console import Force, JsonVoice, Voice, check_out, listed
 from .files import Model, load_model
+from .notes import worded
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ..estimator import TemporalNMF
     from ..forecasting.forecast import Forecast
 
 Of = Literal["features", "components", "totals"]
-Coverage = Annotated[str, typer.Option(help="Probabilities of intervals, with commas between.")]
+Coverage = Annotated[str, typer.Option(help="Probabilities of intervals, separated by commas.")]
 Samples = Annotated[
     int | None,
-    typer.Option(min=1, help="Simulated futures; 1000, or more if wide intervals take it."),
+    typer.Option(min=1, help="Simulated futures.", show_default="1000, more for wide intervals"),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same numbers.")]
 
-# Rows and columns of a printed table, and characters of a name in it, at the most.
+# Rows and columns of a printed table, and characters of a name in it, at most.
 _MOST_ROWS, _MOST_COLUMNS = 15, 12
 _LONGEST_NAME = 40
 
 
 def forecast(
+    voice: JsonVoice,
     model: Model,
     steps: Annotated[int, typer.Option(min=1, help="Steps after the last one.")] = 5,
-    of: Annotated[Of, typer.Option(help="Of what.")] = "features",
+    of: Annotated[Of, typer.Option(help="What to forecast.")] = "features",
     coverage: Coverage = "0.5,0.9",
     exposure: Annotated[
         str | None,
         typer.Option(
-            help="Size behind the future steps: a number, or one per step with commas between; "
-            "that of the last step if not given."
+            help="Size behind the future steps: a number, or one per step, separated by commas.",
+            show_default="that of the last step",
         ),
     ] = None,
     sum_: Annotated[
@@ -52,105 +58,77 @@ def forecast(
     samples: Samples = None,
     seed: Seed = 0,
     force: Force = False,
-    json: Json = False,
 ) -> None:
-    """Continue a model, with intervals."""
-    with clean_errors(json) as voice:
-        from ..runtime.files import about_apostrophes
-        from ..timeline.grid import time_texts
+    """Forecast the next steps, with intervals."""
+    from ..runtime.files import about_apostrophes
 
-        if out is not None:
-            check_out("--out", out, force, reads=[model] if groups is None else [model, groups])
-        members = None if groups is None else groups_of(groups)
-        sizes = None if exposure is None else sizes_of(exposure, steps)
-        levels = probabilities(coverage)
-        fitted = load_model(model)
-        ahead = fitted.forecast(
-            steps, coverage=levels, exposure=sizes, n_samples=samples, random_state=seed
-        )
-        if sum_ is not None or members is not None:
-            ahead = ahead.sum(sum_, groups=members)
-        show_forecast(fitted, ahead, of, voice, out)
-        tell_notes(ahead, voice)
-        if out is not None:
-            frame = frame_of(ahead, of)
-            write_frame(frame, out)
-            voice.wrote(out)
-            texts = frame.select_dtypes(exclude="number")
-            voice.notes(about_apostrophes(texts.to_numpy().ravel()))
-        if json:
-            rows = frame_of(ahead, of).to_dict("records")
-            voice.answer(
-                {
-                    "of": of,
-                    "sum": sum_,
-                    "groups": None if members is None else list(members),
-                    "times": time_texts(ahead.times),
-                    "point": ahead.point,
-                    "coverage": ahead.coverage,
-                    "notes": ahead.notes,
-                    "rows": rows,
-                    "out": None if out is None else str(out),
-                }
-            )
+    if out is not None:
+        check_out("--out", out, force, reads=[model] if groups is None else [model, groups])
+    members = None if groups is None else _groups(groups)
+    sizes = None if exposure is None else _sizes(exposure, steps)
+    levels = probabilities(coverage)
+    fitted = load_model(model)
+    ahead = fitted.forecast(
+        steps, coverage=levels, exposure=sizes, n_samples=samples, random_state=seed
+    )
+    if sum_ is not None or members is not None:
+        ahead = ahead.sum(sum_, groups=members)
+    show_forecast(fitted, ahead, of, voice, out)
+    show_notes(ahead, voice)
+    if out is not None:
+        frame = frame_of(ahead, of)
+        write_frame(frame, out)
+        voice.wrote(out)
+        texts = frame.select_dtypes(exclude="number")
+        voice.notes(about_apostrophes(texts.to_numpy().ravel()))
+    if voice.json:
+        files = {"out": None if out is None else str(out)}
+        added = {"sum": sum_, "groups": None if members is None else list(members)}
+        voice.answer({"of": of, **added, **_summary(ahead, of), **files})
 
 
-def groups_of(path: Path) -> dict[str, list[str]]:
-    """Of --groups: the features of each group."""
-    import csv
+def _summary(ahead: Forecast, of: Of) -> dict[str, object]:
+    """A forecast as JSON."""
+    from ..timeline.grid import time_texts
 
+    return {
+        "times": time_texts(ahead.times),
+        "point": ahead.point,
+        "coverage": ahead.coverage,
+        "notes": worded(ahead.notes),
+        "rows": frame_of(ahead, of).to_dict("records"),
+    }
+
+
+def _groups(path: Path) -> dict[str, list[str]]:
+    """The features of each group, from the file of --groups."""
     with path.open(newline="", encoding="utf-8-sig") as file:
         reader = csv.DictReader(file)
-        missing = {"feature", "group"} - set(reader.fieldnames or ())
-        if missing:
-            raise ValueError(
-                f"--groups {path}: there is no column {min(missing)!r}, only "
-                f"{', '.join(map(repr, reader.fieldnames or ())) or 'nothing'}. Give the columns "
-                f"feature and group."
-            )
+        if not {"feature", "group"} <= set(reader.fieldnames or ()):
+            columns = ", ".join(map(repr, reader.fieldnames or ())) or "none"
+            raise ValueError(f"--groups {path} needs the columns feature and group, not {columns}.")
         found: dict[str, list[str]] = {}
         for row in reader:
-            feature, group = row["feature"], row["group"]
-            if not feature or not group:
-                raise ValueError(
-                    f"--groups {path}: line {reader.line_num} has no feature, or no group. Fill "
-                    f"it in, or leave it out."
-                )
-            found.setdefault(group, []).append(feature)
+            if not row["feature"] or not row["group"]:
+                raise ValueError(f"--groups {path}: complete line {reader.line_num}, or delete it.")
+            found.setdefault(row["group"], []).append(row["feature"])
     if not found:
-        raise ValueError(f"--groups {path}: it has no rows. Name a feature and its group in each.")
+        raise ValueError(f"--groups {path} has no rows. Give a row per feature.")
     return found
 
 
-def probabilities(text: str) -> tuple[float, ...]:
-    """Of --coverage."""
-    try:
-        found = tuple(float(part) for part in text.split(","))
-    except ValueError:
-        found = ()
-    if not found or not all(0.0 < p < 1.0 for p in found):
-        raise ValueError(
-            f"--coverage {text}: expected numbers strictly between 0 and 1, with commas between, "
-            f"such as 0.5,0.9."
-        )
-    return found
+def probabilities(text: str) -> list[float]:
+    """The numbers of --coverage."""
+    what = "numbers strictly between 0 and 1"
+    return listed("--coverage", text, float, lambda p: 0.0 < p < 1.0, what)
 
 
-def sizes_of(text: str, steps: int) -> list[float]:
-    """Of --exposure: one per step."""
-    try:
-        found = [float(part) for part in text.split(",")]
-    except ValueError:
-        found = []
-    if not found or not all(0.0 < size < float("inf") for size in found):
-        raise ValueError(
-            f"--exposure {text}: expected a positive number, or one per step with commas between."
-        )
+def _sizes(text: str, steps: int) -> list[float]:
+    """The numbers of --exposure, one per step."""
+    what = "a positive number, or one per step"
+    found = listed("--exposure", text, float, lambda size: 0.0 < size < inf, what)
     if len(found) not in (1, steps):
-        raise ValueError(
-            f"--exposure {text}: these are {len(found)} numbers for {steps} steps. Give one, or "
-            f"{steps}."
-        )
+        raise ValueError(f"--exposure {text} has {len(found)} numbers. Give one, or {steps}.")
     return found if len(found) == steps else found * steps
 
 
@@ -159,7 +137,7 @@ def show_forecast(
 ) -> None:
     """Means and the widest intervals: a row per step of totals, else a column per step.
 
-    `out` is the file that holds what is not shown.
+    `out` is the file with the complete forecast.
     """
     if of == "totals":
         _show_totals(ahead, voice)
@@ -171,9 +149,9 @@ def show_forecast(
     from ..timeline.grid import time_texts
 
     if of == "components":
-        names = [f"{one.number}  {one.name}" for one in component_summary(model)]
+        noun, names = "component", [f"{c.number}  {c.name}" for c in component_summary(model)]
     else:
-        names = ahead.feature_names.tolist()
+        noun, names = ahead.noun, ahead.feature_names.tolist()
     names = [n if len(n) <= _LONGEST_NAME else f"{n[: _LONGEST_NAME - 1]}…" for n in names]
     rows = np.arange(len(names))
     if len(names) > _MOST_ROWS:
@@ -186,27 +164,24 @@ def show_forecast(
         low, high = (end[:, rows] for end in some.interval(wide, of))
         columns = [list(map(_with_band, *parts)) for parts in zip(point, low, high, strict=True)]
     texts, first = time_texts(some.times), [names[f] for f in rows]
-    noun = "component" if of == "components" else ahead.noun
     shown = _fitting(texts, columns, voice.width - max(map(len, [noun, *first])))
     table = zip(first, *columns[:shown], strict=True)
     voice.table([noun, *texts[:shown]], list(table), left=(noun,))
-    words = []
-    if ahead.has_bands:
-        words.append(f"In brackets: {level_text(wide)} intervals.")
+    left_out = []
     if len(rows) < len(names):
-        words.append(f"The {len(rows)} largest of {len(names):,} {noun}s at the first step.")
+        left_out.append(f"The {len(rows)} largest of {len(names):,} {noun}s at the first step.")
     if shown < T:
-        words.append(
-            f"The first {shown} of {T} steps." if shown > 1 else f"The first of {T} steps."
-        )
-    if len(words) > ahead.has_bands:
-        words.append(f"All are in {out}." if out else "--out FILE.csv writes all, --json shows it.")
-    if words:
-        voice.say(" ".join(words))
+        left_out.append(f"The first {f'{shown} ' if shown > 1 else ''}of {T} steps.")
+    if left_out:
+        left_out.append(f"All are in {out}." if out else "Show all with --out FILE.csv or --json.")
+    if ahead.has_bands:
+        left_out.insert(0, f"In brackets: {level_text(wide)} intervals.")
+    if left_out:
+        voice.say(" ".join(left_out))
 
 
 def _fitting(headings: list[str], columns: list[list[str]], width: int) -> int:
-    """How many of the first columns there is room for, at least one."""
+    """How many of the first columns fit, at least one."""
     left = width - 3
     for n, (heading, column) in enumerate(zip(headings, columns, strict=True)):
         left -= max(map(len, [heading, *column])) + 2
@@ -246,14 +221,14 @@ def _number(value: float) -> str:
     return number_text(value)
 
 
-def tell_notes(ahead: Forecast, voice: Voice) -> None:
-    """What one should know before using the numbers, in the words of the command line."""
-    for note in ahead.notes:
-        voice.say(f"Note: {in_options(note.command)}", style="yellow")
+def show_notes(ahead: Forecast, voice: Voice) -> None:
+    """The notes of a forecast."""
+    for note in worded(ahead.notes):
+        voice.say(f"Note: {note}", style="yellow")
 
 
-def frame_of(ahead: Forecast, of: Of) -> Any:
-    """The frame of a forecast with times as people write them."""
+def frame_of(ahead: Forecast, of: Of) -> pd.DataFrame:
+    """The frame of a forecast, with times as text."""
     import numpy as np
 
     from ..timeline.grid import time_texts
@@ -264,11 +239,17 @@ def frame_of(ahead: Forecast, of: Of) -> Any:
     return frame
 
 
-def write_frame(frame: Any, path: Path) -> None:
-    from ..messages.formatting import csv_number
+def write_frame(frame: pd.DataFrame, path: Path) -> None:
+    """Write a CSV file that no spreadsheet runs as formulas."""
     from ..runtime.files import plain_cell, written_whole
 
     texts = frame.select_dtypes(exclude="number").columns
     frame = frame.assign(**{name: frame[name].map(plain_cell) for name in texts})
     with written_whole(path) as partial:
-        frame.to_csv(partial, index=False, float_format=csv_number)
+        frame.to_csv(partial, index=False, float_format=_csv_cell)
+
+
+def _csv_cell(value: object) -> str:
+    from ..messages.formatting import csv_number
+
+    return csv_number(value) if isinstance(value, float) else str(value)

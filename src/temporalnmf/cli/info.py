@@ -1,39 +1,33 @@
-"""What is in a file."""
+"""What a file contains."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from . import data
-from .console import Json, Voice, clean_errors
+from .console import JsonVoice, Voice
 from .files import header_of, is_model, load_model
-from .fit import draws_said, show_components, show_diagnosis, summary
+from .models import draws_text, show_components, show_diagnosis, summary
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..estimator import TemporalNMF
     from ..reading import TimeTable
 
 
 def info(
+    voice: JsonVoice,
     file: Annotated[str, typer.Argument(metavar="FILE", help="A model file, or a table.")],
-    time: data.Time = None,
-    feature: data.Feature = None,
-    value: data.Value = None,
-    exposure: data.Exposure = None,
-    freq: data.Freq = None,
-    transpose: data.Transpose = False,
-    drop_partial: data.DropPartial = False,
-    json: Json = False,
+    how: data.Reading,
 ) -> None:
-    """Say what is in a model file, or what is understood of a table."""
-    with clean_errors(json) as voice:
-        if is_model(Path(file)):
-            _about_model(Path(file), voice)
-            return
-        how = data.Reading(time, feature, value, exposure, freq, transpose, drop_partial)
+    """Show what a model file contains, or how a table is understood."""
+    if is_model(Path(file)):
+        _about_model(Path(file), voice)
+    else:
         _about_table(file, data.read(file, how, voice), voice)
 
 
@@ -42,26 +36,33 @@ def _about_model(path: Path, voice: Voice) -> None:
     known = {
         "file": str(path),
         "bytes": path.stat().st_size,
-        **{name: header[name] for name in ("format", "schema", "versions", "parameters")},
+        "format": header["format"],
+        "schema": header["schema"],
+        "versions": header["versions"],
+        "parameters": header["parameters"],
         "data_in_file": model._series is not None,
         **summary(model),
     }
-    for name, text in _lines(model, known):
+    for name, text in _lines(model, known, header["versions"]):
         voice.say(f"{name:<12}{text}")
     show_components(model, voice)
     if model.posterior_ is not None:
-        show_diagnosis(model, voice)
+        show_diagnosis(model.posterior_, voice)
     voice.answer({"kind": "model", **known})
 
 
-def _lines(model: TemporalNMF, known: dict[str, Any]) -> list[tuple[str, str]]:
-    versions, origin = known["versions"], known["provenance"] or {}
-    gaps = known["gaps"]
-    moves = known["chain"] != "none"  # plain NMF has no law to speak of
+def _lines(
+    model: TemporalNMF, known: Mapping[str, object], versions: Mapping[str, str]
+) -> list[tuple[str, str]]:
+    from ..timeline.grid import time_texts
+
+    origin = getattr(model, "provenance_", None) or {}
+    gaps = time_texts(model.times_[~model.observed_])
+    few = f" ({', '.join(gaps[:5])}{', …' if len(gaps) > 5 else ''})"
+    moves = model.chain_.name != "none"
     regime = model.chain_.regime() if moves else []
-    few = f" ({', '.join(gaps[:5])}{', …' if len(gaps) > 5 else ''})" if gaps else ""
     held = "with the data" if known["data_in_file"] else "without the data"
-    lines = [
+    return [
         ("file", f"{known['file']}, {known['bytes']:,} bytes, {held}"),
         ("format", f"{known['format']}, schema {known['schema']}"),
         ("made by", ", ".join(f"{name} {number}" for name, number in versions.items())),
@@ -73,17 +74,16 @@ def _lines(model: TemporalNMF, known: dict[str, Any]) -> list[tuple[str, str]]:
         ("chain", f"{known['chain']}: {model.chain_.numbers()}" if moves else "none: plain NMF"),
         *_learned(model),
         *(() if isinstance(regime, list) else (("", str(regime)),)),
-        ("likelihood", known["likelihood"]),
-        ("fit", _fit_said(model)),
+        ("likelihood", str(known["likelihood"])),
+        ("fit", _fit_text(model)),
         ("intervals", str(model.calibration_ or "not checked on the past")),
         *((name, origin[name]) for name in ("command", "source", "sha256", "date", "appended")
           if name in origin),
     ]  # fmt: skip
-    return lines
 
 
 def _learned(model: TemporalNMF) -> list[tuple[str, str]]:
-    """What was learned by draws; the numbers above are means."""
+    """What was learned from draws; its values are posterior means."""
     if model.posterior_ is None:
         return []
     from ..messages.formatting import number_text
@@ -95,10 +95,10 @@ def _learned(model: TemporalNMF) -> list[tuple[str, str]]:
     return lines
 
 
-def _fit_said(model: TemporalNMF) -> str:
+def _fit_text(model: TemporalNMF) -> str:
     if model.posterior_ is not None:
         settled = "settled" if model.converged_ else "NOT SETTLED"
-        return f"{draws_said(model)}, {settled}: see below"
+        return f"{draws_text(model.posterior_)}, {settled}: see below"
     return model.stop_reason_ if model.converged_ else f"NOT CONVERGED: {model.stop_reason_}"
 
 

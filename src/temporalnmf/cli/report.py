@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from . import data
-from .console import Force, Json, Voice, busy, check_out, clean_errors
+from .console import Force, JsonVoice, busy, check_out
 from .files import Model, load_model
-from .fit import calibrate_model, command_line, summary
+from .models import calibrate_model, command_line, summary
 
 if TYPE_CHECKING:
     from ..estimator import TemporalNMF
@@ -18,48 +18,46 @@ if TYPE_CHECKING:
 
 def report(
     ctx: typer.Context,
+    voice: JsonVoice,
     model: Model,
     out: Annotated[Path, typer.Option(help="HTML file to write.")] = Path("report.html"),
     steps: Annotated[
-        int | None, typer.Option(min=0, help="Steps to forecast; 0 for none, else by the length.")
+        int | None,
+        typer.Option(min=0, help="Steps to forecast; 0 for none.", show_default="by the length"),
     ] = None,
-    question: Annotated[str | None, typer.Option(help="What was asked, in words.")] = None,
+    question: Annotated[str | None, typer.Option(help="The question behind the data.")] = None,
     hold_out: Annotated[
-        int, typer.Option(min=0, help="Forecasts of the past to check intervals with.")
+        int, typer.Option(min=0, help="Past forecasts to check intervals with; 0 for none.")
     ] = 0,
     force: Force = False,
-    json: Json = False,
 ) -> None:
     """Write a model as one HTML file to read, print and send."""
-    with clean_errors(json) as voice:
-        check_out("--out", out, force, reads=[model])
-        fitted = load_model(model)
-        if hold_out and fitted.calibration_ is None:
-            calibrate_model(fitted, hold_out, voice, steps or 1)
-        write_html(ctx, fitted, out, voice, question=question, steps=steps, overwrite=force)
-        voice.answer({"report": str(out), "bytes": out.stat().st_size, **summary(fitted)})
-
-
-def write_html(
-    ctx: typer.Context, model: TemporalNMF, out: Path, voice: Voice, **options: Any
-) -> None:
-    """The report, with the commands that led to it."""
     from ..report import write_report
 
-    origin = getattr(model, "provenance_", None) or {}
-    commands = dict.fromkeys([origin.get("command"), command_line(ctx)])
-    text = "\n".join(command for command in commands if command)
+    check_out("--out", out, force, reads=[model])
+    fitted = load_model(model)
+    if hold_out and fitted.calibration_ is None:
+        calibrate_model(fitted, hold_out, voice, steps or 1)
+    command, source = origin(ctx, fitted)
     with busy("writing the report"):
-        write_report(model, out, command=text, source=_source(origin), **options)
+        write_report(
+            fitted, out, question=question, command=command, steps=steps, source=source,
+            overwrite=force,
+        )  # fmt: skip
     voice.wrote(out)
+    voice.answer({"report": str(out), "bytes": out.stat().st_size, **summary(fitted)})
 
 
-def _source(origin: dict[str, str]) -> str | None:
-    """The file of the data, if it is what it was; else its name and what it was."""
-    name = origin.get("source")
-    if not name:
-        return None
-    path = Path(name)
-    if name != data.EMBEDDED and path.is_file() and data.checksum(path) == origin.get("sha256"):
-        return str(path)
-    return f"{Path(name).name} (SHA-256 {origin.get('sha256', 'unknown')[:16]}…)"
+def origin(ctx: typer.Context, model: TemporalNMF) -> tuple[str, str | None]:
+    """The commands that led to a report, and the file of the data.
+
+    The file is described by its old checksum if it has changed.
+    """
+    known = getattr(model, "provenance_", None) or {}
+    commands = dict.fromkeys(filter(None, [known.get("command"), command_line(ctx)]))
+    name, old = known.get("source"), known.get("sha256", "unknown")
+    if name and (
+        name == data.EMBEDDED or not Path(name).is_file() or data.checksum(Path(name)) != old
+    ):
+        name = f"{Path(name).name} (SHA-256 {old[:16]}…)"
+    return "\n".join(commands), name or None

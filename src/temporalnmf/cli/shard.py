@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from . import data
-from .console import Force, Json, Voice, busy, check_out, clean_errors, progress_bar
+from .console import Force, JsonVoice, Voice, busy, check_out, progress_bar
 
 if TYPE_CHECKING:
     from ..reading.long_columns import Columns
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 def shard(
+    voice: JsonVoice,
     source: Annotated[
         str,
         typer.Argument(
@@ -25,42 +26,30 @@ def shard(
         ),
     ],
     out: Annotated[Path, typer.Option(help="Folder to write.")],
+    how: data.Reading,
     shards: Annotated[
         int | None,
-        typer.Option(min=1, help="Number of shards; else as many as suit the data."),
+        typer.Option(min=1, help="Number of shards.", show_default="depends on the data"),
     ] = None,
-    time: data.Time = None,
-    feature: data.Feature = None,
-    value: data.Value = None,
-    exposure: data.Exposure = None,
-    freq: data.Freq = None,
-    transpose: data.Transpose = False,
-    drop_partial: data.DropPartial = False,
     force: Force = False,
-    json: Json = False,
 ) -> None:
     """Write a table as a folder of shards, for data larger than memory.
 
-    A long table is sorted on disk, so it may have more rows than memory takes. What was understood
-    is printed: read it.
+    A long table is sorted on disk, and may have more rows than fit into memory. The command prints
+    what it understood: read it.
     """
-    with clean_errors(json) as voice:
-        how = data.Reading(time, feature, value, exposure, freq, transpose, drop_partial)
-        path = data.source_path(source)
-        columns = _columns(how, path)
-        _check_out(out, force, path)
-        if columns is None:
-            made = _wide(source, how, out, shards, force, voice)
-        else:
-            made = _long(path, columns, how, out, shards, force, voice)
-        size = sum(file.stat().st_size for file in made.path.iterdir())
-        nonzeros = int(made.nonzeros.sum())
-        voice.say(f"{nonzeros:,} non-zeros in {made.n_shards:,} shards, {size / 1e6:,.1f} MB")
-        voice.wrote(out)
-        voice.answer({"shards": str(out), "bytes": size, **_summary(made)})
+    columns_for(how, data.source_path(source))
+    _check_out(out, force, data.source_path(source))
+    made = sharded(source, how, out, voice, shards, force)
+    size = sum(file.stat().st_size for file in made.path.iterdir())
+    nonzeros = int(made.nonzeros.sum())
+    voice.say(f"{nonzeros:,} non-zeros in {made.n_shards:,} shards, {size / 1e6:,.1f} MB")
+    voice.wrote(out)
+    voice.answer({"shards": str(out), "bytes": size, **_summary(made)})
 
 
-def _columns(how: data.Reading, path: Path) -> Columns | None:
+def columns_for(how: data.Reading, path: Path) -> Columns | None:
+    """The columns of a long table, or None for a wide one."""
     from ..reading.long_columns import Columns
 
     columns = Columns.of(how.time, how.feature, how.value, how.exposure, how.transpose)
@@ -72,50 +61,33 @@ def _columns(how: data.Reading, path: Path) -> Columns | None:
     return columns
 
 
-def _check_out(out: Path, force: bool, source: Path) -> None:
-    """Refuse a place to write to before the long work, not after it."""
-    from ..shards.folder import check_folder
-
-    places = [out.resolve(), *out.resolve().parents]
-    if source.is_dir() and source.resolve() in places:
-        raise ValueError(f"--out {out} lies in the folder that is read. Name another place.")
-    if out.is_dir():
-        check_folder(out, force)
-    else:
-        check_out("--out", out, force=False, reads=[source])
-
-
-def _wide(
-    source: str, how: data.Reading, out: Path, n_shards: int | None, force: bool, voice: Voice
-) -> Shards:
-    from ..shards import write_shards
-
-    table = data.read(source, how, voice)
-    with busy("writing shards"):
-        return write_shards(
-            out,
-            table.X,
-            names=table.features,
-            timeline=table.timeline,
-            exposure=table.exposure,
-            observed=table.observed,
-            notes=table.notes,
-            n_shards=n_shards,
-            overwrite=force,
-        )
-
-
-def _long(
-    path: Path,
-    columns: Columns,
+def sharded(
+    source: str,
     how: data.Reading,
     out: Path,
-    n_shards: int | None,
-    force: bool,
     voice: Voice,
+    n_shards: int | None = None,
+    force: bool = False,
 ) -> Shards:
-    from ..shards import shard_long
+    """Write a table as shards."""
+    from ..shards import shard_long, write_shards
 
+    path = data.source_path(source)
+    columns = columns_for(how, path)
+    if columns is None:
+        table = data.read(source, how, voice)
+        with busy("writing shards"):
+            return write_shards(
+                out,
+                table.X,
+                names=table.features,
+                timeline=table.timeline,
+                exposure=table.exposure,
+                observed=table.observed,
+                notes=table.notes,
+                n_shards=n_shards,
+                overwrite=force,
+            )
     with progress_bar("rows read") as progress:
         made = shard_long(
             path,
@@ -132,8 +104,21 @@ def _long(
     return made
 
 
-def _summary(made: Shards) -> dict[str, Any]:
-    """A folder for machines."""
+def _check_out(out: Path, force: bool, source: Path) -> None:
+    """Refuse a place that cannot be written to, before the work begins."""
+    from ..shards.folder import check_folder
+
+    places = [out.resolve(), *out.resolve().parents]
+    if source.is_dir() and source.resolve() in places:
+        raise ValueError(f"--out {out} lies in the input folder. Choose another folder.")
+    if out.is_dir():
+        check_folder(out, force)
+    else:
+        check_out("--out", out, force=False, reads=[source])
+
+
+def _summary(made: Shards) -> dict[str, object]:
+    """A folder of shards as JSON."""
     from ..timeline.grid import time_texts
 
     texts = time_texts(made.timeline.times)

@@ -26,6 +26,7 @@ from .series import Matrix, Series, dense
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
+    from xarray import DataArray
 
 # What estimators take as X: arrays, frames, sparse matrices, tables, paths of tables.
 Data = ArrayLike | TimeTable | PathLike[str]
@@ -122,7 +123,7 @@ class _Given(NamedTuple):
 
 
 def _unwrapped(
-    X: ArrayLike | TimeTable | PathLike[str],
+    X: Data,
     mask: ArrayLike | None,
     exposure: ArrayLike | None,
     style: str,
@@ -141,7 +142,7 @@ def _unwrapped(
         return _Given(X, mask, exposure)
     given = _Given(found.cells, mask, exposure, features=found.columns)
     if hasattr(X, "dims"):
-        cells, names, times = labelled_array(X, style)
+        cells, names, times = labelled_array(cast("DataArray", X), style)
         given = given._replace(cells=cells, names=names, timeline=times)
     else:
         index = getattr(found.cells, "index", None)

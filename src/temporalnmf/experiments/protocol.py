@@ -1,26 +1,31 @@
-"""What an experiment is: models and their grids, splits, starts, and how a fit is made."""
+"""The design of an experiment: models and their grids, splits, starts and fits."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from scipy import sparse
 
 from .. import registry
 from .._typing import Array
 from ..chains.base import Point, Scale
 from ..messages.arguments import check_choice, check_count
+from ..messages.errors import ArgumentError
 from ..selection.grids import GIBBS_GRIDS, LAST_VALUE, OUR_GRIDS, Grid, in_units
 from ..selection.splitters import HiddenSteps, RollingOrigin, Split, observed_steps
+
+Matrix: TypeAlias = Array | sparse.csr_array
 
 # The seed of the published tables.
 PAPER_SEED = 20200928
 _PAPER_INITS = 5
 
 _SMALL, _LARGE = (0.1, 1.0, 10.0), (1.5, 10.0, 100.0)
-# The paper's grids, constant over the components; HierShape, which it leaves out, like GaP.
+# The paper's grids, the same for all components; HierShape, which it leaves out, is as GaP.
 PAPER_GRIDS: dict[str, Grid] = {
     LAST_VALUE: [{}],
     "none": [{}],
@@ -36,7 +41,7 @@ PAPER_GRIDS: dict[str, Grid] = {
     ],
 }
 MODELS = tuple(PAPER_GRIDS)
-# A model that is drawn from its posterior has this after its name.
+# Suffix of models that are fitted by posterior draws.
 DRAWN = ":gibbs"
 DRAWN_MODELS = tuple(f"{model}{DRAWN}" for model in GIBBS_GRIDS)
 
@@ -51,52 +56,51 @@ class Task(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """Starts and splits, drawn before the first fit."""
+    """Random starts and splits, drawn before the first fit."""
 
     W: Array  # (F, K, n_inits)
     H: Array  # (K, N, n_inits)
-    splits: list[Split]  # those that hide inner steps, then one per forecast origin
+    splits: list[Split]  # splits that hide inner steps, then one per forecast origin
+
+    def of(self, task: Task) -> tuple[Array, Array, Split]:
+        """Start and split of a task."""
+        return self.W[:, :, task.init], self.H[:, :, task.init], self.splits[task.split]
 
 
 @dataclass(frozen=True)
 class Protocol:
-    """A frozen description of an experiment; the same one on the same data gives the same records.
+    """The design of an experiment; on the same data it always gives the same records.
 
-    Splits hide single steps (`HiddenSteps`). For each split and each start, every model is fitted
-    at each point of its grid, and the point with the lowest error on the validation steps is kept.
+    Splits hide single steps (`HiddenSteps`). For each split and start, every model is fitted at
+    each point of its grid; the point with the lowest validation error is kept. In the paper every
+    split hides the last step, and its error is the forecast error.
 
-    With `n_origins`, splits hide inner steps only, for the gap error, and the forecast error has
-    fits of its own: at each origin, every point is fitted to the steps before it and forecasts
-    the next one, with the point whose forecasts from earlier origins had the lowest error. The
-    first fifth of the origins serves this choice only. Without, as in the paper, every split
-    hides the last step, and its error is the forecast error.
+    With `n_origins`, splits hide inner steps only, for the gap error. For the forecast error, every
+    point is fitted to the steps before each origin and forecasts the next one; the point with the
+    lowest error at earlier origins is kept. The first fifth of the origins is not scored.
 
     Parameters
     ----------
     n_components : int
     grids : dict
-        For each model, a registry name or "last_value", settings to try: hyper-parameters
-        (numbers, words that the chain takes, or "100/level", in units of the mean activation) and,
-        if they are to be chosen as well, n_components and smoothing. "rate:gibbs" and the like
-        are drawn from their posterior.
+        For each model, a registry name or "last_value", settings to try: hyper-parameters (also
+        "100/level", in units of the mean activation), n_components and smoothing. Models such as
+        "rate:gibbs" are fitted by posterior draws.
     n_splits, n_inits : int, default=5
     fraction : float, default=0.2
         Share of hidden steps.
     n_origins : int, default=0
-        Forecast origins that are scored, the last steps of the series; fewer where the series is
-        so short that half of the steps would not be left before the first.
+        Forecast origins that are scored; at most half of the steps are origins.
     seed : int
-        For starts and hidden steps, of NumPy's legacy generator in the order of the paper's code.
+        For NumPy's legacy generator, in the order of the paper's code.
     map_scale, point, smoothing, solver, tol, max_iter
         As in `TemporalNMF`.
     n_tune, n_draws : int
-        Of models that are drawn, one run for each start.
+        For models fitted by posterior draws, with one run per start.
     rounds : int or None, default=1
-        Rounds over H in an iteration; the paper's algorithm has 1, None is the chain's own
-        number.
+        Sweeps over H per iteration: 1 in the paper's algorithm, None for the chain's default.
     at_level : bool, default=False
-        Multiply the drawn H by the level of the data. The paper does not: its H start around 1,
-        with the columns of W summing to one.
+        Multiply the random H, which is around 1 as in the paper, by the level of the data.
 
     Examples
     --------
@@ -129,14 +133,14 @@ class Protocol:
         if self.n_origins:
             check_count("n_origins", self.n_origins)
         if not self.grids:
-            raise ValueError("grids is empty: name at least one model.")
+            raise ArgumentError("grids", self.grids, "is empty.", "Name at least one model.")
         for model in self.grids:
             check_choice("model", model, (*MODELS, *DRAWN_MODELS))
 
     def tasks(self, n_origins: int = 0) -> list[Task]:
         """Every fit of the experiment, in a fixed order; forecast origins are the last splits.
 
-        A split is fitted from every start, an origin from one: starts take turns.
+        A split is fitted from every start, an origin from one of them in turn.
         """
         units = list(product(range(self.n_splits), range(self.n_inits)))
         units += [(self.n_splits + i, i % self.n_inits) for i in range(n_origins)]
@@ -147,12 +151,12 @@ class Protocol:
             for point in range(len(grid))
         ]
 
-    def draw(self, X: Any) -> Draws:
+    def draw(self, X: Matrix) -> Draws:
         """Starts and splits, as the paper's code draws them (docs/math.md)."""
         n_steps, n_features = X.shape
         K = self.n_components
         random = np.random.RandomState(self.seed)
-        # As many as in the paper even if fewer are used: the hidden steps come after them.
+        # At least as many as in the paper, since the hidden steps are drawn after them.
         n_inits = max(self.n_inits, _PAPER_INITS)
         W = random.gamma(2.0, 0.5, size=(n_features, K, n_inits))
         W /= W.sum(axis=0)
@@ -160,8 +164,8 @@ class Protocol:
         hidden = HiddenSteps(self.n_splits, self.fraction, random, last=not self.n_origins)
         return Draws(W, H, [*hidden.split(X), *self._origins(X)])
 
-    def _origins(self, X: Any) -> list[Split]:
-        """One split per forecast origin, those that only choose hyper-parameters first."""
+    def _origins(self, X: Matrix) -> list[Split]:
+        """One split per forecast origin; the first ones only choose hyper-parameters."""
         if not self.n_origins:
             return []
         wanted = self.n_origins + max((self.n_origins - 1) // 4, 1)  # see `warm_up`
@@ -173,7 +177,7 @@ class Protocol:
         return int(self.grids[task.model][task.point].get("n_components", self.n_components))
 
     def settings(self, task: Task, level: float) -> dict[str, Any]:
-        """What the estimator of a task is made with; `level` is that of one component."""
+        """Parameters of the estimator of a task; `level` is the mean activation."""
         tried = in_units(self.grids[task.model][task.point], level)
         tried.pop("n_components", None)
         found: dict[str, Any] = {
@@ -193,8 +197,8 @@ class Protocol:
             "point": self.point, "tol": self.tol, "max_iter": self.max_iter,
         }  # fmt: skip
 
-    def only(self, models: Any) -> Protocol:
-        """The same experiment with some of its models, drawn or not."""
+    def only(self, models: Sequence[str]) -> Protocol:
+        """The same experiment with some of its models, by modes or draws."""
         names = {model.partition(DRAWN)[0] for model in self.grids}
         for model in models:
             check_choice("model", model, tuple(dict.fromkeys([*names, *self.grids])))
@@ -206,16 +210,16 @@ class Protocol:
         return replace(self, grids=chosen)
 
     def with_draws(self, *, modes: bool = True) -> Protocol:
-        """With a model drawn from its posterior for each that has one, or with these alone."""
+        """With posterior draws for each model that has them, besides the modes or instead."""
         drawn = {f"{m}{DRAWN}": GIBBS_GRIDS[m] for m in self.grids if m in GIBBS_GRIDS}
         return replace(self, grids={**(self.grids if modes else {}), **drawn})
 
     def choosing(
         self, n_components: tuple[int, ...] = (), smoothing: tuple[float | str, ...] = ()
     ) -> Protocol:
-        """With numbers of components, and smoothings, to choose from on the validation steps.
+        """With numbers of components and smoothings to choose from on the validation steps.
 
-        A mode cannot learn its smoothing: "learn" is for draws.
+        The smoothing "learn" is for posterior draws only.
         """
         grids: dict[str, Grid] = {}
         for model, grid in self.grids.items():
@@ -228,12 +232,12 @@ class Protocol:
         return replace(self, grids=grids)
 
     def differs(self, other: Protocol) -> list[str]:
-        """Names of the settings that are not those of another protocol, models aside."""
+        """Names of settings that differ from another protocol, except the grids."""
         mine, others = self.describe(), other.describe()
         return [name for name in mine if name != "grids" and mine[name] != others[name]]
 
-    def describe(self) -> dict[str, Any]:
-        """As plain numbers and words, for a file."""
+    def describe(self) -> dict[str, object]:
+        """The settings as a dict, for a JSON file."""
         return asdict(self)
 
 
@@ -244,15 +248,15 @@ def paper_protocol(n_components: int, **changes: Any) -> Protocol:
 
 def our_protocol(n_components: int, **changes: Any) -> Protocol:
     """Our settings (mode on the log scale, mean forecasts, smoothing) and 20 forecast origins."""
-    settings: dict[str, Any] = {
-        "map_scale": "log", "point": "mean", "smoothing": 0.1, "solver": "accelerated",
-        "rounds": None, "at_level": True, "n_origins": 20,
-    }  # fmt: skip
-    return Protocol(n_components, grids={LAST_VALUE: [{}], **OUR_GRIDS}, **{**settings, **changes})
+    ours = Protocol(
+        n_components, grids={LAST_VALUE: [{}], **OUR_GRIDS}, map_scale="log", point="mean",
+        smoothing=0.1, solver="accelerated", rounds=None, at_level=True, n_origins=20,
+    )  # fmt: skip
+    return replace(ours, **changes)
 
 
 def warm_up(n_origins: int) -> int:
-    """How many of the first origins only choose hyper-parameters and are not scored.
+    """Number of first origins that only choose hyper-parameters and are not scored.
 
     Examples
     --------

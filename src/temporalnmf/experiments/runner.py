@@ -1,4 +1,4 @@
-"""Doing an experiment: one record per fit, on disk as soon as it is there."""
+"""Running an experiment: one record per fit, written to disk as soon as it is there."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from joblib import Parallel, delayed
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from .. import __version__
 from .._typing import Array
+from ..chains.parameters import Parameter
 from ..cluster.clients import spread
 from ..estimator import TemporalNMF
+from ..messages.errors import ArgumentError, Text
 from ..messages.warning import without
 from ..metrics import kl_error
 from ..runtime.archives import json_of, refuse_links_out
@@ -30,17 +33,20 @@ from ..selection.data import gridded
 from ..selection.grids import LAST_VALUE
 from ..selection.prediction import expected_steps, last_values, mean_activation, rows_of
 from ..selection.splitters import Split
-from .protocol import Draws, Protocol, Task
+from .protocol import Draws, Matrix, Protocol, Task
 
 if TYPE_CHECKING:
     from distributed import Client
 
+    from ..reading import TimeTable
+
 Record = dict[str, Any]
 Progress = Callable[[int, int], None]
+Shared = tuple[Matrix, Array, Protocol, Draws]  # with the exposure
 
 
 def fit_task(
-    X: Any,
+    X: Matrix,
     protocol: Protocol,
     task: Task,
     W: Array,
@@ -53,7 +59,7 @@ def fit_task(
     record: Record = {**task._asdict()}
     final = int(np.flatnonzero(split.test)[-1])
     at_origin = task.split >= protocol.n_splits
-    if at_origin:  # nothing after the step to forecast exists yet
+    if at_origin:  # leave out everything after the step to forecast
         record["origin"] = final
         X, H, split = X[: final + 1], H[:, : final + 1], Split(*(m[: final + 1] for m in split))
     n_steps = X.shape[0]
@@ -66,20 +72,16 @@ def fit_task(
         rows = last_values(X, split.train, protocol.smoothing, exposure)
         record |= {"params": {}, "n_iter": 0, "stop_reason": "nothing to fit"}
     else:
-        # Workers share the data as read-only memory, which would be compiled for once more.
+        # Processes share the data as read-only memory, for which kernels would be compiled again.
         X = X.copy() if sparse.issparse(X) else np.array(X)
         model = _fit(X, protocol, task, W, H, split, exposure)
         rows = expected_steps(model)
-        params = {k: _plain(v) for k, v in model.chain_.get_params().items()}
+        params = {name: _for_json(value) for name, value in model.chain_.get_params().items()}
         tried = protocol.grids[task.model][task.point]
-        for name, value in (
-            ("n_components", len(model.components_)),
-            ("smoothing", model.smoothing_),
-        ):
-            if name in tried:
-                params[name] = value
+        chosen = {"n_components": len(model.components_), "smoothing": model.smoothing_}
+        params |= {name: value for name, value in chosen.items() if name in tried}
         record |= {"params": params, "n_iter": model.n_iter_, "stop_reason": model.stop_reason_}
-    known = np.asarray(_totals(X, split.train) > 0.0)
+    known = np.nansum(rows_of(X, split.train), axis=0) > 0.0  # features seen in training
     for name, mask in steps.items():
         record[f"kle_{name}"] = _error(X, rows, mask)
         record[f"kle_{name}_seen"] = _error(X, rows, mask, known)
@@ -88,28 +90,22 @@ def fit_task(
 
 
 def _fit(
-    X: Any, protocol: Protocol, task: Task, W: Array, H: Array, split: Split, exposure: Array
+    X: Matrix, protocol: Protocol, task: Task, W: Array, H: Array, split: Split, exposure: Array
 ) -> TemporalNMF:
     K = protocol.components_of(task)
     level = mean_activation(X, split.train, K, exposure)
     settings = protocol.settings(task, level)
     if protocol.n_components == K:
         settings["init"] = (W.T, H.T * level if protocol.at_level else H.T)
-    # Else the start is one of our own, by the number of the start; draws have it for their seed.
+    # Otherwise the number of the start is the seed.
     model = TemporalNMF(**settings, random_state=task.init)
-    # Tables count the fits that did not converge; that some reach the floor on the linear scale is
-    # known.
+    # Tables count the fits that did not converge; some reach the floor on the linear scale.
     with without(Warning):
         return model.fit(X, mask=split.train, exposure=exposure)
 
 
-def _totals(X: Any, train: Array) -> Array:
-    """Sums (n_features,) over the steps that a fit sees."""
-    return np.nansum(rows_of(X, train), axis=0)
-
-
-def _error(X: Any, rows: Array, mask: Array, known: Array | None = None) -> float:
-    """Error on some steps, of all features or of those that are known."""
+def _error(X: Matrix, rows: Array, mask: Array, known: Array | None = None) -> float:
+    """Error on some steps, over all features or over the known ones."""
     if not mask.any():
         return float("nan")
     observed = rows_of(X, mask)
@@ -119,40 +115,38 @@ def _error(X: Any, rows: Array, mask: Array, known: Array | None = None) -> floa
     return kl_error(observed[seen], rows[mask][seen])
 
 
-def _plain(value: Any) -> Any:
+def _for_json(value: Parameter) -> bool | str | float | list[float]:
     """A hyper-parameter as JSON takes it."""
     return value if isinstance(value, bool | str) else np.asarray(value, dtype=float).tolist()
 
 
 def run(
     protocol: Protocol,
-    X: Any,
+    X: TimeTable | ArrayLike,
     folder: Path,
     *,
-    mask: Any = None,
-    exposure: Any = None,
+    mask: ArrayLike | None = None,
+    exposure: ArrayLike | None = None,
     n_jobs: int = 1,
     client: Client | None = None,
     progress: Progress | None = None,
 ) -> list[Record]:
-    """Do what of an experiment is not yet done in a folder, and return all of its records.
+    """Run the fits of an experiment that a folder does not have yet, and return all records.
 
-    Records are added to `fits.jsonl` one by one as fits end, so a run that was killed goes on where
-    it stopped. `config.json` says which experiment the folder holds; another one is refused.
+    Records are added to `fits.jsonl` as fits end, so a run that was killed continues where it
+    stopped. `config.json` describes the experiment of the folder; another one is refused.
 
     Parameters
     ----------
-    protocol : Protocol
     X, mask, exposure
-        As in `TemporalNMF.fit`; the mask has no weights but 0 and 1. Hidden entries are not
+        As in `TemporalNMF.fit`, but all weights of the mask are 0 or 1. Hidden entries are not
         scored, and predictions are exposure times rate.
-    folder : Path
     n_jobs : int
-        Worker processes; the records do not depend on it, but for the seconds.
+        Number of processes; of the records only the seconds depend on it.
     client : distributed.Client or None
-        A Dask cluster that makes the fits, in the place of `n_jobs`; see `temporalnmf.cluster`.
+        A Dask cluster for the fits, instead of `n_jobs`; see `temporalnmf.cluster`.
     progress : callable or None
-        Called with the numbers of fits that are done and wanted.
+        Called with the numbers of fits done and wanted.
 
     Returns
     -------
@@ -160,22 +154,22 @@ def run(
         In the order of `protocol.tasks()`, forecast origins last.
     """
     if n_jobs == 0:
-        raise ValueError("n_jobs=0: expected a number of processes, or -1 for all cores.")
+        raise ArgumentError("n_jobs", 0, ": expected a number of processes, or -1 for all cores.")
     if client is not None and n_jobs != 1:
-        raise ValueError(f"n_jobs={n_jobs} and client=: give one of them; a cluster has workers.")
-    X, exposure = gridded(X, mask, exposure)
-    draws = protocol.draw(X)  # refuses what cannot be split, first of all
+        raise ArgumentError("n_jobs", n_jobs, Text("and {client=} exclude each other."))
+    data, sizes = gridded(X, mask, exposure)
+    draws = protocol.draw(data)  # refuses data that cannot be split
     tasks = protocol.tasks(len(draws.splits) - protocol.n_splits)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     refuse_links_out(folder)
     with _alone(folder):
         log = folder / "fits.jsonl"
-        _check_config(folder / "config.json", protocol, X, exposure, started=log.exists())
+        _check_config(folder / "config.json", protocol, data, sizes, started=log.exists())
         done = {_task(record): record for record in read_records(log, repair=True)}
         missing = [task for task in tasks if task not in done]
-        results = _results(protocol, X, exposure, draws, missing, n_jobs, client, folder)
-        # Closed at once if we are stopped: a cluster takes back what waits.
+        results = _results((data, sizes, protocol, draws), missing, n_jobs, client, folder)
+        # Closed at once when the run is stopped: a cluster cancels waiting tasks.
         with closing(results), log.open("ab", buffering=0) as file:
             for record in results:
                 with room_told(log):
@@ -188,10 +182,10 @@ def run(
 
 
 def _add(file: RawIOBase, line: bytes) -> None:
-    """A line at the end of a file, on the disk, whole or not at all."""
+    """Append a line and force it to disk, whole or not at all."""
     end = file.seek(0, os.SEEK_END)
     try:
-        # Without a buffer, which would be written once more when the file is closed.
+        # Unbuffered: a buffer would be written again when the file is closed.
         written = 0
         while written < len(line):
             written += file.write(line[written:]) or 0
@@ -202,43 +196,29 @@ def _add(file: RawIOBase, line: bytes) -> None:
 
 
 def _results(
-    protocol: Protocol,
-    X: Any,
-    exposure: Array,
-    draws: Draws,
-    tasks: list[Task],
-    n_jobs: int,
-    client: Client | None,
-    folder: Path,
+    shared: Shared, tasks: list[Task], n_jobs: int, client: Client | None, folder: Path
 ) -> Generator[Record, None, None]:
-    """Records as they come."""
+    """Records as fits end."""
     if not tasks:
         return
-    if client is not None:
-        try:
-            for _, record in spread(client, _fit_shared, (X, exposure, protocol, draws), tasks):
-                yield record
-        except ConnectionError as error:
-            raise ConnectionError(
-                f"{error} What is done is in {folder}: the same command goes on from there."
-            ) from error
+    if client is None:
+        jobs = (delayed(_fit_shared)(shared, *task) for task in tasks)
+        yield from Parallel(n_jobs, return_as="generator_unordered", **that_end_with_us())(jobs)
         return
-    jobs = (
-        delayed(fit_task)(
-            X, protocol, task, draws.W[:, :, task.init], draws.H[:, :, task.init],
-            draws.splits[task.split], exposure,
-        )
-        for task in tasks
-    )  # fmt: skip
-    yield from Parallel(n_jobs, return_as="generator_unordered", **that_end_with_us())(jobs)
+    try:
+        for _, record in spread(client, _fit_shared, shared, tasks):
+            yield record
+    except ConnectionError as error:
+        raise ConnectionError(
+            f"{error} Finished fits are in {folder}: the same command continues from there."
+        ) from error
 
 
-def _fit_shared(shared: tuple[Any, Array, Protocol, Draws], *fields: Any) -> Record:
-    """A fit on a cluster, whose workers have everything but the name of the task."""
+def _fit_shared(shared: Shared, split: int, init: int, model: str, point: int) -> Record:
+    """One fit; what it shares with others is sent to a worker once."""
     X, exposure, protocol, draws = shared
-    task = Task(*fields)
-    W, H = draws.W[:, :, task.init], draws.H[:, :, task.init]
-    return fit_task(X, protocol, task, W, H, draws.splits[task.split], exposure)
+    task = Task(split, init, model, point)
+    return fit_task(X, protocol, task, *draws.of(task), exposure)
 
 
 def _task(record: Record) -> Task:
@@ -246,7 +226,7 @@ def _task(record: Record) -> Task:
 
 
 def read_records(log: Path, *, repair: bool = False) -> list[Record]:
-    """Records of a file; a last line that was cut short by a crash is left out, or cut off."""
+    """Records of a file; a last line that a crash cut short is ignored, or removed."""
     if not log.exists():
         return []
     content = log.read_bytes()
@@ -258,11 +238,11 @@ def read_records(log: Path, *, repair: bool = False) -> list[Record]:
         return [_record(line) for line in whole.splitlines()]
     except ValueError as error:
         raise ValueError(
-            f"{log} is damaged: {error}. Delete the folder, or name another one."
+            f"{log} is damaged: {error}. Delete the folder, or choose another one."
         ) from error
 
 
-# What tables are made of.
+# Types of the fields of a record.
 _KINDS: dict[str, tuple[type, ...]] = {
     "split": (int,), "init": (int,), "model": (str,), "point": (int,), "params": (dict,),
     "n_iter": (int,), "stop_reason": (str,), "kle_validation": (int, float),
@@ -270,7 +250,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "kle_s_seen": (int, float), "kle_f_seen": (int, float), "origin": (int,),
     "n_train": (int,), "n_test": (int,),
 }  # fmt: skip
-# Older records do not have them; only those of forecasts have an origin.
+# Records of earlier versions lack some of them; only those of forecasts have an origin.
 _OPTIONAL = ("kle_s_seen", "kle_f_seen", "origin", "n_train", "n_test")
 
 
@@ -289,17 +269,17 @@ def _record(line: bytes) -> Record:
     return found
 
 
-def _is_a(value: Any, kinds: tuple[type, ...]) -> bool:
-    """Whether a value of JSON has one of some types, and can be counted with and written."""
-    if type(value) is str and not value.isprintable():  # half of a character, for one
+def _is_a(value: object, kinds: tuple[type, ...]) -> bool:
+    """Whether a JSON value has one of these types, is printable, and is not too large."""
+    if type(value) is str and not value.isprintable():  # such as half of a surrogate pair
         return False
     return type(value) in kinds and not (type(value) is int and abs(value) >= 1 << 63)
 
 
 def _check_config(
-    path: Path, protocol: Protocol, X: Any, exposure: Array, *, started: bool
+    path: Path, protocol: Protocol, X: Matrix, exposure: Array, *, started: bool
 ) -> None:
-    """Write down which experiment a folder holds, or refuse another one."""
+    """Write the description of an experiment to its folder, or refuse another experiment."""
     data = fingerprint(X)
     if np.any(exposure != 1.0):
         data += f", exposure {fingerprint(exposure[:, None])}"
@@ -308,8 +288,8 @@ def _check_config(
     if not path.exists():
         if started:
             raise ValueError(
-                f"{path.parent} has records but no config.json that says of which experiment. Name "
-                f"another folder, or delete this one."
+                f"{path.parent} has records, but no config.json that describes the experiment. "
+                f"Choose another folder, or delete this one."
             )
         with written_whole(path) as partial:
             partial.write_text(json.dumps(wanted, indent=1) + "\n", encoding="utf-8")
@@ -317,27 +297,27 @@ def _check_config(
     try:
         found = json_of(path.read_bytes(), nan=True)
     except ValueError as error:
-        raise ValueError(f"{path} is damaged: {error}. Name another folder.") from error
+        raise ValueError(f"{path} is damaged: {error}. Choose another folder.") from error
     if not isinstance(found, dict):
-        raise ValueError(f"{path} is damaged: {found!r:.60} is no config. Name another folder.")
+        raise ValueError(f"{path} is damaged: {found!r:.60} is no config. Choose another folder.")
     differing = [key for key in wanted if wanted[key] != found.get(key)]
     if differing:
         key = differing[0]
         raise ValueError(
             f"{path.parent} holds another experiment: {key} was {_brief(found.get(key))}, now it "
-            f"is {_brief(wanted[key])}. Name another folder, or delete this one."
+            f"is {_brief(wanted[key])}. Choose another folder, or delete this one."
         )
 
 
-def _brief(value: Any) -> str:
-    """Of grids, the number of points of each."""
+def _brief(value: object) -> str:
+    """A setting as text; of grids, the number of points of each."""
     if isinstance(value, dict) and all(isinstance(points, list) for points in value.values()):
         value = ", ".join(f"{len(points)} of {name}" for name, points in value.items())
     return f"{value!s:.400}"
 
 
-def fingerprint(X: Any) -> str:
-    """Shape and a hash of the values, by which data are recognised."""
+def fingerprint(X: Matrix) -> str:
+    """Shape and a hash of the values, to recognise data."""
     if sparse.issparse(X):
         rows = sparse.csr_array(X)
         parts = [rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data]
@@ -351,7 +331,7 @@ def fingerprint(X: Any) -> str:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Only one run may write to a folder; the lock goes with its process, however that ends."""
+    """Lock a folder for one run; the lock ends with the process, however that ends."""
     try:
         import fcntl
     except ImportError:  # no such locks on this system
@@ -362,13 +342,13 @@ def _alone(folder: Path) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise ValueError(
-                f"Another run is at work in {folder}. Wait for it, or name another folder."
+                f"Another run is using {folder}. Wait for it, or choose another folder."
             ) from error
         yield
 
 
 def _lock_file(path: Path) -> int:
-    """Opened as it is: a link would be followed, and the file behind it emptied."""
+    """Open a lock file without following links, and without emptying it."""
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""From the records of all fits to one row per model: errors, differences, what is beyond chance."""
+"""From the records of all fits to one row per model: errors, differences, significance."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from scipy.stats import rankdata
 
 from .. import registry
 from .._typing import Array
+from ..messages.errors import ArgumentError
 from ..selection.statistics import Difference, holm, over_origins, over_splits
 from .protocol import warm_up
 from .runner import Record
@@ -17,12 +18,12 @@ from .runner import Record
 Row = dict[str, Any]
 
 METRICS = ("kle_s", "kle_f")
-# The same over features that were seen in training; another kind of comparison, so only means.
+# Errors over the features seen in training; only their means are reported.
 _SEEN = ("kle_s_seen", "kle_f_seen")
 DEFAULT = "rate"
-# A difference is named if its adjusted p-value is below this.
+# Differences with an adjusted p-value below this are reported.
 LEVEL = 0.05
-# Fewer splits are not resampled.
+# Least number of splits for resampling.
 _FEWEST_SPLITS = 3
 _NOTHING = float("nan")
 
@@ -30,9 +31,8 @@ _NOTHING = float("nan")
 def chosen(records: Sequence[Record]) -> list[Row]:
     """One row per split, start and model: the point of its grid with the lowest validation error.
 
-    At a forecast origin that is the mean error of the forecasts from earlier origins; the first
-    origins, which have few or none, serve the choice only and have no row. `seconds` are those of
-    the whole grid.
+    At a forecast origin this is the mean error of forecasts from earlier origins; the first origins
+    serve the choice only and have no row. `seconds` are those of the whole grid.
     """
     groups: dict[tuple[int, int, str], list[Record]] = {}
     for record in _validated(records):
@@ -47,7 +47,7 @@ def chosen(records: Sequence[Record]) -> list[Row]:
                 "model": model,
                 "params": " ".join(f"{name}={_number(v)}" for name, v in best["params"].items()),
                 **{key: best[key] for key in ("kle_s", "kle_f", "kle_validation", "n_iter")},
-                **{key: best.get(key, float("nan")) for key in _SEEN},
+                **{key: best.get(key, _NOTHING) for key in _SEEN},
                 "stop_reason": best["stop_reason"],
                 "seconds": sum(record["seconds"] for record in tried),
                 **{key: best.get(key) for key in ("origin", "n_train", "n_test")},
@@ -57,7 +57,7 @@ def chosen(records: Sequence[Record]) -> list[Row]:
 
 
 def _validated(records: Sequence[Record]) -> list[Record]:
-    """Records with their validation errors; without the origins that serve the choice only."""
+    """Records with their validation errors, without origins that serve the choice only."""
     origins = sorted({r["origin"] for r in records if "origin" in r})
     scored = set(origins[warm_up(len(origins)) :])
     earlier: dict[tuple[str, int], list[float]] = {}
@@ -74,17 +74,17 @@ def _validated(records: Sequence[Record]) -> list[Record]:
 
 
 def _validation_error(record: Record) -> float:
-    """One that could not be computed is never the lowest."""
+    """The validation error; infinity if it could not be computed."""
     error = float(record["kle_validation"])
     return float("inf") if np.isnan(error) else error
 
 
-def _number(value: Any) -> str:
+def _number(value: bool | str | float | list[float]) -> str:
     return str(value) if isinstance(value, bool | str | list) else f"{value:.6g}"
 
 
 class Comparison(NamedTuple):
-    """A model against a reference; `p` is adjusted for all comparisons that are made together."""
+    """A model against a reference; `p` is adjusted for all comparisons of the experiment."""
 
     metric: str
     reference: str
@@ -101,11 +101,10 @@ _UNTESTED = Comparison("", "", "", Difference(_NOTHING), _NOTHING)
 
 
 def comparisons(rows: Sequence[Row], baseline: str | None = None) -> list[Comparison]:
-    """Every comparison that words are drawn from, in both metrics.
+    """All models against the baseline, and all chains against the default one, in both metrics.
 
-    All models against the baseline, and all chains against the default one. Who is best is known
-    in hindsight only, so all count (Holm's correction). Needs forecasts from several origins: the
-    paper's design, whose splits share one last step, allows none.
+    The p-values are corrected for the number of comparisons (Holm). There are none without
+    forecasts from several origins: in the paper's design all splits share the last step.
     """
     if not _has_origins(rows):
         return []
@@ -117,8 +116,7 @@ def comparisons(rows: Sequence[Row], baseline: str | None = None) -> list[Compar
         pairs += [(DEFAULT, model) for model in chains]
     found = []
     for metric in METRICS:
-        part = _rows_of(rows, metric)
-        errors = _matrix(part, models, metric).mean(axis=1)
+        part, errors = _rows_of(rows, metric), matrix_of(rows, models, metric).mean(axis=1)
         for reference, model in pairs:
             paired = errors[:, models.index(model)] - errors[:, models.index(reference)]
             found.append((metric, reference, model, _difference(paired, part, metric)))
@@ -127,7 +125,7 @@ def comparisons(rows: Sequence[Row], baseline: str | None = None) -> list[Compar
 
 
 def _difference(paired: Array, rows: Sequence[Row], metric: str) -> Difference:
-    """Of splits, or of origins in order of time."""
+    """The mean of paired differences over splits, or over origins in order of time."""
     ratio = float(np.mean([row["n_test"] / row["n_train"] for row in rows])) if rows else 0.0
     return (over_origins if metric == "kle_f" else over_splits)(paired, ratio)
 
@@ -137,7 +135,7 @@ def _has_origins(rows: Sequence[Row]) -> bool:
 
 
 def _rows_of(rows: Sequence[Row], metric: str) -> list[Row]:
-    """Those that a metric is measured on: without forecast origins, all of them."""
+    """The rows of a metric; without forecast origins, all rows."""
     if not _has_origins(rows):
         return list(rows)
     return [row for row in rows if (row.get("origin") is not None) == (metric == "kle_f")]
@@ -151,37 +149,24 @@ def _baseline(models: list[str], baseline: str | None) -> str:
     if baseline is None:
         return "gap" if "gap" in models else models[0]
     if baseline not in models:
-        raise ValueError(f"baseline={baseline!r} took no part. Choose one of {', '.join(models)}.")
+        raise ArgumentError(
+            "baseline", baseline, "took no part.", f"Choose one of {', '.join(models)}."
+        )
     return baseline
 
 
 def summary(rows: Sequence[Row], baseline: str | None = None, seed: int = 0) -> list[Row]:
-    """One row per model: means and standard deviations, ranks, differences from a baseline.
+    """One row per model, from the rows of `chosen`: errors, ranks, differences from a baseline.
 
-    Parameters
-    ----------
-    rows : list of dict
-        From `chosen`.
-    baseline : str or None
-        Model to compare with, on the same splits and starts. None is "gap" if it took part, else
-        the first model.
-    seed : int
-        For the bootstrap.
+    The baseline is "gap" by default, or the first model. For each metric m, kle_s (gap error) and
+    kle_f (forecast error), a row has `m_mean`, `m_std` (over splits and starts, or over origins),
+    `m_rank` (mean rank, 1 is best), `m_diff` (mean difference), `m_diff_low`, `m_diff_high`, `m_p`,
+    `m_wins` (splits or origins with a lower error than the baseline, starts averaged) and
+    `m_seen_mean`, over features seen in training.
 
-    Returns
-    -------
-    list of dict
-        For each metric m, kle_s (gap error) and kle_f (forecast error): `m_mean`, `m_std`
-        (population, over splits and starts, or over forecast origins), `m_rank` (mean rank among
-        the models, 1 is best), `m_diff` (mean difference from the baseline), `m_diff_low` and
-        `m_diff_high`, `m_wins` (number of splits, or of origins, with a lower error than the
-        baseline, starts averaged); also `kle_s_seen_mean` and `kle_f_seen_mean`, over features
-        that were seen in training, and the numbers `n_splits` and `n_origins`.
-
-        With forecast origins, low and high are the ends of a 95 % confidence interval, `m_p` is
-        the p-value adjusted for all `comparisons`, and all are NaN where no method holds. In the
-        paper's design they are the 2.5 and 97.5 % quantiles of the mean over resampled splits,
-        which is no confidence interval: all splits share data and the last step.
+    With forecast origins, low and high are the ends of a 95 % confidence interval and p is adjusted
+    for all `comparisons`, NaN where no method applies. In the paper's design they are quantiles of
+    the mean over resampled splits, not a confidence interval: splits share the last step.
     """
     models = _models(rows)
     baseline = _baseline(models, baseline)
@@ -209,10 +194,8 @@ def summary(rows: Sequence[Row], baseline: str | None = None, seed: int = 0) -> 
             row[f"{metric}_diff_low"], row[f"{metric}_diff_high"] = ends
             row[f"{metric}_wins"] = int(np.sum(per_split[:, j] < 0.0))
             row[f"{metric}_p"] = one.p
-    older = dict.fromkeys(_SEEN, _NOTHING)  # records from before they were written down
-    known = [{**older, **row} for row in rows]
     seen = {
-        key: _matrix(_rows_of(known, metric), models, key).mean(axis=(0, 1))
+        key: matrix_of(rows, models, metric, key).mean(axis=(0, 1))
         for key, metric in zip(_SEEN, METRICS, strict=True)
     }
     for j, row in enumerate(table):
@@ -224,13 +207,9 @@ def summary(rows: Sequence[Row], baseline: str | None = None, seed: int = 0) -> 
     return table
 
 
-def matrix_of(rows: Sequence[Row], models: list[str], metric: str) -> Array:
-    """Errors (n_splits or n_origins, n_inits, n_models) in one metric."""
-    return _matrix(_rows_of(rows, metric), models, metric)
-
-
-def _matrix(rows: Sequence[Row], models: list[str], key: str) -> Array:
-    """Values (n_splits, n_inits, n_models); the starts of a split by their order."""
+def matrix_of(rows: Sequence[Row], models: list[str], metric: str, key: str = "") -> Array:
+    """Errors (n_splits or n_origins, n_inits, n_models) in a metric, or another key of its rows."""
+    rows, key = _rows_of(rows, metric), key or metric
     starts: dict[int, list[int]] = {}
     for row in rows:
         starts.setdefault(row["split"], []).append(row["init"])
@@ -240,7 +219,7 @@ def _matrix(rows: Sequence[Row], models: list[str], key: str) -> Array:
     matrix = np.full((len(splits), width, len(models)), np.nan)
     for row in rows:
         start = splits[row["split"]].index(row["init"])
-        matrix[places[row["split"]], start, models.index(row["model"])] = row[key]
+        matrix[places[row["split"]], start, models.index(row["model"])] = row.get(key, _NOTHING)
     return matrix
 
 

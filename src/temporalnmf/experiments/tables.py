@@ -1,29 +1,37 @@
-"""The table of an experiment as text, as files and as a picture, and what it says in words."""
+"""The results of an experiment as text, files and a picture."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .. import registry
+from ..messages.errors import Arg, Spelling, in_python
+from ..messages.formatting import counted
 from ..runtime.files import write_csv, written_whole
 from ..selection.statistics import FEWEST
 from .published import Published
 from .runner import Record
 from .summaries import DEFAULT, LEVEL, METRICS, Row, chosen, comparisons, matrix_of, summary
 
-# Differences beyond this many percent are written, not drawn.
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from .._typing import Array
+
+# Differences beyond this many percent are written as text, not drawn.
 _OFF_SCALE = 50.0
-# The paper's words, and those of `compare`.
+# Names of the errors in the paper's design, and in ours.
 _PAPER_TITLES = {"kle_s": "KLE-S", "kle_f": "KLE-F"}
 _TITLES = {"kle_s": "gap error", "kle_f": "forecast error"}
 
 
 def unconverged(rows: Sequence[Row]) -> str:
-    """How many of the chosen fits ended at max_iter, in words; empty if none did."""
+    """A sentence on the chosen fits that ended at max_iter; empty if none did."""
     ended = [row["model"] for row in rows if row["stop_reason"].startswith("max_iter")]
     if not ended:
         return ""
@@ -33,34 +41,26 @@ def unconverged(rows: Sequence[Row]) -> str:
 
 def beside_published(table: Sequence[Row], published: dict[str, Published]) -> list[Row]:
     """The means of a table beside those of the paper, with ratios, for the paper's models."""
-    rows = []
+    found = []
     for row in table:
         if row["model"] in published:
             paper = published[row["model"]]._asdict()
-            rows.append(
-                {
-                    "model": row["model"],
-                    **{
-                        f"{metric}_{what}": value
-                        for metric in METRICS
-                        for what, value in (
-                            ("ours", row[f"{metric}_mean"]),
-                            ("published", paper[f"{metric}_mean"]),
-                            ("ratio", row[f"{metric}_mean"] / paper[f"{metric}_mean"]),
-                        )
-                    },
-                }
-            )
-    return rows
+            beside: Row = {"model": row["model"]}
+            for metric in METRICS:
+                ours, theirs = row[f"{metric}_mean"], paper[f"{metric}_mean"]
+                beside[f"{metric}_ours"], beside[f"{metric}_published"] = ours, theirs
+                beside[f"{metric}_ratio"] = ours / theirs
+            found.append(beside)
+    return found
 
 
 def titles(table: Sequence[Row]) -> dict[str, str]:
-    """Names of the errors: ours, or, where every split hides the last step, the paper's."""
+    """Names of the errors: the paper's if every split hides the last step, else ours."""
     return _TITLES if table[0].get("n_origins") else _PAPER_TITLES
 
 
 def markdown(table: Sequence[Row]) -> str:
-    """The table for a page; the best mean of each column is bold."""
+    """The table in Markdown; the best mean of each column is bold."""
     names = titles(table)
     headings = [f"{names[metric]} | rank | against baseline" for metric in METRICS]
     lines = [f"| model | {' | '.join(headings)} |", "|---|---|---|---|---|---|---|"]
@@ -80,7 +80,7 @@ def is_best(row: Row, metric: str, table: Sequence[Row]) -> bool:
 
 
 def mean_and_deviation(row: Row, metric: str) -> str:
-    """As "60,178 ± 8,614"; what is only rounding is 0."""
+    """As "60,178 ± 8,614"; a deviation within rounding error is 0."""
     mean, deviation = row[f"{metric}_mean"], row[f"{metric}_std"]
     if np.isnan(mean):
         return "–"
@@ -88,7 +88,7 @@ def mean_and_deviation(row: Row, metric: str) -> str:
 
 
 def mean_rank(row: Row, metric: str) -> str:
-    """With one decimal."""
+    """The mean rank with one decimal."""
     rank = row[f"{metric}_rank"]
     return "–" if np.isnan(rank) else f"{rank:.1f}"
 
@@ -114,71 +114,69 @@ def _percent(row: Row, metric: str, table: Sequence[Row], end: str = "") -> floa
     return float(100.0 * row[f"{metric}_diff{end}"] / base) if base > 0.0 else float("nan")
 
 
-def _count(n: int, what: str) -> str:
-    return f"{n} {what}" if n == 1 else f"{n} {what}s"
-
-
 def legend(table: Sequence[Row]) -> str:
-    """What the spreads and intervals of a table are, and are not."""
+    """What the spreads and intervals of a table mean."""
     n_splits, n_origins = int(table[0]["n_splits"]), int(table[0].get("n_origins", 0))
     if not n_origins:
         return (
-            f"± is the standard deviation over {_count(n_splits, 'split')} and their starts; "
+            f"± is the standard deviation over {counted(n_splits, 'split')} and their starts; "
             "ranges in brackets come from resampling the splits. All splits are of one data set "
             "and share its last step: both describe this experiment, neither is a confidence "
             "interval, and no verdict follows from them."
         )
     return (
         f"Gap errors are those of hidden steps inside the series, over "
-        f"{_count(n_splits, 'split')}; forecast errors those of the next step, from "
-        f"{_count(n_origins, 'origin')}. ± is their "
-        f"standard deviation. In brackets: 95 % confidence intervals, one by one, of the mean "
-        f"difference, by a corrected resampled t over splits and by a t over origins that counts "
-        f"how much they depend on each other."
+        f"{counted(n_splits, 'split')}; forecast errors those of the next step, from "
+        f"{counted(n_origins, 'origin')}. ± is their standard deviation. In brackets: 95 % "
+        f"confidence intervals of each mean difference, by a corrected resampled t test over "
+        f"splits, and by a t test over origins that allows for their correlation."
     )
 
 
-def verdict(table: Sequence[Row]) -> str:
-    """Which models differ from the baseline by more than chance, in words."""
+def verdict(table: Sequence[Row], spell: Spelling = in_python) -> str:
+    """Which models differ significantly from the baseline, in words."""
     baseline = table[0]["baseline"]
     if len(table) == 1:
         return f"Only {baseline} took part."
     if not table[0].get("n_origins"):
         return ""
     others = [row for row in table if row["model"] != baseline]
-    return " ".join(_sentence(metric, others, table) for metric in METRICS)
+    return " ".join(_sentence(metric, others, table, spell) for metric in METRICS)
 
 
-def _sentence(metric: str, others: Sequence[Row], table: Sequence[Row]) -> str:
+def _sentence(metric: str, others: Sequence[Row], table: Sequence[Row], spell: Spelling) -> str:
     name, baseline = _TITLES[metric].capitalize(), table[0]["baseline"]
     judged = [row for row in others if not np.isnan(row[f"{metric}_p"])]
     silent = [row["model"] for row in others if np.isnan(row[f"{metric}_p"])]
     if not judged:
-        return f"{name}: no intervals, so no verdict; {_remedy(metric, table)}."
+        return f"{name}: no intervals, so no verdict; {_remedy(metric, table, spell)}."
     found = [row for row in judged if row[f"{metric}_p"] < LEVEL]
     said = []
     for word, sign in (("lower", -1.0), ("higher", 1.0)):
         named = [row for row in found if sign * row[f"{metric}_diff"] > 0.0]
         if named:
             each = ", ".join(f"{r['model']} ({_percent(r, metric, table):+.1f} %)" for r in named)
-            said.append(f"{word} than {baseline} by more than chance: {each}")
+            said.append(f"significantly {word} than {baseline}: {each}")
     if not said:
-        said = [f"no model differs from {baseline} by more than chance"]
+        said = [f"no model differs significantly from {baseline}"]
     if silent:
         said.append(f"no interval, so no verdict on {', '.join(silent)}")
     return f"{name}: {'; '.join(said)}."
 
 
-def _remedy(metric: str, table: Sequence[Row]) -> str:
+def _remedy(metric: str, table: Sequence[Row], spell: Spelling) -> str:
     if metric == "kle_s" and table[0]["n_splits"] < FEWEST:
-        return f"they take {FEWEST} splits or more (--splits)"
+        return f"they need at least {FEWEST} splits, {spell(Arg('n_splits', str(FEWEST)))}"
     if metric == "kle_f" and table[0]["n_origins"] < FEWEST:
-        return f"they take {FEWEST} origins or more, so a longer series, or --origins {FEWEST}"
-    return "the differences vary too little, or depend on each other too much"
+        origins = spell(Arg("n_origins", str(FEWEST)))
+        return f"they need at least {FEWEST} origins: a longer series, or {origins}"
+    return "the differences vary too little, or are too correlated"
 
 
-def about_the_default(rows: Sequence[Row], baseline: str | None = None) -> list[str]:
-    """Sentences on where the default chain is worse than the best one, by more than chance.
+def about_the_default(
+    rows: Sequence[Row], baseline: str | None = None, spell: Spelling = in_python
+) -> list[str]:
+    """Sentences on metrics in which the default chain is significantly worse than the best one.
 
     `rows` are those of the chosen fits.
     """
@@ -198,7 +196,7 @@ def about_the_default(rows: Sequence[Row], baseline: str | None = None) -> list[
             more = 100.0 * (means[DEFAULT] / means[best] - 1.0)
             said.append(
                 f"The default chain, {DEFAULT}, has a higher {_TITLES[metric]} than {best}, by "
-                f"{more:.1f} %, which is more than chance: temporalnmf fit --chain {best} uses it."
+                f"{more:.1f} %, which is significant: consider {spell(Arg('chain', repr(best)))}."
             )
     return said
 
@@ -223,46 +221,32 @@ def _latex(value: float) -> str:
     return f"{mantissa} \\times 10^{{{int(exponent)}}}"
 
 
-def plot_differences(rows: Sequence[Row], baseline: str | None = None) -> Any:
+def plot_differences(rows: Sequence[Row], baseline: str | None = None) -> Figure:
     """Paired differences from the baseline: a dot per split and start, or per origin.
 
-    The mean is orange, with its interval; see `legend` for what that is.
-
-    Returns
-    -------
-    matplotlib Figure
+    The mean is orange, with its interval; see `legend`.
     """
-    from ..plotting import BLUE, ORANGE, Figure
+    from ..plotting import Figure
 
     table = summary(rows, baseline)
     baseline = table[0]["baseline"]
-    models = [row["model"] for row in table]
     others = [row for row in table if row["model"] != baseline]
     figure = Figure(figsize=(9.0, 0.45 * len(others) + 1.6), layout="constrained")
     axes = figure.subplots(1, 2, sharey=True)
     for ax, metric in zip(axes, METRICS, strict=True):
+        models = [row["model"] for row in table]
         matrix = matrix_of(rows, models, metric)
         reference = matrix[:, :, models.index(baseline)]
         percent = 100.0 / reference.mean() if reference.mean() > 0.0 else float("nan")
         shown = [0.0]
         for y, row in enumerate(others):
-            mean = percent * row[f"{metric}_diff"]
-            if not abs(mean) <= _OFF_SCALE:
-                # It would squeeze all others, or there is no such error.
-                right = not mean < 0.0
-                words = f"{mean:+.0f} % →" if right else f"← {mean:+.0f} %"
-                ax.text(0.98 if right else 0.02, y, "–" if np.isnan(mean) else words, va="center",
-                        ha="right" if right else "left", color=ORANGE,
-                        transform=ax.get_yaxis_transform())  # fmt: skip
-                continue
             paired = percent * (matrix[:, :, models.index(row["model"])] - reference).ravel()
-            ax.plot(
-                paired, y + np.linspace(-0.2, 0.2, paired.size), ".", color=BLUE, ms=3, alpha=0.5
-            )
-            ax.plot(mean, y, "D", color=ORANGE, ms=5)
-            ends = [percent * row[f"{metric}_diff_{end}"] for end in ("low", "high")]
-            ax.plot(ends, [y, y], color=ORANGE, lw=2)
-            shown += paired.tolist()
+            mean, *ends = (percent * row[f"{metric}_diff{end}"] for end in ("", "_low", "_high"))
+            if abs(mean) <= _OFF_SCALE:
+                _draw(ax, y, paired, mean, ends)
+                shown += paired.tolist()
+            else:
+                _write(ax, y, mean)
         ax.axvline(0.0, color="black", lw=0.8)
         reach = max(map(abs, shown)) or 1.0
         ax.set_xlim(1.1 * min(shown) - 0.05 * reach, 1.1 * max(shown) + 0.05 * reach)
@@ -270,6 +254,26 @@ def plot_differences(rows: Sequence[Row], baseline: str | None = None) -> Any:
     axes[0].set_yticks(range(len(others)), [row["model"] for row in others])
     axes[0].invert_yaxis()
     return figure
+
+
+def _draw(ax: Axes, y: int, paired: Array, mean: float, ends: list[float]) -> None:
+    from ..plotting import BLUE, ORANGE
+
+    ax.plot(paired, y + np.linspace(-0.2, 0.2, paired.size), ".", color=BLUE, ms=3, alpha=0.5)
+    ax.plot(mean, y, "D", color=ORANGE, ms=5)
+    ax.plot(ends, [y, y], color=ORANGE, lw=2)
+
+
+def _write(ax: Axes, y: int, mean: float) -> None:
+    """A mean that is missing, or would squeeze all others."""
+    from ..plotting import ORANGE
+
+    right = not mean < 0.0
+    text = f"{mean:+.0f} % →" if right else f"← {mean:+.0f} %"
+    ax.text(
+        0.98 if right else 0.02, y, "–" if np.isnan(mean) else text, va="center",
+        ha="right" if right else "left", color=ORANGE, transform=ax.get_yaxis_transform(),
+    )  # fmt: skip
 
 
 def write_tables(

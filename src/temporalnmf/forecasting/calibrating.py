@@ -26,7 +26,8 @@ from ..timeline.grid import timeline_of
 from .checks import CHECKED, Calibration, Check, Checked, Noise, Tally
 from .forecast import check_coverage
 from .futures import Futures
-from .predicting import NO_LAW, forecast
+from .notes import Note
+from .predicting import forecast
 from .state import State
 
 # Steps before the first origin, and origins, below which nothing can be learned.
@@ -44,7 +45,7 @@ def calibrate(
     n_origins, steps = check_count("n_origins", n_origins), check_count("steps", steps)
     (coverage,) = check_coverage(coverage)
     if not state.chain.has_law:
-        raise ValueError(NO_LAW)
+        raise ValueError(Note("no_intervals"))
     if not state.config.likelihood.counts:
         raise ValueError(
             f"calibrate is for counts, and the likelihood is {state.config.likelihood.name!r}."

@@ -20,6 +20,7 @@ from ..messages.warning import warn
 from ..timeline.grid import time_texts
 from .checks import Calibration, Check, Checked
 from .futures import Futures
+from .notes import Note
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,26 +36,6 @@ _MOST = 2**28
 _AT_ONCE = 64
 # Samples beyond the end of an interval that its place can be told from.
 _FEWEST_BEYOND = 5
-
-
-class Note(str):
-    """A remark on a forecast, in the words of the library.
-
-    Attributes
-    ----------
-    plain : str
-        For somebody who reads a report and did not make it.
-    command : str
-        For somebody at the command line.
-    """
-
-    plain: str
-    command: str
-
-    def __new__(cls, text: str, *, plain: str | None = None, command: str | None = None) -> Note:
-        note = super().__new__(cls, text)
-        note.plain, note.command = plain or text, command or text
-        return note
 
 
 @dataclass(frozen=True, eq=False)

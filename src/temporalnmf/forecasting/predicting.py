@@ -13,29 +13,17 @@ from ..data.aligning import aligned_ahead
 from ..data.series import Series
 from ..data.validation import check_exposure
 from ..messages.arguments import check_choice, check_count
-from ..messages.formatting import level_text, percent
+from ..messages.errors import Arg
+from ..messages.formatting import counted, level_text, percent
 from ..timeline.grid import time_texts
-from .forecast import Forecast, Note, check_coverage, few_beyond, samples_for
+from .forecast import Forecast, check_coverage, few_beyond, samples_for
 from .futures import Futures, Mixture
+from .notes import Code, Note
 from .posterior import MOST, Steps, posterior_of
 from .state import State
 
 # Samples where nobody says how many, and as many as they may become where intervals are wide.
 _N_SAMPLES, _MOST_SAMPLES = 1000, 100_000
-
-NO_LAW = Note(
-    "Plain NMF (chain='none') has no law for steps it has not seen, so there are no intervals: "
-    "choose a chain, such as 'rate'.",
-    plain="This kind of model, plain NMF, does not say how sure it is: there are no intervals.",
-)
-_NOT_CHECKED = Note(
-    "Intervals assume the model is correct; model.calibrate() compares them with past forecasts, "
-    "and widens them where they are too narrow.",
-    plain="These intervals assume the model is correct; they were not compared with past "
-    "forecasts.",
-    command="Intervals assume the model is correct; temporalnmf fit --calibrate 20 compares them "
-    "with past forecasts, and widens them where they are too narrow.",
-)
 
 
 def forecast(
@@ -64,7 +52,7 @@ def forecast(
     unseen = N - 1 - int(np.flatnonzero(state.observed)[-1])
     ahead = unseen + np.arange(1, steps + 1)
     notes = (
-        *(_assumed(size[0]) if assumed else ()),
+        *([Note("exposure_assumed", size=float(size[0]))] if assumed else ()),
         *_notes(state),
         *_short(state, ahead),
         *_horizon(state, ahead),
@@ -85,24 +73,14 @@ def _n_samples(n_samples: int | None, coverage: tuple[float, ...], numbers: int)
 
 
 def _few(draws: Array | None, coverage: tuple[float, ...]) -> list[Note]:
-    """A word on intervals that end among the last few samples."""
-    # From a single sample nobody wants intervals.
+    """A note on intervals whose ends have few samples beyond them."""
     if draws is None or len(draws) == 1:
         return []
     if (1.0 - max(coverage)) / 2.0 >= few_beyond(len(draws)) - 1e-9:
         return []
-    text = (
-        f"The ends of {level_text(max(coverage))} intervals are uncertain: they were found from "
-        f"{len(draws):,} samples."
-    )
-    wanted = samples_for(max(coverage))
-    return [
-        Note(
-            f"{text} Ask for more, n_samples={wanted}.",
-            plain=text,
-            command=f"{text} Ask for more, --samples {wanted}.",
-        )
-    ]
+    wanted = Arg("n_samples", str(samples_for(max(coverage))))
+    level = level_text(max(coverage))
+    return [Note("few_samples", level=level, samples=len(draws), wanted=wanted)]
 
 
 def smooth(
@@ -199,40 +177,25 @@ def _since_observed(observed: Array) -> Array:
 
 
 def _notes(state: State) -> tuple[Note, ...]:
-    chain = state.chain
+    """Notes that hold for all steps."""
+    chain, notes = state.chain, []
     if not chain.has_law:
-        return (NO_LAW,)
-    notes: tuple[Note, ...] = ()
+        return (Note("no_intervals"),)
     if state.draws is not None and not state.draws.diagnosis.ok:
         found = state.draws.diagnosis
         settled = {q.name for q in found.quantities if q.settled(found.n_runs)}
-        plain = "The runs of draws behind this do not agree yet: take the numbers as a sketch."
-        if {"totals", "forecasts"} <= settled:
-            plain = "The runs of draws behind this agree on totals and forecasts, not on all else."
-        notes = (Note(found.verdict, plain=plain),)
+        agreed = {"totals", "forecasts"} <= settled
+        code: Code = "components_differ" if agreed else "runs_differ"
+        notes.append(Note(code, verdict=found.advice))
     if not chain.dynamic:
-        notes = (
-            *notes,
-            Note(
-                f"Steps are independent of each other under {chain.name!r}: the point repeats the "
-                f"last value or interpolates, as in the paper, and the intervals are those of any "
-                f"step around the long-run level."
-            ),
-        )
-    return notes if state.calibration is not None else (*notes, _NOT_CHECKED)
-
-
-def _assumed(size: float) -> list[Note]:
-    """A word on the exposure of a future that nobody gave one."""
-    text = (
-        f"The model has rates, and no exposure was given for the future: that of the last step, "
-        f"{size:g}, is taken to go on."
-    )
-    return [Note(text, command=f"{text} --exposure sets another.")]
+        notes.append(Note("independent_steps", chain=chain.name))
+    if state.calibration is None:
+        notes.append(Note("not_checked"))
+    return tuple(notes)
 
 
 def _short(state: State, ahead: Array) -> list[Note]:
-    """A word on intervals that hold less than they promise after calibration, too."""
+    """A note on intervals that are too narrow even after calibration."""
     found = state.calibration
     if found is None or not state.chain.has_law:
         return []
@@ -240,38 +203,22 @@ def _short(state: State, ahead: Array) -> list[Note]:
     if not short:
         return []
     held = ", ".join(f"{check.name} {check.share(check.after)}" for check in short)
-    return [
-        Note(
-            f"Compared with past forecasts, {level_text(found.coverage)} intervals are too narrow "
-            f"after calibration as well. Inside: {held}."
-        )
-    ]
+    return [Note("too_narrow", level=level_text(found.coverage), held=held)]
 
 
 def _horizon(state: State, ahead: Array) -> list[Note]:
-    """A word on steps beyond those that calibration checked."""
+    """A note on steps beyond those that calibration checked."""
     found, last = state.calibration, int(ahead[-1])
     if found is None or not state.chain.has_law or last <= max(found.horizons):
         return []
-    checked = max(found.horizons)
-    text = (
-        f"Intervals were checked {checked} step{'' if checked == 1 else 's'} ahead, and this is "
-        f"{last}: later ones may be too narrow."
-    )
-    return [
-        Note(
-            f"{text} model.calibrate(steps={last}) checks them all.",
-            plain=text,
-            command=f"{text} temporalnmf fit --calibrate 20 --calibrate-steps {last} checks them "
-            f"all.",
-        )
-    ]
+    checked = counted(max(found.horizons), "step")
+    return [Note("beyond_checked", checked=checked, last=last)]
 
 
-# Steps after which a season comes round.
+# Steps in a season.
 _SEASONS = {"month": 12, "quarter": 4, "3 months": 4, "week": 52, "day": 7, "hour": 24}
-# Correlation of changes over one season from which on it is named, and the least spread of changes
-# of log totals: a solver that stops early leaves smaller ones in constant data.
+# Least correlation of changes one season apart, and least spread of changes of log totals: a solver
+# that stops early leaves smaller ones in constant data.
 _SEASONAL, _LEAST_SPREAD = 0.4, 1e-3
 
 
@@ -290,37 +237,34 @@ def _seasons(state: State) -> list[Note]:
     if correlation <= _SEASONAL:
         return []
     step = every if every[0].isdigit() else f"one {every}"
-    text = (
-        f"The series has seasons: its changes repeat after {length} steps of {step} (correlation "
-        f"{correlation:.2f}). No chain models seasons: the forecast goes on from the level of the "
-        f"last step ({last}), whatever its season."
-    )
-    remedy = f"fit totals of whole seasons ({length} steps each), or repeat the last season."
-    return [Note(f"{text} For forecasts without this error, {remedy}", plain=text)]
+    return [Note("seasons", length=length, step=step, correlation=correlation, last=last)]
 
 
-# Of the last value: below, or above, it a path counts as collapsed or exploded.
-_COLLAPSED, _EXPLODED = 0.1, 10.0
+# Multiples of the last value below, or above, which a path has faded out or exploded, and the share
+# of such paths that is worth a note.
+_FADED, _EXPLODED = 0.1, 10.0
+_LEAST_SHARE = 0.1
 
 
 def _fates(state: State, future: Steps, times: Array) -> list[Note]:
-    """A word on each component that collapses or explodes within the horizon, at its end."""
+    """A note on each component that fades out or explodes by the end of the horizon."""
     if future.draws is None or not state.chain.dynamic:
         return []
-    start, end = future.start, future.draws[:, -1]
-    regimes = state.chain.regime()
+    end, regimes = future.draws[:, -1], state.chain.regime()
     when, found = time_texts(times)[-1], []
-    for k in range(end.shape[1]):
-        low, high = (
-            np.mean(end[:, k] < _COLLAPSED * start[k]),
-            np.mean(end[:, k] > _EXPLODED * start[k]),
-        )
-        if max(low, high) < 0.1:
+    for k, (name, last) in enumerate(zip(state.component_names, future.start, strict=True)):
+        low, high = np.mean(end[:, k] < _FADED * last), np.mean(end[:, k] > _EXPLODED * last)
+        if max(low, high) < _LEAST_SHARE:
             continue
-        what, share = ("collapses", low) if low >= high else ("explodes", high)
-        limit = "falls below a tenth of" if low >= high else "exceeds ten times"
+        code: Code = "fades_out" if low >= high else "explodes"
+        share = percent(max(low, high))
         regime = regimes[k] if isinstance(regimes, list) else regimes
-        fate = f"{what}: by {when} it {limit} its last value in {percent(share)} of the futures."
-        text = f"Component {k + 1} {fate} In the long run: {regime}"
-        found.append(Note(text, plain=f"“{state.component_names[k]}” {fate}"))
+        facts = {
+            "component": k + 1,
+            "name": str(name),
+            "when": when,
+            "share": share,
+            "regime": regime,
+        }
+        found.append(Note(code, **facts))
     return found

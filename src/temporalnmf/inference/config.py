@@ -15,6 +15,7 @@ from .._typing import Array
 from ..chains.base import Chain, Point, Scale
 from ..likelihoods.base import Likelihood
 from ..messages.arguments import check_choice
+from ..messages.errors import Arg, ArgumentError, Text
 from ..solvers.monitor import Callback
 
 # Least values of numbers, and whether they are whole.
@@ -23,6 +24,7 @@ _NUMBERS: dict[str, tuple[type, int]] = {
     "tol": (Real, 0), "smoothing": (Real, 0), "n_draws": (Integral, 1), "n_tune": (Integral, 0),
     "n_chains": (Integral, 1), "thin": (Integral, 1), "checkpoint_every": (Real, 0),
 }  # fmt: skip
+_GIBBS = {"gibbs": Arg("solver", "'gibbs'")}
 
 
 class Factors(NamedTuple):
@@ -108,42 +110,52 @@ class Config:
         if self.drawing:
             self._check_drawing()
         elif self.smoothing == "learn":
-            raise ValueError(
-                f"smoothing='learn' is for draws: use solver='gibbs', or give a number "
-                f"(solver={self.solver!r})."
+            raise ArgumentError(
+                "smoothing", "learn", Text("is for draws: use {gibbs}, or give a number.", **_GIBBS)
             )
 
     def _check_drawing(self) -> None:
         """Refuse what has no posterior to draw from."""
-        solver = f"solver={self.solver!r}"
+        solver = Arg("solver", repr(self.solver))
         if not self.likelihood.has_draws:
-            raise ValueError(
-                f"likelihood={self.likelihood.name!r}: {solver} draws for counts only, "
-                f"likelihood='poisson'. Use solver='accelerated' for this one."
+            counts = Arg("likelihood", "'poisson'")
+            raise ArgumentError(
+                "likelihood",
+                self.likelihood.name,
+                Text(": {solver} draws for counts only, {counts}.", solver=solver, counts=counts),
+                Text("Use {modes} for this one.", modes=Arg("solver", "'accelerated'")),
             )
         if not self.chain.has_law:
-            raise ValueError(
-                f"chain='none' is no prior, so there is no posterior to draw from ({solver}). Take "
-                f"'gap' for steps that are independent of each other, or another chain."
+            raise ArgumentError(
+                "chain",
+                "none",
+                Text("is no prior, so {solver} has no posterior to draw from.", solver=solver),
+                Text(
+                    "Use {gap} for steps that are independent of each other, or another chain.",
+                    gap=Arg("chain", "'gap'"),
+                ),
             )
         if self.smoothing == 0:
-            raise ValueError(
-                f"smoothing={self.smoothing!r}: {solver} needs a proper prior on components. Give "
-                f"a positive number, or 'learn'."
+            raise ArgumentError(
+                "smoothing",
+                self.smoothing,
+                Text(": {solver} needs a proper prior on components.", solver=solver),
+                "Give a positive number, or 'learn'.",
             )
         if self.point != "mean":
-            raise ValueError(f"point={self.point!r}: draws have a mean and no mode ({solver}).")
+            problem = Text(": draws have a mean and no mode ({solver}).", solver=solver)
+            raise ArgumentError("point", self.point, problem)
         if self.thin is not None and self.thin > self.n_draws:
-            raise ValueError(
-                f"thin={self.thin} is larger than n_draws={self.n_draws}: nothing would be kept."
-            )
+            n_draws = Arg("n_draws", str(self.n_draws))
+            problem = Text("is larger than {n_draws}: nothing would be kept.", n_draws=n_draws)
+            raise ArgumentError("thin", self.thin, problem)
 
     def _check_jobs(self) -> None:
         jobs = self.n_jobs
         whole = isinstance(jobs, Integral) and not isinstance(jobs, bool)
         if jobs is not None and not (whole and jobs):
-            raise ValueError(
-                f"n_jobs={jobs!r}: expected a number of threads, -1 for all cores, or None."
+            raise ArgumentError(
+                "n_jobs", jobs, ": expected a number of threads, -1 for all cores, or None."
             )
 
 
@@ -163,5 +175,6 @@ def _check_number(name: str, value: Any, kind: type, least: int) -> None:
     number = isinstance(value, kind) and not isinstance(value, bool)
     if not number or not least <= float(value) < np.inf:
         what = "whole number" if kind is Integral else "number"
-        word = ", or 'learn' with solver='gibbs'" if name == "smoothing" else ""
-        raise ValueError(f"{name}={value!r}: expected a {what} of at least {least}{word}.")
+        word = ", or 'learn' with {gibbs}" if name == "smoothing" else ""
+        problem = Text(f": expected a {what} of at least {least}{word}.", **_GIBBS)
+        raise ArgumentError(name, value, problem)

@@ -1,1 +1,1 @@
-"""What is said to users: checks of arguments, warnings, numbers as text."""
+"""Messages for users: checks of arguments, warnings, formatted numbers."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import NamedTuple
 
 
@@ -35,7 +36,7 @@ def in_python(arg: Arg) -> str:
 class Text:
     """A template with facts. `{name}` is a fact, `{name=}` a reference to the argument `name`.
 
-    Facts that are an `Arg` are references as well, with a value.
+    Facts that are an `Arg` are references as well, with a value; a `Text` is rendered in place.
 
     Examples
     --------
@@ -83,7 +84,8 @@ class ArgumentError(ValueError):
         self.argument, self.value, self.problem, self.remedy = argument, value, problem, remedy
 
     def render(self, spell: Spelling) -> str:
-        found = spell(Arg(self.argument, repr(self.value)))
+        value = str(self.value) if isinstance(self.value, PurePath) else self.value
+        found = spell(Arg(self.argument, repr(value)))
         problem, remedy = (_rendered(part, spell) for part in (self.problem, self.remedy))
         space = "" if problem.startswith((":", ",")) else " "
         return f"{found}{space}{problem} {remedy}".rstrip()
@@ -116,4 +118,6 @@ class _Facts:
         if field.endswith("="):
             return self.spell(Arg(field[:-1]))
         fact = self.facts[field]
+        if isinstance(fact, Text):
+            return fact.render(self.spell)
         return self.spell(fact) if isinstance(fact, Arg) else fact

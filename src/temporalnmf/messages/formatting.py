@@ -1,23 +1,22 @@
-"""Numbers as people read them: the same rule in tables, reports, plots and messages.
+"""Numbers for people: one rule for tables, reports, plots and messages.
 
-An estimate has three significant digits, and is a whole number from 100 on, as counts are. A CSV
-file has six digits, enough to compute with. Arrays, frames and JSON keep all of them.
+An estimate has three significant digits, and no decimals from 100 on. CSV files have six digits;
+arrays, frames and JSON keep all of them.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 _DIGITS, _DIGITS_OF_FILES = 3, 6
-# Beyond these, numbers are written with a power of ten.
+# Numbers outside this range are written with a power of ten.
 _SMALL, _LARGE = 1e-4, 1e9
-# Whole numbers up to here are exact as doubles.
+# Integers up to this size are exact as doubles.
 _EXACT = 2.0**53
 
 
-def number_text(value: Any, digits: int = _DIGITS) -> str:
-    """A number for people, thousands set apart; `say` in report.js writes the same.
+def number_text(value: float | None, digits: int = _DIGITS) -> str:
+    """A number with separators for thousands; `say` in report.js follows the same rule.
 
     Examples
     --------
@@ -37,7 +36,7 @@ def number_text(value: Any, digits: int = _DIGITS) -> str:
 
 
 def percent(share: float) -> str:
-    """A share in per cent, with one decimal at the most.
+    """A share in per cent, with at most one decimal.
 
     Examples
     --------
@@ -47,13 +46,13 @@ def percent(share: float) -> str:
     value = 100.0 * share
     if 0.0 < value < 0.05:
         return "<0.1 %"
-    # What is not all should not look like all.
+    # 99.6 % is not rounded to 100 %.
     whole = 10.0 <= value < 99.5 or float(value).is_integer()
     return f"{value:.{0 if whole else 1}f} %"
 
 
 def level_text(coverage: float) -> str:
-    """The probability of an interval, exactly as it was asked for.
+    """The probability of an interval, with all of its digits.
 
     Examples
     --------
@@ -63,8 +62,13 @@ def level_text(coverage: float) -> str:
     return f"{100.0 * coverage:.12g} %"
 
 
+def counted(n: int, noun: str) -> str:
+    """1 step, 2 steps."""
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
 def csv_number(value: float) -> str:
-    """A number for a CSV file: whole ones in full, others with six significant digits.
+    """A number for a CSV file: integers in full, others with six significant digits.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Warnings of ours, which a caller may not want.
+"""Warnings of the library.
 
-Python's filters are one for the process: of two threads that change them, the last to leave
-restores those of the other. What is not wanted here is so in this thread alone.
+Python's warning filters are global: of two threads that change them, the last to leave restores
+those of the other. `without` suppresses warnings in the current thread only.
 """
 
 from __future__ import annotations
@@ -13,21 +13,22 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType
 
+from .errors import Text
+
 _unwanted: ContextVar[tuple[type[Warning], ...]] = ContextVar("unwanted", default=())
 
-
-# Packages whose frames may lie between the code of a user and the warning.
+# Packages whose frames may lie between the user's code and the warning.
 _BETWEEN = ("temporalnmf", "sklearn", "contextlib", "numpy")
 
 
-def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn, unless the caller said `without`. The warning points at the line of the user."""
+def warn(message: str | Text, category: type[Warning] = UserWarning) -> None:
+    """Warn, unless inside `without`. The warning points at the user's line."""
     if issubclass(category, _unwanted.get()):
         return
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and _package(frame) in _BETWEEN:
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=level)
+    warnings.warn(category(message), stacklevel=level)
 
 
 def _package(frame: FrameType) -> str:
@@ -36,7 +37,7 @@ def _package(frame: FrameType) -> str:
 
 @contextmanager
 def without(*categories: type[Warning]) -> Iterator[None]:
-    """A block in which this thread is not warned."""
+    """Suppress these warnings in the current thread."""
     before = _unwanted.set((*_unwanted.get(), *categories))
     try:
         yield

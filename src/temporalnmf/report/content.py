@@ -24,6 +24,7 @@ from ..summary import FOUND_AGAIN, stability_words
 from .answer import answer_of
 from .curves import charts
 from .made import how_it_was_made
+from .notes import WORDS
 from .runs import Verdict, runs_content, verdict_of
 from .subject import COVERAGE, Subject
 from .texts import NO_BREAK, Content, clean, counted, level, number, percent, percents, thinned
@@ -135,7 +136,9 @@ def _question(subject: Subject) -> str:
 def _notes(subject: Subject) -> list[str]:
     """Notes on the past steps that are not among those on the forecast."""
     ahead = subject.ahead.notes if subject.n_ahead else ()
-    return [clean(note.plain, _LONGEST_NOTE) for note in subject.past.notes if note not in ahead]
+    return [
+        clean(note.render(WORDS), _LONGEST_NOTE) for note in subject.past.notes if note not in ahead
+    ]
 
 
 def _components(subject: Subject) -> list[Content]:
@@ -190,7 +193,7 @@ def _forecast(subject: Subject) -> Content:
         "ahead": subject.unit.spanning(subject.n_ahead),
         "span": [subject.texts_ahead[0], subject.texts_ahead[-1]],
         "point": _point_text(ahead.point),
-        "notes": [clean(note.plain, _LONGEST_NOTE) for note in ahead.notes],
+        "notes": [clean(note.render(WORDS), _LONGEST_NOTE) for note in ahead.notes],
         "bands": [level(coverage) for coverage, _, _ in bands],
         "checked": bool(ahead.checked.all()),
         "rows": rows,

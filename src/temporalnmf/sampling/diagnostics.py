@@ -17,6 +17,7 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from .._typing import Array
+from ..messages.errors import Arg, Text
 
 if TYPE_CHECKING:
     from .draws import PosteriorDraws
@@ -70,15 +71,21 @@ class Diagnosis:
     @property
     def verdict(self) -> str:
         """In words: what can be relied on, and what to do about the rest."""
+        return str(self.advice)
+
+    @property
+    def advice(self) -> Text:
+        """The verdict, for front ends that spell arguments differently."""
         unsettled = {q.name: q for q in self.quantities if not q.settled(self.n_runs)}
         if not unsettled and self.n_runs == 1:
-            return (
+            return Text(
                 "The run has settled, but it is the only one, so nothing tells whether another "
-                "would agree: take n_chains=4 to find out."
+                "would agree: take {four} to find out.",
+                four=Arg("n_chains", "4"),
             )
         if not unsettled:
             least = min(min(q.ess_bulk, q.ess_tail) for q in self.quantities)
-            return (
+            return Text(
                 f"The {self.n_runs} runs agree (R-hat at most {self._worst():.2f}), and their "
                 f"draws are worth at least {least:.0f} independent ones."
             )
@@ -87,23 +94,24 @@ class Diagnosis:
         agreed = not {"totals", "forecasts"} & set(unsettled)
         if apart and agreed and self.n_runs > 1:
             names = ", ".join(map(str, apart))
-            return (
+            return Text(
                 f"The runs found different components ({names}), but agree on totals and "
                 f"forecasts: rely on predictions, not on what these components mean. Fewer "
                 f"components may be all that the data tell apart."
             )
         if self.n_draws < FEWEST:
-            return (
-                f"Too few draws to tell anything, {self.n_draws} per run. Take n_draws of some "
-                f"hundreds."
+            return Text(
+                "Too few draws to tell anything, {n} per run. Take some hundreds, {hundreds}.",
+                n=self.n_draws,
+                hundreds=Arg("n_draws", "500"),
             )
         worst = max(unsettled.values(), key=lambda q: q.rhat)
         least = min(min(q.ess_bulk, q.ess_tail) for q in unsettled.values())
-        return (
+        return Text(
             f"Not settled: {', '.join(unsettled)} (R-hat up to {worst.rhat:.2f}, should be at most "
             f"{RHAT}; worth {least:.0f} independent draws, should be {ESS_PER_RUN * self.n_runs}). "
-            f"Take more sweeps, n_tune and n_draws {_times(least, self.n_runs)} times as large"
-            + (f"; components {', '.join(map(str, apart))} differ most." if apart else ".")
+            f"Take more sweeps: {{n_tune=}} and {{n_draws=}} {_times(least, self.n_runs)} times as "
+            f"large" + (f"; components {', '.join(map(str, apart))} differ most." if apart else ".")
         )
 
     def __repr__(self) -> str:

@@ -25,6 +25,7 @@ from ..chains.base import First
 from ..data.series import Series, dense
 from ..kernels.allocation import allocate_rows, draw_weights
 from ..kernels.floor import FLOOR
+from ..messages.errors import Arg, Text
 from ..observations.base import Observations, cut
 from ..runtime.archives import UnlikeError, json_of, refuse_negative, refuse_unlike
 from ..runtime.threads import MOST_SHARDS, Workers
@@ -318,14 +319,21 @@ def check_counts(series: Series) -> None:
     _counts(series, series.observed)
 
 
+_MODES = Arg("solver", "'accelerated'")
+
+
 def _counts(series: Series, there: Array) -> tuple[sparse.csr_array, sparse.csr_array, Array]:
     """Counts (N, F), a row per feature of what steps that are there lack, features ever seen."""
     weights = np.asarray(dense(series.weights), dtype=float)
     known = np.isin(weights, (0.0, 1.0))
     if not known.all():
         raise ValueError(
-            f"mask has the weight {weights[~known].flat[0]:g}: draws (solver='gibbs') need entries "
-            f"that are observed or not. Give 1 and 0, or use solver='accelerated'."
+            Text(
+                "mask has the weight {weight:g}: draws need entries that are observed or not. Give "
+                "1 and 0, or use {modes}.",
+                weight=weights[~known].flat[0],
+                modes=_MODES,
+            )
         )
     if isinstance(series.X, np.ndarray):
         X = sparse.csr_array(np.where(weights > 0.0, series.X, 0.0))
@@ -335,8 +343,12 @@ def _counts(series: Series, there: Array) -> tuple[sparse.csr_array, sparse.csr_
     whole = X.data == np.round(X.data)
     if not whole.all():
         raise ValueError(
-            f"X has {X.data[~whole][0]:g}, and draws (solver='gibbs') need counts, whole numbers. "
-            f"Round X, give the size behind rates as exposure=, or use solver='accelerated'."
+            Text(
+                "X has {value:g}, and draws need counts, whole numbers. Round X, give the size "
+                "behind rates as {exposure=}, or use {modes}.",
+                value=X.data[~whole][0],
+                modes=_MODES,
+            )
         )
     if weights.shape[1] == 1 and np.array_equal(weights[:, 0] > 0.0, there):
         return X, sparse.csr_array(X.shape[::-1]), np.ones(X.shape[1], dtype=bool)

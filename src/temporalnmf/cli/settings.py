@@ -1,0 +1,125 @@
+"""The settings of a fit."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from .. import registry
+
+if TYPE_CHECKING:
+    from ..estimator import TemporalNMF
+
+# A hyper-parameter of a chain that cannot be learned together with another.
+_NOT_WITH = {("hier_rate", "beta_h"): "beta_z"}
+
+Components = Annotated[int, typer.Option(min=1, help="Number of components.")]
+_option = typer.Option
+_of_draws = partial(_option, rich_help_panel="Draws from the posterior, --solver gibbs")
+
+
+class Settings(NamedTuple):
+    """The model and how it is fitted."""
+
+    components: Components = 5
+    chain: Annotated[str, _option(help=f"How activations move: {', '.join(registry.CHAINS)}.")] = (
+        "rate"
+    )
+    likelihood: Annotated[
+        str, _option(help="'poisson' for counts, 'exponential' for positive values.")
+    ] = "poisson"
+    solver: Annotated[
+        str, _option(help="'accelerated' or 'mm': most probable model; 'gibbs': posterior draws.")
+    ] = "accelerated"
+    learn: Annotated[
+        str | None,
+        _option(
+            metavar="NAMES",
+            help="Learn these from the data: hyper-parameters of the chain, as alpha,beta, and "
+            "smoothing; or 'all'. --solver gibbs learns all of them, other solvers only a few.",
+        ),
+    ] = None
+    starts: Annotated[
+        int, _option(min=1, help="Random starts; two or more show how stable components are.")
+    ] = 3
+    seed: Annotated[int, _option(min=0, help="The same seed gives the same model.")] = 0
+    max_iter: Annotated[int, _option(min=1, help="Iterations per start, at most.")] = 1000
+    tol: Annotated[
+        float, _option(min=0.0, help="Stop at this relative decrease per iteration.")
+    ] = 1e-5
+    jobs: Annotated[
+        int | None, _option(min=-1, help="Threads, -1 for all cores.", show_default="all cores")
+    ] = None
+    draws: Annotated[int, _of_draws(min=1, help="Draws per run.")] = 500
+    tune: Annotated[int, _of_draws(min=0, help="Sweeps per run before the first draw.")] = 500
+    runs: Annotated[
+        int, _of_draws(min=1, help="Independent runs; two or more show whether they agree.")
+    ] = 4
+    thin: Annotated[
+        int | None,
+        _of_draws(min=1, help="Keep one draw in this many.", show_default="as fits into 256 MB"),
+    ] = None
+    checkpoint: Annotated[
+        Path | None,
+        _option(
+            help="File for the state of the fit: if it is interrupted, the same command continues. "
+            "A folder if the data are not in memory, except with --solver gibbs.",
+        ),
+    ] = None
+    checkpoint_every: Annotated[
+        float, _option(min=0.0, metavar="SECONDS", help="Time between two checkpoints.")
+    ] = 30.0
+
+    @property
+    def drawing(self) -> bool:
+        return self.solver in registry.SAMPLERS
+
+    def estimator(self) -> TemporalNMF:
+        """An estimator with checked parameters."""
+        from ..estimator import TemporalNMF
+
+        model = TemporalNMF(
+            self.components, chain=self.chain, likelihood=self.likelihood, solver=self.solver,
+            n_init=1 if self.drawing else self.starts, max_iter=self.max_iter, tol=self.tol,
+            n_draws=self.draws, n_tune=self.tune, n_chains=self.runs, thin=self.thin,
+            checkpoint=self.checkpoint, checkpoint_every=self.checkpoint_every,
+            n_jobs=-1 if self.jobs is None else self.jobs or 1, random_state=self.seed,
+        )  # fmt: skip
+        model._config().check()
+        if self.learn is not None:
+            _learn(self.learn, model)
+        return model
+
+
+def _learn(learn: str, model: TemporalNMF) -> None:
+    """Set the parameters that --learn names."""
+    name, solver = model.chain, model.solver
+    chain = registry.create(registry.CHAINS, name, "chain")
+    drawing = solver in registry.SAMPLERS
+    own = [parameter for parameter in chain.get_params() if parameter != "marginal"]
+    known = [*own, "smoothing"] if drawing else list(chain._learn)
+    together = [parameter for parameter in known if (name, parameter) not in _NOT_WITH]
+    names = together if learn == "all" else [word.strip() for word in learn.split(",")]
+    unknown = [word for word in names if word not in known]
+    if unknown or not names:
+        wrong = ""
+        if len(names) > 1:
+            wrong = f"{unknown[0]} is not known; " if unknown[0] else "one name is empty; "
+        more = "" if drawing else f"; --solver gibbs learns {', '.join([*own, 'smoothing'])}"
+        raise ValueError(
+            f"--learn {learn}: {wrong}with --chain {name} and --solver {solver} it can be "
+            f"{', '.join(known) or 'nothing'}{more}."
+        )
+    for word in names:
+        other = _NOT_WITH.get((name, word))
+        if other in names:
+            raise ValueError(
+                f"--learn {learn}: only the ratio of {other} and {word} matters. Learn one of them."
+            )
+    if "smoothing" in names:
+        model.smoothing = "learn"
+    if words := {word: "learn" for word in names if word != "smoothing"}:
+        model.chain = chain.set_params(**words)

@@ -1,0 +1,27 @@
+"""Remarks on forecasts, worded for readers of a report who did not make it."""
+
+from __future__ import annotations
+
+from ..forecasting import notes
+
+WORDS: notes.Words = {
+    **notes.WORDS,
+    "no_intervals": "This model, plain NMF, does not say how sure it is: there are no intervals.",
+    "runs_differ": "The runs of draws behind this report do not agree yet: take its numbers as "
+    "rough estimates.",
+    "components_differ": "The runs of draws behind this report agree on totals and forecasts, but "
+    "not on everything else.",
+    "not_checked": "These intervals assume the model is correct; they were not compared with past "
+    "forecasts.",
+    "beyond_checked": "Intervals were checked {checked} ahead, and this forecast has {last}: later "
+    "ones may be too narrow.",
+    "seasons": "The series has seasons: its changes repeat after {length} steps of {step} "
+    "(correlation {correlation:.2f}). The model does not know seasons: the forecast continues from "
+    "the level of the last step ({last}), whatever its season.",
+    "fades_out": "“{name}” fades out: by {when} it falls below a tenth of its last value in "
+    "{share} of the simulated futures.",
+    "explodes": "“{name}” explodes: by {when} it exceeds ten times its last value in {share} of "
+    "the simulated futures.",
+    "few_samples": "The ends of {level} intervals are uncertain: they were found from "
+    "{samples:,} samples.",
+}
