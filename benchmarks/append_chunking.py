@@ -28,6 +28,7 @@ from temporalnmf.inference.fitting import machinery
 from temporalnmf.inference.starts import start_activations
 from temporalnmf.objective import Problem
 from temporalnmf.sampling import inference
+from temporalnmf.solvers import Gibbs
 from temporalnmf.solvers.accelerated import Accelerated
 from temporalnmf.solvers.monitor import Monitor
 
@@ -124,8 +125,8 @@ def table_of_draws() -> list[str]:
         "|---|---|---|---|---|",
     ]
     for name, (X, chain) in CASES.items():
-        settings = {"n_draws": 150, "n_tune": 200, "n_chains": 2, "random_state": 0}
-        fitted = TemporalNMF(2, chain=chain, solver="gibbs", **settings).fit(X[:-NEW])
+        solver = Gibbs(n_draws=150, n_tune=200, n_chains=2)
+        fitted = TemporalNMF(2, chain=chain, solver=solver, random_state=0).fit(X[:-NEW])
         together, separate, long = (copy.deepcopy(fitted) for _ in range(3))
         together.append(X[-NEW:])
         for n in range(NEW):
@@ -195,7 +196,7 @@ def table_of_costs() -> list[str]:
         model = TemporalNMF(k, **{"random_state": 0, **settings})
         small = copy.deepcopy(model)
         if model.solver == "gibbs":
-            small.set_params(n_draws=2, n_tune=1)
+            small.set_params(solver__n_draws=2, solver__n_tune=1)
         small.fit(X[:-1]).append(X[-1:])  # compiles
         fit = seconds(lambda m=model, X=X: m.fit(X[:-1]))
         again = copy.deepcopy(model)

@@ -29,6 +29,7 @@ from temporalnmf.chains import BGAR, HierRate, Rate, Shape
 from temporalnmf.data.series import Series
 from temporalnmf.datasets import fetch_icews, fetch_nips, load_sotu
 from temporalnmf.forecasting.calibrating import calibration_of, past_forecast
+from temporalnmf.solvers import Gibbs
 
 PAGE = Path(__file__).parents[1] / "docs" / "calibration.md"
 COVERAGE = 0.9
@@ -79,7 +80,7 @@ def noise_of(calibration):
 
 
 DRAWN_ORIGINS = 20
-SAMPLED = {"n_chains": 1, "n_tune": 100, "n_draws": 200, "solver": "gibbs", "smoothing": "learn"}
+SAMPLED = {"solver": Gibbs(n_draws=200, n_tune=100, n_chains=1), "smoothing": "learn"}
 LEARNED = {
     "rate": Rate(alpha="learn"),
     "hier_rate": HierRate(alpha_z="learn", alpha_h="learn"),

@@ -28,9 +28,9 @@ def main() -> None:
         for share in (lambda *arguments: None, moves):
             gibbs.share = share
             model = TemporalNMF(2, chain=chain, solver="gibbs", smoothing=0.5, random_state=0)
-            model.set_params(n_draws=5, n_tune=5).fit(X)  # compiles
+            model.set_params(solver__n_draws=5, solver__n_tune=5).fit(X)  # compiles
             began = time.process_time()
-            model.set_params(n_draws=500, n_tune=500).fit(X)
+            model.set_params(solver__n_draws=500, solver__n_tune=500).fit(X)
             seconds = time.process_time() - began
             found = next(
                 q for q in model.posterior_.diagnosis.quantities if q.name == "activations"

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from clusters import inside
-from temporalnmf import registry
+from temporalnmf import TemporalNMF, registry
 from temporalnmf.chains import BGAR, GAR, GaP, HierRate, HierShape, NoChain, Rate, Shape
 from temporalnmf.cluster.series import SplitSeries, even_bounds, memory_sources, split_here
 from temporalnmf.data.series import Series
@@ -17,6 +17,7 @@ from temporalnmf.likelihoods.base import Likelihood
 from temporalnmf.objective import Problem
 from temporalnmf.observations import Observations, observe
 from temporalnmf.solvers import mm
+from temporalnmf.solvers.options import nested
 
 SCALES = ("log", "linear")
 MASKS = ("none", "steps", "entries", "weights")
@@ -190,6 +191,11 @@ def random_problem(
     W[~problem.active] = 0.0
     H = rng.gamma(0.8, level, size=(n_components, n_steps)) + 1e-3
     return problem, np.array(W / W.sum(axis=0), order=observations.order), H
+
+
+def estimator(*given: Any, **flat: Any) -> TemporalNMF:
+    """`TemporalNMF` with the options of solver and checkpoint as arguments of their own."""
+    return TemporalNMF(*given, **nested(flat))
 
 
 def update_weights(features: Any, H: Any, smoothing: float) -> None:

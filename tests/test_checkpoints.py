@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from cases import chains, likelihoods, named, random_data, random_weights
+from cases import chains, estimator, likelihoods, named, random_data, random_weights
 from commands import done, invoke, refused
 from stops import StopAt, StopError
 from temporalnmf import TemporalNMF, load, registry
 from temporalnmf.chains import Rate
 from temporalnmf.checkpoints import file as checkpoint
 from temporalnmf.inference import fitting
+from temporalnmf.solvers import Checkpoint
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:The fit did not converge", "ignore:Activations of component"
@@ -40,7 +41,7 @@ def data(likelihood=POISSON):
 
 
 def fresh(**params):
-    return TemporalNMF(**{**PARAMS, **params})
+    return estimator(**{**PARAMS, **params})
 
 
 def same(one, other):
@@ -56,7 +57,7 @@ def stopped_everywhere(model, path, X, **given):
     """Fit, and be stopped after each look at the objective; how often it was."""
     stops = 0
     while True:
-        model.set_params(checkpoint=path, checkpoint_every=0, callback=StopAt(2))
+        model.set_params(checkpoint=Checkpoint(path, 0), callback=StopAt(2))
         try:
             model.fit(X, **given)
         except StopError:
@@ -167,7 +168,7 @@ def test_so_do_warm_starts_and_appended_steps(tmp_path):
     check(path, make, X)
     check(path, make, X[:-2])
     whole, model = make().append(X[-2:], update_components=True), make()
-    model.set_params(checkpoint=path, checkpoint_every=0, callback=StopAt(5))
+    model.set_params(checkpoint=Checkpoint(path, 0), callback=StopAt(5))
     with pytest.raises(StopError):
         model.append(X[-2:], update_components=True)
     looks = []
@@ -318,8 +319,8 @@ def test_starting_values_that_are_none_are_refused_as_ever(solver, tmp_path):
 
 @pytest.mark.parametrize("every", [-1.0, np.inf, np.nan, "often", None, True])
 def test_seconds_are_a_number(every):
-    with pytest.raises(ValueError, match=r"checkpoint_every=.*: expected a number of at least 0\."):
-        fresh(checkpoint_every=every).fit(data())
+    with pytest.raises(ValueError, match=r"every=.*: expected a number of at least 0\."):
+        fresh(checkpoint="fit.ckpt", checkpoint_every=every).fit(data())
 
 
 @pytest.mark.filterwarnings("ignore:Not settled")
@@ -328,13 +329,13 @@ def test_it_is_written_when_it_is_time(solver, tmp_path, monkeypatch):
     """A second goes by between two looks."""
     now, path, written = [0.0], tmp_path / "fit.ckpt", []
     monkeypatch.setattr(checkpoint, "monotonic", lambda: now[0])
-    write = checkpoint.Checkpoint.write
+    write = checkpoint.CheckpointFile.write
 
     def noted(self, arrays):
         written.append(now[0])
         write(self, arrays)
 
-    monkeypatch.setattr(checkpoint.Checkpoint, "write", noted)
+    monkeypatch.setattr(checkpoint.CheckpointFile, "write", noted)
 
     def tick(progress):
         now[0] += 1.0
@@ -346,7 +347,7 @@ def test_it_is_written_when_it_is_time(solver, tmp_path, monkeypatch):
     assert written == [4.0, 8.0]
     written.clear()
     now[0] = 0.0
-    model.set_params(checkpoint=None, checkpoint_every=0).fit(data())
+    model.set_params(checkpoint=None).fit(data())
     assert written == []
 
 
@@ -413,10 +414,11 @@ def test_a_process_that_was_killed_goes_on_in_another(tmp_path):
         "import os, signal, sys\n"
         "import numpy as np\n"
         "from temporalnmf import TemporalNMF\n"
+        "from temporalnmf.solvers import Checkpoint\n"
         "def die(progress):\n"
         "    if progress.iteration >= 50:\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
-        f"TemporalNMF(**{PARAMS}, checkpoint=sys.argv[1], checkpoint_every=0,\n"
+        f"TemporalNMF(**{PARAMS}, checkpoint=Checkpoint(sys.argv[1], 0),\n"
         "            callback=die).fit(np.load(sys.argv[2]))\n"
     )
     np.save(tmp_path / "x.npy", data())

@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from cases import estimator
 from commands import changed, done, invoke, refused
 from drawn import NAMES, SETTLED, drawn, months
-from temporalnmf import TemporalNMF, load
+from temporalnmf import load
 from temporalnmf.chains import Rate
-from temporalnmf.checkpoints.file import Checkpoint
+from temporalnmf.checkpoints.file import CheckpointFile
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -45,7 +46,7 @@ def model(table):
 def test_fit_by_draws_is_what_the_library_does(table, model):
     path, output = model
     found = load(path)
-    expected = TemporalNMF(
+    expected = estimator(
         2, chain=Rate(alpha="learn"), smoothing="learn", solver="gibbs", n_draws=40, n_tune=20,
         n_chains=2, random_state=0,
     ).fit(str(table))  # fmt: skip
@@ -78,7 +79,7 @@ def test_info_shows_draws_and_verdict(model):
 
 
 def test_what_is_settled_is_said(tmp_path):
-    settled, mode = drawn(1, **SETTLED), TemporalNMF(2, random_state=0).fit(months())
+    settled, mode = drawn(1, **SETTLED), estimator(2, random_state=0).fit(months())
     path = settled.save(tmp_path / "m.npz")
     assert "4 runs of 400 draws, settled: see below" in done("info", path).output
     assert json.loads(done("info", path, "--json").stdout)["draws"]["settled"] is True
@@ -215,7 +216,7 @@ def test_a_foreign_checkpoint_is_refused(table, tmp_path):
 
 def test_a_checkpoint_of_another_fit_is_refused(table, tmp_path):
     path = tmp_path / "it's one.npz"
-    Checkpoint(path, {"n_components": 7}).write({})
+    CheckpointFile(path, {"n_components": 7}).write({})
     before = path.read_bytes()
     words = ("fit", table, *DRAWS, "--out", tmp_path / "m.npz", "--checkpoint", path)
     result = invoke(*words)
@@ -264,9 +265,9 @@ def test_after_a_kill_the_same_command_goes_on(table, model, tmp_path):
     words = ("fit", table, *DRAWS, "--jobs", 1, "--out", out, "--checkpoint", checkpoint)
     patch = (
         "import os\n"
-        "from temporalnmf.checkpoints.file import Checkpoint\n"
-        "write = Checkpoint.write\n"
-        "Checkpoint.write = lambda *given: (write(*given), os.kill(os.getpid(), 9))"
+        "from temporalnmf.checkpoints.file import CheckpointFile\n"
+        "write = CheckpointFile.write\n"
+        "CheckpointFile.write = lambda *given: (write(*given), os.kill(os.getpid(), 9))"
     )
     assert changed(patch, *words, "--checkpoint-every", 0) == -signal.SIGKILL
     goes_on(words, out, checkpoint, model[0])

@@ -13,7 +13,8 @@ from scipy import sparse, stats
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from temporalnmf import TemporalNMF, load
+from cases import estimator
+from temporalnmf import load
 from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
 from temporalnmf.sampling import run
 from temporalnmf.summary import step_errors
@@ -42,7 +43,7 @@ def fitted(data=X, chain="rate", **settings):
     settings = {"n_draws": 40, "n_tune": 20, "n_chains": 2, "random_state": 0, **settings}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # so few draws never settle
-        return TemporalNMF(2, chain=chain, solver="gibbs", **settings).fit(data)
+        return estimator(2, chain=chain, solver="gibbs", **settings).fit(data)
 
 
 def same(one, other):
@@ -221,11 +222,12 @@ def test_a_process_that_was_killed_goes_on(tmp_path):
         "import os, signal, sys\n"
         "import numpy as np\n"
         "from temporalnmf import TemporalNMF\n"
+        "from temporalnmf.solvers import Checkpoint, Gibbs\n"
         "def die(progress):\n"
         "    if progress.iteration >= 40:\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
-        "TemporalNMF(2, solver='gibbs', n_draws=40, n_tune=20, n_chains=2, random_state=0,\n"
-        "            checkpoint=sys.argv[1], checkpoint_every=0,\n"
+        "TemporalNMF(2, solver=Gibbs(40, 20, 2), random_state=0,\n"
+        "            checkpoint=Checkpoint(sys.argv[1], 0),\n"
         "            callback=die).fit(np.load(sys.argv[2]))\n"
     )
     np.save(tmp_path / "x.npy", X)
@@ -252,7 +254,7 @@ def test_a_checkpoint_of_another_fit_is_refused(tmp_path):
             fitted(**{**changes, "checkpoint": path})
     assert path.read_bytes() == before
     for changes in ({"exposure": np.full(len(X), 2.0)}, {"mask": np.arange(len(X)) != 5}):
-        model = TemporalNMF(2, solver="gibbs", n_draws=40, n_tune=20, n_chains=2, random_state=0)
+        model = estimator(2, solver="gibbs", n_draws=40, n_tune=20, n_chains=2, random_state=0)
         with pytest.raises(ValueError, match=r"other data .or another mask or exposure."):
             model.set_params(checkpoint=path).fit(X, **changes)
     path.write_bytes(before[:1000])
@@ -518,7 +520,7 @@ def test_what_was_used_is_in_the_file_not_what_was_set_later(tmp_path):
     used = model.smoothing_
     again = load(model.set_params(smoothing=0.1).save(tmp_path / "model.npz"))
     assert again.smoothing_ == used
-    mode = TemporalNMF(2, random_state=0).fit(X).set_params(solver="gibbs", smoothing="learn")
+    mode = estimator(2, random_state=0).fit(X).set_params(solver="gibbs", smoothing="learn")
     assert load(mode.save(tmp_path / "mode.npz")).smoothing_ == 0.1
 
 
@@ -594,21 +596,21 @@ def test_data_that_are_no_counts_are_refused(data, words):
 
 def test_weights_are_refused():
     with pytest.raises(ValueError, match=r"mask has the weight 0\.5.*observed or not"):
-        TemporalNMF(2, solver="gibbs", n_draws=2).fit(X, mask=np.full(len(X), 0.5))
+        estimator(2, solver="gibbs", n_draws=2).fit(X, mask=np.full(len(X), 0.5))
 
 
 def test_a_mode_says_what_it_cannot_learn():
     with pytest.raises(ValueError, match=r"learns beta only; solver='gibbs' learns all"):
-        TemporalNMF(2, chain=Rate(alpha="learn")).fit(X)
+        estimator(2, chain=Rate(alpha="learn")).fit(X)
     with pytest.raises(ValueError, match="smoothing='learn' is for draws"):
-        TemporalNMF(2, smoothing="learn").fit(X)
+        estimator(2, smoothing="learn").fit(X)
     with pytest.raises(ValueError, match=r"solver='hmc'.*gibbs"):
-        TemporalNMF(2, solver="hmc").fit(X)
+        estimator(2, solver="hmc").fit(X)
 
 
 def test_few_draws_are_called_what_they_are():
     with pytest.warns(ConvergenceWarning, match="Not settled|different components") as caught:
-        model = TemporalNMF(2, solver="gibbs", n_draws=20, n_tune=5, n_chains=2).fit(X)
+        model = estimator(2, solver="gibbs", n_draws=20, n_tune=5, n_chains=2).fit(X)
     assert caught[0].filename == __file__
     assert not model.converged_
     assert model.posterior_.diagnosis.verdict in model.stop_reason_
@@ -626,7 +628,7 @@ def test_exposure_and_rates():
     data = rng.poisson(exposure[:, None] * np.full((1, 5), 20.0)).astype(float)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = TemporalNMF(1, solver="gibbs", n_draws=50, n_tune=20, random_state=0)
+        model = estimator(1, solver="gibbs", n_draws=50, n_tune=20, random_state=0)
         model.fit(data, exposure=exposure)
     assert abs(model.activations_.sum(axis=1) / 100.0 - 1.0).max() < 0.2
     assert abs(model.forecast(1, exposure=10.0).values.sum() / 1000.0 - 1.0) < 0.2

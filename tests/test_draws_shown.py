@@ -15,9 +15,10 @@ from matplotlib.figure import Figure
 from scipy.stats import rankdata
 
 from browser import launched, visited
+from cases import estimator
 from commands import done
 from drawn import NAMES, SETTLED, drawn, months
-from temporalnmf import TemporalNMF, load, plotting
+from temporalnmf import load, plotting
 from temporalnmf.chains import Rate
 from temporalnmf.report import report_content, write_report
 from temporalnmf.sampling.diagnostics import Diagnosis, Quantity, rhat
@@ -41,7 +42,7 @@ def settled():
 
 @pytest.fixture(scope="module")
 def mode():
-    return TemporalNMF(2, random_state=0).fit(months())
+    return estimator(2, random_state=0).fit(months())
 
 
 def diagnosed(model, **rhats):
@@ -105,7 +106,7 @@ def test_arviz_of_what_was_not_learned_and_other_times(index):
     X = months()
     labels = {"texts": [f"no. {n}x" for n in range(30)], "years": range(1901, 1931)}.get(index)
     X = X.to_numpy() if index is None else X.set_axis(list(labels), axis=0)
-    model = TemporalNMF(
+    model = estimator(
         1, solver="gibbs", chain="gap", n_draws=8, n_tune=0, n_chains=2, random_state=0
     ).fit(X)
     tree = model.to_arviz()

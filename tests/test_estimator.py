@@ -6,10 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse, stats
+from sklearn.base import clone
 
 from cases import likelihoods, random_data
 from temporalnmf import TemporalNMF, registry
 from temporalnmf.chains import BGAR, HierRate, HierShape, Rate, Shape
+from temporalnmf.solvers import Checkpoint, Gibbs
 
 CHAINS = list(registry.CHAINS)
 DYNAMIC = [n for n in CHAINS if registry.create(registry.CHAINS, n, "").dynamic]
@@ -380,3 +382,49 @@ def test_warnings_point_at_the_line_that_called(call):
         call()
     assert told
     assert {warning.filename for warning in told} == {__file__}
+
+
+# Options of a solver and of a checkpoint.
+
+
+def options(model):
+    names = ("solver", "n_draws", "n_tune", "n_chains", "thin", "checkpoint", "checkpoint_every")
+    return [getattr(model._config(), name) for name in names]
+
+
+def test_options_of_a_solver_and_names_mean_the_same():
+    by_name, by_object = TemporalNMF(solver="gibbs"), TemporalNMF(solver=Gibbs())
+    assert options(by_name) == options(by_object)
+    given = TemporalNMF(solver=Gibbs(7, n_tune=3, n_chains=2, thin=5))._config()
+    assert (given.n_draws, given.n_tune, given.n_chains, given.thin) == (7, 3, 2, 5)
+    by_parts = TemporalNMF(solver="gibbs").set_params(solver__n_draws=7, solver__thin=5)
+    assert by_parts.solver.get_params() == Gibbs(7, thin=5).get_params()
+    again = clone(by_parts)
+    assert again.solver is not by_parts.solver
+    assert options(again) == options(by_parts)
+
+
+def test_a_checkpoint_is_a_path_or_one_with_a_number_of_seconds():
+    paths = [None, "fit.npz", Checkpoint("fit.npz"), Checkpoint("fit.npz", every=7)]
+    configs = [TemporalNMF(checkpoint=path)._config() for path in paths]
+    found = [(config.checkpoint, config.checkpoint_every) for config in configs]
+    assert found == [(None, 30.0), ("fit.npz", 30.0), ("fit.npz", 30.0), ("fit.npz", 7)]
+
+
+def test_keywords_of_the_version_before_are_taken_with_a_warning():
+    with pytest.warns(FutureWarning, match=r"n_draws=, thin= of .*solver=Gibbs\(n_draws=…, thin=…"):
+        old = TemporalNMF(solver="gibbs", n_draws=7, thin=5)
+    assert options(old) == options(TemporalNMF(solver=Gibbs(7, thin=5)))
+    with pytest.warns(FutureWarning, match=r"checkpoint_every= of .*Checkpoint\(path, every=…\)"):
+        old = TemporalNMF(checkpoint="fit.npz", checkpoint_every=7)
+    assert options(old) == options(TemporalNMF(checkpoint=Checkpoint("fit.npz", 7)))
+    with pytest.warns(FutureWarning, match="n_tune="):
+        old = TemporalNMF(solver=Gibbs(7)).set_params(n_tune=3)
+    assert options(old) == options(TemporalNMF(solver=Gibbs(7, 3)))
+    with pytest.warns(FutureWarning, match="n_draws="):
+        assert TemporalNMF(n_draws=7).solver == "accelerated"  # as before, it had no effect
+
+
+def test_an_unknown_keyword_is_refused():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'n_drawz'"):
+        TemporalNMF(n_drawz=3)

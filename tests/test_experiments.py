@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from temporalnmf import TemporalNMF
+from cases import estimator
 from temporalnmf.chains import Rate
 from temporalnmf.datasets import load_sotu
 from temporalnmf.experiments import (
@@ -203,7 +203,6 @@ def test_bad_requests_are_named(case):
 
 
 def test_a_record_has_the_errors_of_its_fit(tmp_path):
-    from temporalnmf import TemporalNMF
     from temporalnmf.chains import Rate
 
     X, protocol = counts(), small()
@@ -214,7 +213,7 @@ def test_a_record_has_the_errors_of_its_fit(tmp_path):
     chain = Rate(100.0, 100.0)
     chain.sweeps = 1
     with pytest.warns(UserWarning, match=r"converge|floor"):
-        model = TemporalNMF(
+        model = estimator(
             2, chain=chain, map_scale="linear", point="mode", smoothing=0.0, solver="mm", tol=1e-5,
             max_iter=30, init=(draws.W[:, :, 0].T, draws.H[:, :, 0].T),
         ).fit(X, mask=split.train)  # fmt: skip
@@ -652,7 +651,7 @@ def test_an_experiment_with_draws(tmp_path):
                   and r["params"]["alpha"] == alpha and r["split"] == 0)  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = TemporalNMF(
+        model = estimator(
             K, chain=Rate(alpha), solver="gibbs", n_chains=1, n_tune=5, n_draws=10, smoothing=0.5,
             random_state=0,
         ).fit(data, mask=split.train)  # fmt: skip

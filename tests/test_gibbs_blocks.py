@@ -12,8 +12,8 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 import geweke as joint
+from cases import estimator
 from clusters import a_client, a_client_of_its_own, eventually  # noqa: F401
-from temporalnmf import TemporalNMF
 from temporalnmf.chains import Rate
 from temporalnmf.chains.base import First
 from temporalnmf.cluster import dask
@@ -52,7 +52,7 @@ def short_starts(monkeypatch):
 
 def drawn(series, **settings):
     given = {"n_draws": 6, "n_tune": 4, "n_chains": 2, "random_state": 0, "smoothing": "learn"}
-    model = TemporalNMF(3, solver="gibbs", **given | settings)
+    model = estimator(3, solver="gibbs", **given | settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # so few draws
         return draw_factors(model._config(), series)
@@ -326,7 +326,7 @@ def test_what_is_no_count_is_refused_in_any_block():
     series = some_series()
     X, weights = series.X.copy(), series.weights.copy()
     X[2, 20] = 1.5
-    config = TemporalNMF(3, solver="gibbs")._config()
+    config = estimator(3, solver="gibbs")._config()
     with pytest.raises(ValueError, match=r"X has 1\.5, and draws need counts"):
         draw_factors(config, split_here(Series(X, weights, series.exposure), [0, 8, N_FEATURES]))
     weights[2, 20] = 0.5

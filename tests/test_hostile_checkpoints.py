@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from cases import estimator
 from stops import StopAt, StopError
-from temporalnmf import TemporalNMF, registry
+from temporalnmf import registry
 from temporalnmf.chains import Rate
 from temporalnmf.runtime.archives import read_npz, sealed, unsealed
 from temporalnmf.shards import write_shards
@@ -17,7 +18,7 @@ DRAWS = {"n_draws": 6, "n_tune": 4, "n_chains": 2}
 
 def model(solver, path):
     chain = Rate(beta="learn") if solver != "gibbs" else Rate(alpha="learn")
-    return TemporalNMF(
+    return estimator(
         2, chain=chain, solver=solver, random_state=0, checkpoint=path, checkpoint_every=0.0,
         tol=0.0, max_iter=90, n_init=2, **DRAWS,
     )  # fmt: skip

@@ -23,7 +23,7 @@ import temporalnmf
 from commands import done
 from hostile import replaced, with_parameters, zipped
 from temporalnmf import TemporalNMF, load
-from temporalnmf.checkpoints.file import Checkpoint
+from temporalnmf.checkpoints.file import CheckpointFile
 from temporalnmf.components import ShardedComponents
 from temporalnmf.persistence.models import CappedWarning
 from temporalnmf.reading import read_table
@@ -68,7 +68,10 @@ def test_pickles_are_never_loaded(model_file, seeds, tmp_path):
                 read(path)
     archives_of = {
         tmp_path / "a.npz": (read_table, ("X", "format", "shape", "data")),
-        tmp_path / "state.npz": (lambda path: Checkpoint(path, {}).read(), ("identity", "state_W")),
+        tmp_path / "state.npz": (
+            lambda path: CheckpointFile(path, {}).read(),
+            ("identity", "state_W"),
+        ),
         model_file: (load, ("activations_", "extra", "data")),
     }
     whole = model_file.read_bytes()

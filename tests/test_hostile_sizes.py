@@ -21,7 +21,7 @@ import temporalnmf
 from hostile import LONG, npy, replaced, zipped
 from memory import MB, little_memory
 from temporalnmf import load
-from temporalnmf.checkpoints.file import Checkpoint
+from temporalnmf.checkpoints.file import CheckpointFile
 from temporalnmf.reading import cells, read_table
 from temporalnmf.runtime import archives
 from temporalnmf.shards import Shards
@@ -54,7 +54,7 @@ def test_archives_that_unpack_to_more_than_memory_are_refused(model_file, tmp_pa
             read_table(tmp_path / "a.npz")
         with pytest.raises(ValueError, match=r"model.npz cannot be read.*would take"):
             load(model_file)
-        state = Checkpoint(tmp_path / "a.npz", {})
+        state = CheckpointFile(tmp_path / "a.npz", {})
         with pytest.raises(ValueError, match=r"a.npz' is not a checkpoint of a fit, or is damaged"):
             state.read()
 
@@ -267,7 +267,7 @@ def test_json_without_an_end_is_refused(deep, model_file, seeds, tmp_path):
         Shards.open(tmp_path / "data")
     np.savez(tmp_path / "state.npz", identity=np.array(deep))
     with pytest.raises(ValueError, match=r"state.npz' is not a checkpoint"):
-        Checkpoint(tmp_path / "state.npz", {}).read()
+        CheckpointFile(tmp_path / "state.npz", {}).read()
 
 
 def test_a_seal_tells_of_every_change():

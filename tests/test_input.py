@@ -13,6 +13,7 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
+from cases import estimator
 from temporalnmf import TemporalNMF, load, registry
 from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate
 from temporalnmf.reading import TimeTable
@@ -37,7 +38,7 @@ def frame(values=COUNTS, index=None):
 
 def model(**params):
     # A large tol: quick, and never a ConvergenceWarning.
-    return TemporalNMF(**{"n_components": 2, "tol": 0.1, "random_state": 0, **params})
+    return estimator(**{"n_components": 2, "tol": 0.1, "random_state": 0, **params})
 
 
 class Bad(NamedTuple):
@@ -815,7 +816,7 @@ def test_hidden_values_of_sparse_data_leave_no_trace(solver, keep):
     found = []
     for hidden in (0.0, 7.0, np.nan, X):
         data = sparse.csr_array(np.where(seen, X, hidden))
-        model = TemporalNMF(
+        model = estimator(
             2, solver=solver, max_iter=60, n_draws=5, n_tune=3, n_chains=2, random_state=0
         )
         found.append(model.fit(data, mask=keep(seen)))
@@ -830,7 +831,7 @@ def test_hidden_values_of_sparse_data_leave_no_trace(solver, keep):
 @pytest.mark.parametrize("init", ["random", "nndsvda"])
 def test_components_of_single_precision_data_are_doubles(init, tmp_path):
     X = np.random.default_rng(0).poisson(5.0, (9, 7)).astype(np.float32)
-    model = TemporalNMF(2, init=init, tol=1e-2, random_state=0).fit(X)
+    model = estimator(2, init=init, tol=1e-2, random_state=0).fit(X)
     assert model.components_.dtype == model.activations_.dtype == np.float64
     again = load(model.save(tmp_path / "model.npz"))
     np.testing.assert_array_equal(again.components_, model.components_)

@@ -10,7 +10,8 @@ import pytest
 from scipy import sparse
 
 import cases
-from temporalnmf import TemporalNMF, __version__, load, registry
+from cases import estimator
+from temporalnmf import __version__, load, registry
 from temporalnmf.chains import GaP, Rate
 from temporalnmf.likelihoods import Poisson
 from temporalnmf.persistence.models import CappedWarning, parameters_of_fit
@@ -31,7 +32,7 @@ CONTAINERS = {
 
 
 def fitted(data=GAPS, **params):
-    return TemporalNMF(**{"n_components": 2, "random_state": 0, **params}).fit(data)
+    return estimator(**{"n_components": 2, "random_state": 0, **params}).fit(data)
 
 
 def assert_same(one, other):
@@ -83,7 +84,7 @@ def test_every_container_comes_back(data, keep, tmp_path):
 
 
 def test_parameters_and_calibration_come_back(tmp_path):
-    model = TemporalNMF(
+    model = estimator(
         2, chain=GaP(np.array([1.0, 2.0]), beta="learn"), likelihood=Poisson(), tol=1e-4,
         max_iter=77, smoothing=0.3, init="nndsvda", random_state=np.random.RandomState(3),
         callback=lambda progress: None, n_jobs=2,
@@ -127,8 +128,10 @@ def test_a_costly_fit_comes_back_to_the_bit_and_its_parameters_are_remembered(tm
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_thinning_stays_within_capped_draws(tmp_path):
     model = fitted(chain="rate", solver="gibbs", n_draws=2, n_tune=0, n_chains=1)
-    model.set_params(n_draws=501, thin=501)
-    with pytest.warns(CappedWarning, match=r"n_draws=501, thin=501\. .* n_draws=500, thin=500, "):
+    model.set_params(solver__n_draws=501, solver__thin=501)
+    with pytest.warns(
+        CappedWarning, match=r"draws=501, solver__thin=501\..*draws=500, solver__thin=500,"
+    ):
         again = load(model.save(tmp_path / "model.npz"))
     again._config().check()
 
@@ -148,7 +151,7 @@ def test_weights_and_sparse_masks_come_back(tmp_path):
     weights[weights < 0.3] = 0.0
     for mask in (weights, sparse.csr_array(weights)):
         for data in (X, sparse.csr_array(X)):
-            model = TemporalNMF(2, random_state=0).fit(data, mask=mask)
+            model = estimator(2, random_state=0).fit(data, mask=mask)
             again = load(model.save(tmp_path / "model.npz", overwrite=True))
             again._posterior = None  # made anew from the data in the file
             assert_same(again, model)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from distributed import Client
 
+from cases import estimator
 from clusters import a_client, eventually, separate  # noqa: F401
 from stops import StopAt, StopError
-from temporalnmf import TemporalNMF
 from temporalnmf.checkpoints import file as checkpoint
 from temporalnmf.cluster import dask as on_dask
 from temporalnmf.cluster import sources as splitting
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:The fit did not converge")
 
 def _kept(folder, *components, **params):
     """A model that is kept at each look."""
-    return TemporalNMF(*components, checkpoint=folder, checkpoint_every=0, **params)
+    return estimator(*components, checkpoint=folder, checkpoint_every=0, **params)
 
 
 def _data():
@@ -55,7 +55,7 @@ SETTINGS = [
 def test_goes_on_to_the_same_bits(settings, look, tmp_path):
     params = {"random_state": 3, "n_init": 2, "max_iter": 90, "tol": 0.0, **settings}
     every_look = []
-    whole = TemporalNMF(3, callback=every_look.append, **params).fit(_data())
+    whole = estimator(3, callback=every_look.append, **params).fit(_data())
     folder = tmp_path / "kept"
     with pytest.raises(StopError):
         _kept(folder, 3, callback=StopAt(look), **params).fit(_data())
@@ -71,7 +71,7 @@ def test_learned_hyper_parameters_go_on_too(tmp_path):
     from temporalnmf.chains import Rate
 
     params = {"random_state": 3, "max_iter": 60, "tol": 0.0, "chain": Rate(5.0, "learn")}
-    whole = TemporalNMF(2, **params).fit(_data())
+    whole = estimator(2, **params).fit(_data())
     with pytest.raises(StopError):
         _kept(tmp_path, 2, callback=StopAt(6), **params).fit(_data())
     model = _kept(tmp_path, 2, **params).fit(_data())
@@ -100,7 +100,7 @@ def test_a_generator_of_random_numbers_is_known_by_its_numbers(tmp_path):
     with pytest.raises(StopError):
         _kept(tmp_path, 3, random_state=state(5), callback=StopAt(9), **params).fit(_data())
     model = _kept(tmp_path, 3, random_state=state(5), **params).fit(_data())
-    whole = TemporalNMF(3, random_state=state(5), **params).fit(_data())
+    whole = estimator(3, random_state=state(5), **params).fit(_data())
     np.testing.assert_array_equal(model.components_, whole.components_)
     np.testing.assert_array_equal(model.history_, whole.history_)
 
@@ -108,7 +108,7 @@ def test_a_generator_of_random_numbers_is_known_by_its_numbers(tmp_path):
 def test_without_a_seed_later_starts_are_those_of_the_first_attempt(tmp_path, monkeypatch):
     seeds = np.random.RandomState(8)
     params = {"n_init": 3, "max_iter": 20}
-    whole = TemporalNMF(3, random_state=8, **params).fit(_data())
+    whole = estimator(3, random_state=8, **params).fit(_data())
     monkeypatch.setattr(fitting, "check_random_state", lambda none: seeds)
     with pytest.raises(StopError):
         _kept(tmp_path, 3, callback=StopAt(2), **params).fit(_data())
@@ -136,7 +136,7 @@ def test_it_is_written_when_it_is_time(tmp_path, monkeypatch):
         return now[0] == 9.0
 
     params = {"random_state": 0, "tol": 0.0, "checkpoint": tmp_path}
-    TemporalNMF(3, checkpoint_every=3.5, callback=tick, **params).fit(_data())
+    estimator(3, checkpoint_every=3.5, callback=tick, **params).fit(_data())
     blocks = [{f"block-0000{b}.{n}.npz" for b in range(5)} | {"fit.npz"} for n in (1, 2)]
     assert files == 4 * [set()] + 4 * [blocks[0]] + [blocks[1]]
     assert list(tmp_path.iterdir()) == []
@@ -157,7 +157,7 @@ def test_a_fit_begun_on_a_cluster_goes_on_without_it(client, tmp_path):
     with client.as_current(), pytest.raises(StopError):
         _kept(tmp_path, 3, callback=StopAt(5), **params).fit(_data())
     model = _kept(tmp_path, 3, **params).fit(_data())
-    _same(model, TemporalNMF(3, **params).fit(_data()))
+    _same(model, estimator(3, **params).fit(_data()))
 
 
 @pytest.mark.long
@@ -185,6 +185,6 @@ def test_a_scheduler_that_disappears_leaves_a_checkpoint(given, tmp_path, monkey
             _kept(folder, 3, callback=kill, **params).fit(_data())
     kept = str(lost.value).split("checkpoint='")[1].split("'")[0]
     model = _kept(kept, 3, **params).fit(_data())
-    whole = TemporalNMF(3, **params).fit(_data())
+    whole = estimator(3, **params).fit(_data())
     np.testing.assert_array_equal(model.components_, whole.components_)
     np.testing.assert_array_equal(model.history_, whole.history_)

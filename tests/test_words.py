@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 import temporalnmf
+from cases import estimator
 from commands import done
-from temporalnmf import TemporalNMF
 from temporalnmf.messages.formatting import csv_number, level_text, number_text, percent
 from temporalnmf.plotting import plot_activations, plot_components, plot_forecast
 from temporalnmf.report import report_content
@@ -27,7 +27,7 @@ def model():
     level = np.exp(np.cumsum(rng.normal(0.0, 0.1, size=(30, 2)), axis=0))
     W = [[900.0, 30.0, 0.01, 0.0], [1.0, 0.0, 20.0, 7.0]]
     X = pd.DataFrame(rng.poisson(level @ W), index=range(1990, 2020), columns=list("abcd"))
-    fitted = TemporalNMF(2, random_state=0).fit(X.astype(float))
+    fitted = estimator(2, random_state=0).fit(X.astype(float))
     fitted.stability_ = np.array([0.95, 0.65])
     return fitted
 
@@ -109,7 +109,7 @@ def test_filled_cells_have_six_digits_and_observed_ones_all(tmp_path):
     X = np.random.default_rng(0).gamma(9.0, size=(12, 3))
     X[5, 1] = np.nan
     frame = pd.DataFrame(X, index=range(2001, 2013), columns=list("abc"))
-    fitted = TemporalNMF(1, random_state=0).fit(frame)
+    fitted = estimator(1, random_state=0).fit(frame)
     out = tmp_path / "filled.csv"
     done("impute", fitted.save(tmp_path / "m.npz"), "--out", out)
     rows = list(csv.reader(out.read_text(encoding="utf-8").splitlines()))[1:]
@@ -188,7 +188,7 @@ def test_plots_name_components_and_number_them_from_1(model):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_arviz_counts_components_from_1_and_scikit_learn_from_0():
     X = np.random.default_rng(0).poisson(5.0, size=(20, 4)).astype(float)
-    drawn = TemporalNMF(
+    drawn = estimator(
         2, solver="gibbs", n_draws=8, n_tune=2, n_chains=1, random_state=0
     ).fit(X)  # fmt: skip
     assert drawn.to_arviz().posterior["component"].values.tolist() == [1, 2]

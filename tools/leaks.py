@@ -31,6 +31,7 @@ from scipy.stats import theilslopes
 
 from temporalnmf import TemporalNMF, load
 from temporalnmf.registry import CHAINS
+from temporalnmf.solvers import Gibbs
 
 EVERY = 50
 _MOST_TRACED = 2.0  # kB per fit: caches that fill up
@@ -58,8 +59,8 @@ def a_fit(folder: Path, number: int) -> list[str]:
     data = sparse.csr_array(X.astype(float)) if thin else X.astype(float)
     usual, most = threading.active_count(), []
     model = TemporalNMF(
-        int(rng.integers(1, 4)), chain=chain, solver=solver, n_jobs=int(rng.choice([1, 2, 2])),
-        max_iter=20, n_draws=8, n_tune=4, n_chains=2, random_state=number,
+        int(rng.integers(1, 4)), chain=chain, n_jobs=int(rng.choice([1, 2, 2])),
+        solver=Gibbs(8, 4, 2) if solver == "gibbs" else solver, max_iter=20, random_state=number,
         callback=lambda progress: most.append(threading.active_count()),
     )  # fmt: skip
     with warnings.catch_warnings():

@@ -22,6 +22,8 @@ from scipy import sparse
 
 from temporalnmf import TemporalNMF
 from temporalnmf.shards import write_shards
+from temporalnmf.solvers import Checkpoint
+from temporalnmf.solvers.options import nested
 from temporalnmf.timeline import timeline_of
 
 N, F = 24, 6
@@ -64,7 +66,7 @@ def given(name: str) -> np.ndarray:
 
 
 def model_of(settings: dict[str, Any], **more: Any) -> TemporalNMF:
-    return TemporalNMF(**{"n_components": 2, "random_state": 3, **settings, **more})
+    return TemporalNMF(**nested({"n_components": 2, "random_state": 3, **settings, **more}))
 
 
 def numbers(model: TemporalNMF) -> dict[str, Any]:
@@ -127,7 +129,7 @@ def main() -> None:
         place = folder / f"{name}.ckpt"
         X = source(name, folder)
         with suppress(StopError):
-            model_of(settings, checkpoint=place, checkpoint_every=0, callback=stopping()).fit(X)
+            model_of(settings, checkpoint=Checkpoint(place, 0), callback=stopping()).fit(X)
         assert place.exists(), name
         expected[f"{name}.ckpt"] = numbers(model_of(settings).fit(X))
     (folder / "expected.json").write_text(json.dumps(expected))

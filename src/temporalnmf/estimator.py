@@ -29,11 +29,13 @@ from .inference.config import Config, Factors, likelihood_of
 from .inference.fitting import Fitted, fit_factors
 from .inference.laplace import Posterior
 from .likelihoods.base import Likelihood
+from .messages.warning import warn
 from .persistence.models import read_model, save_model
 from .reading import read_table
 from .sampling.draws import PosteriorDraws, used_smoothing
 from .sampling.traces import required_draws
 from .solvers.monitor import Callback
+from .solvers.options import OPTIONS, Checkpoint, Gibbs, nested
 
 
 class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -55,12 +57,12 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     map_scale : {"log", "linear"}, default="log"
         Scale on which the posterior mode is taken. "log" is well-posed for every
         hyper-parameter; "linear" is the paper's.
-    solver : {"accelerated", "mm", "gibbs"}, default="accelerated"
+    solver : {"accelerated", "mm", "gibbs"} or Gibbs, default="accelerated"
         "accelerated" finds a basin by majorize–minimize and its bottom by a quasi-Newton method;
         "mm" is the paper's majorize–minimize all the way, slower by far and with a less exact
         end at the same `tol`. Their fixed points are the same. "gibbs" draws from the whole
         posterior, for counts: forecasts then integrate over components, activations and what is
-        learned, and results are posterior means.
+        learned, and results are posterior means; `temporalnmf.solvers.Gibbs` has its options.
     max_iter : int, default=1000
     tol : float, default=1e-5
         Stop when the objective's relative decrease per iteration falls below it.
@@ -74,23 +76,12 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     point : {"mean", "mode"}, default="mean"
         What missing trailing steps and forecasts are. "mode" keeps trailing missing steps in
         the fit, as the paper does.
-    n_draws, n_tune : int, default=500, 500
-        With solver="gibbs", sweeps after, and before, a run has settled.
-    n_chains : int, default=4
-        With solver="gibbs", runs of draws, each from a start of its own. Two or more tell
-        whether they agree, see `posterior_`.
-    thin : int or None, default=None
-        With solver="gibbs", keep every `thin`-th draw; None keeps as many as fit into 256 MB, and
-        at least 8 per run.
-    checkpoint : path or None, default=None
-        A file for the state of the fit, written now and then, and at Ctrl-C. A fit that was cut
-        short goes on from it, if it has the same parameters and data, and ends with the same
-        bits; with random_state=None, too, and a RandomState has to be as it was at first. The file
-        is removed at the end. For data that are not in memory, and solvers other than "gibbs", a
-        folder.
-    checkpoint_every : float, default=30.0
-        Seconds between two writes of the checkpoint. It is written at a look at the objective,
-        see `callback`; 0 writes it at each.
+    checkpoint : path, Checkpoint or None, default=None
+        A file for the state of the fit, written every 30 seconds and at Ctrl-C; or a
+        `temporalnmf.solvers.Checkpoint(path, every=30)`. A fit that was cut short resumes from it,
+        if it has the same parameters and data, and ends with the same bits; with random_state=None,
+        too, and a RandomState has to be as it was at first. The file is removed at the end. For
+        data that are not in memory, and solvers other than "gibbs", a folder.
     warm_start : bool, default=False
         Start `fit` from the last solution.
     callback : callable or None, default=None
@@ -185,24 +176,20 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         chain: str | Chain = "rate",
         likelihood: str | Likelihood = "poisson",
         map_scale: Scale = "log",
-        solver: str = "accelerated",
+        solver: str | Gibbs = "accelerated",
         max_iter: int = 1000,
         tol: float = 1e-5,
         n_init: int = 1,
         init: str | tuple[Any, Any] = "random",
         smoothing: float | str = 0.1,
         point: Point = "mean",
-        n_draws: int = 500,
-        n_tune: int = 500,
-        n_chains: int = 4,
-        thin: int | None = None,
-        checkpoint: str | PathLike[str] | None = None,
-        checkpoint_every: float = 30.0,
+        checkpoint: str | PathLike[str] | Checkpoint | None = None,
         warm_start: bool = False,
         callback: Callback | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        **deprecated: Any,
     ) -> None:
         self.n_components = n_components
         self.chain = chain
@@ -215,17 +202,14 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.init = init
         self.smoothing = smoothing
         self.point = point
-        self.n_draws = n_draws
-        self.n_tune = n_tune
-        self.n_chains = n_chains
-        self.thin = thin
         self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
         self.warm_start = warm_start
         self.callback = callback
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        if deprecated:
+            self.set_params(**_known_deprecated(deprecated))
 
     def fit(self, X: Any, y: Any = None, *, mask: Any = None, exposure: Any = None) -> Self:
         """Learn components and activations.
@@ -291,10 +275,15 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, as in scikit-learn; `chain__alpha=…` also for a chain given by name."""
-        nested = any(name.startswith("chain__") for name in params)
-        chain = params.get("chain", self.chain)
-        if nested and isinstance(chain, str):
-            params["chain"] = registry.create(registry.CHAINS, chain, "chain")
+        if old := [name for name in params if name in OPTIONS]:
+            _warn_deprecated(old)
+            present = {name: getattr(self, name) for name in ("solver", "checkpoint")}
+            params = nested({**present, **params})
+        for argument, table in (("chain", registry.CHAINS), ("solver", {Gibbs.name: _GIBBS})):
+            found = params.get(argument, getattr(self, argument))
+            inside = any(name.startswith(f"{argument}__") for name in params)
+            if inside and isinstance(found, str):
+                params[argument] = registry.create(table, found, argument)
         return super().set_params(**params)
 
     def inverse_transform(self, X: Any) -> Array:
@@ -565,8 +554,9 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         --------
         >>> import numpy as np
         >>> from temporalnmf import TemporalNMF
+        >>> from temporalnmf.solvers import Gibbs
         >>> X = np.random.default_rng(0).poisson(5.0, size=(20, 4))
-        >>> model = TemporalNMF(1, solver="gibbs", n_draws=300, n_tune=100, random_state=0).fit(X)
+        >>> model = TemporalNMF(1, solver=Gibbs(300, n_tune=100), random_state=0).fit(X)
         >>> dict(model.to_arviz().posterior["activations"].sizes)
         {'chain': 4, 'draw': 300, 'time': 20, 'component': 1}
         """
@@ -733,10 +723,9 @@ def load(path: str | PathLike[str]) -> TemporalNMF:
     of the program is refused with one clear error.
 
     The model has the parameters of the file, but for two kinds. `callback`, `warm_start`,
-    `checkpoint`, `checkpoint_every`, `n_jobs` and `verbose` have their defaults. `max_iter`,
-    `n_init`, `n_draws`, `n_tune` and `n_chains` are at most their defaults, and a warning names
-    those that were lowered; `model.set_params(max_iter=5000)` restores one. What was fitted is
-    unchanged.
+    `checkpoint`, `n_jobs` and `verbose` have their defaults. `max_iter`, `n_init` and the numbers
+    of `Gibbs` are at most their defaults, and a warning names those that were lowered;
+    `model.set_params(max_iter=5000)` restores one. What was fitted is unchanged.
 
     Examples
     --------
@@ -755,3 +744,25 @@ def load(path: str | PathLike[str]) -> TemporalNMF:
     for name, value in stored.attributes.items():
         setattr(model, name, value)
     return model
+
+
+_GIBBS = "temporalnmf.solvers.options:Gibbs"
+
+
+def _known_deprecated(given: dict[str, Any]) -> dict[str, Any]:
+    """Keyword arguments of earlier versions; others are refused as Python does."""
+    for name in given:
+        if name not in OPTIONS:
+            raise TypeError(f"TemporalNMF.__init__() got an unexpected keyword argument {name!r}")
+    return given
+
+
+def _warn_deprecated(names: list[str]) -> None:
+    for argument, new in (("solver", "Gibbs({}=…)"), ("checkpoint", "Checkpoint(path, every=…)")):
+        if moved := [name for name in names if OPTIONS[name] == argument]:
+            warn(
+                f"{', '.join(f'{name}=' for name in moved)} of TemporalNMF will be removed in the "
+                f"next version. Use {argument}={new.format('=…, '.join(moved))}, from "
+                f"temporalnmf.solvers.",
+                FutureWarning,
+            )

@@ -48,6 +48,7 @@ from temporalnmf.reading import read_table
 from temporalnmf.reading.long_columns import Columns
 from temporalnmf.runtime.archives import read_npz, sealed, unsealed
 from temporalnmf.shards import Shards, shard_long, write_shards
+from temporalnmf.solvers import Gibbs
 from temporalnmf.summary import component_summary
 from temporalnmf.timeline import timeline_of
 
@@ -195,8 +196,7 @@ def _use_records(path: Path) -> None:
 
 def GIBBS() -> TemporalNMF:
     return TemporalNMF(
-        2, chain=Rate(alpha="learn"), solver="gibbs", n_draws=6, n_tune=4, n_chains=2,
-        random_state=0,
+        2, chain=Rate(alpha="learn"), solver=Gibbs(n_draws=6, n_tune=4, n_chains=2), random_state=0,
     )  # fmt: skip
 
 

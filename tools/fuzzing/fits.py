@@ -27,6 +27,7 @@ from temporalnmf.observations import dense
 from temporalnmf.observations import sparse as sparse_data
 from temporalnmf.persistence.models import CappedWarning
 from temporalnmf.sampling import gibbs
+from temporalnmf.solvers import Gibbs
 
 # What hidden entries may hold.
 JUNK = (0.0, 1.0, 1e300, -3.0, np.nan, np.inf)
@@ -215,12 +216,12 @@ def chain_of(trial: Trial) -> Any:
 
 def model_of(trial: Trial, **others: Any) -> TemporalNMF:
     """The estimator of a trial."""
+    solver = Gibbs(n_draws=3, n_tune=2, n_chains=2) if trial.solver == "gibbs" else trial.solver
     return TemporalNMF(
         trial.n_components, chain=chain_of(trial), likelihood=trial.likelihood,
-        map_scale=trial.map_scale, solver=trial.solver, smoothing=trial.smoothing,
+        map_scale=trial.map_scale, solver=solver, smoothing=trial.smoothing,
         point=trial.point, init=trial.init,
-        max_iter=trial.max_iter, tol=trial.tol, random_state=trial.seed, n_draws=3, n_tune=2,
-        n_chains=2, n_init=trial.n_init,
+        max_iter=trial.max_iter, tol=trial.tol, random_state=trial.seed, n_init=trial.n_init,
     ).set_params(**others)  # fmt: skip
 
 

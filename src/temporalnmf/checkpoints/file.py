@@ -46,7 +46,7 @@ def when_saved(remove: Callable[[], None]) -> None:
         waiting.append(remove)
 
 
-class Checkpoint:
+class CheckpointFile:
     """A file that is written from time to time, whole or not at all, and read to resume a fit.
 
     Parameters

@@ -19,7 +19,7 @@ from ..observations.stores import WeightStore, joined, parted
 from ..runtime.archives import UnlikeError, refuse_negative, refuse_unlike
 from ..runtime.interrupts import Interrupt
 from ..solvers.keeping import Keeper, State, refuse_other
-from .file import Checkpoint as StateFile
+from .file import CheckpointFile
 
 
 class FitKeeper(Keeper):
@@ -35,7 +35,7 @@ class FitKeeper(Keeper):
 
     def __init__(
         self,
-        file: StateFile,
+        file: CheckpointFile,
         store: WeightStore,
         problem: Problem,
         n_components: int,

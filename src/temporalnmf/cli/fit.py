@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .. import registry
 from ..messages.formatting import counted
 from . import data
 from .cluster import Cluster
@@ -248,10 +247,11 @@ def fit_table(
     from ..cluster.sources import is_split
     from ..shards import Shards
 
-    if model.checkpoint is not None:
-        in_folder = is_split(table) and model.solver not in registry.SAMPLERS
+    config = model._config()
+    if config.checkpoint is not None:
+        in_folder = is_split(table) and not config.drawing
         # The last file that is written to a folder.
-        voice.checkpoint = Path(model.checkpoint, "fit.npz" if in_folder else "")
+        voice.checkpoint = Path(config.checkpoint, "fit.npz" if in_folder else "")
         if voice.checkpoint.exists():
             voice.say(f"Found {voice.checkpoint}: continuing from it, if it is of the same fit.")
     if client is not None and isinstance(table, Shards):
@@ -272,7 +272,9 @@ def _about_cluster(client: Client, model: TemporalNMF, shards: Shards) -> str:
     threads = sum(worker["nthreads"] for worker in workers)
     limits = [worker["memory_limit"] for worker in workers]
     size = sum(shards.nbytes(i) for i in range(shards.n_shards))
-    resident = check_memory(model.solver, shards.n_features, model.n_components, size, limits)
+    resident = check_memory(
+        model._config().solver, shards.n_features, model.n_components, size, limits
+    )
     each = f", {_size(min(limits))} of memory each" if all(limits) else ""
     kept = "kept in their memory" if resident else "read from disk for every pass"
     return (
@@ -314,13 +316,12 @@ class ClusterStatus:
 def _progress(
     model: TemporalNMF, table: TimeTable | Shards, more: Callable[[], str]
 ) -> AbstractContextManager[Callback | None]:
-    if model.solver not in registry.SAMPLERS:
-        return fit_progress(model.n_init, model.max_iter, more)
-    from ..sampling.run import thinning
+    config = model._config()
+    if not config.drawing:
+        return fit_progress(config.n_init, config.max_iter, more)
+    from ..sampling.run import kept_draws
     from ..shards import Shards
 
     n_features = table.n_features if isinstance(table, Shards) else len(table.features)
-    each = 4 * model.n_chains * model.n_components * n_features
-    thin = model.thin or thinning(model.n_draws, each)
-    kept = thin * max(model.n_draws // thin, 1)
-    return draws_progress(model.n_chains, model.n_tune, model.n_tune + kept, more)
+    thin, kept = kept_draws(config, 4 * config.n_chains * config.n_components * n_features)
+    return draws_progress(config.n_chains, config.n_tune, config.n_tune + thin * kept, more)

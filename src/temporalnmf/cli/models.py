@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from ..messages.formatting import counted, percent
+from ..solvers.options import solver_name
 from . import data
 from .console import Voice, progress_bar
 from .spelling import as_advice
@@ -142,7 +143,7 @@ def summary(model: TemporalNMF) -> dict[str, object]:
         "hyper_parameters": model.chain_.get_params(),
         "smoothing": model.smoothing_,
         "likelihood": model._likelihood().name,
-        "solver": model.solver,
+        "solver": solver_name(model.solver),
         "draws": None if model.posterior_ is None else _draws(model.posterior_),
         "converged": bool(model.converged_),
         "stop_reason": model.stop_reason_,

@@ -13,9 +13,6 @@ from .. import registry
 if TYPE_CHECKING:
     from ..estimator import TemporalNMF
 
-# A hyper-parameter of a chain that cannot be learned together with another.
-_NOT_WITH = {("hier_rate", "beta_h"): "beta_z"}
-
 Components = Annotated[int, typer.Option(min=1, help="Number of components.")]
 _option = typer.Option
 _of_draws = partial(_option, rich_help_panel="Draws from the posterior, --solver gibbs")
@@ -80,12 +77,14 @@ class Settings(NamedTuple):
     def estimator(self) -> TemporalNMF:
         """An estimator with checked parameters."""
         from ..estimator import TemporalNMF
+        from ..solvers.options import Checkpoint, Gibbs
 
+        drawing, path = self.drawing, self.checkpoint
         model = TemporalNMF(
-            self.components, chain=self.chain, likelihood=self.likelihood, solver=self.solver,
-            n_init=1 if self.drawing else self.starts, max_iter=self.max_iter, tol=self.tol,
-            n_draws=self.draws, n_tune=self.tune, n_chains=self.runs, thin=self.thin,
-            checkpoint=self.checkpoint, checkpoint_every=self.checkpoint_every,
+            self.components, chain=self.chain, likelihood=self.likelihood,
+            solver=Gibbs(self.draws, self.tune, self.runs, self.thin) if drawing else self.solver,
+            n_init=1 if drawing else self.starts, max_iter=self.max_iter, tol=self.tol,
+            checkpoint=path and Checkpoint(path, self.checkpoint_every),
             n_jobs=-1 if self.jobs is None else self.jobs or 1, random_state=self.seed,
         )  # fmt: skip
         model._config().check()
@@ -96,12 +95,12 @@ class Settings(NamedTuple):
 
 def _learn(learn: str, model: TemporalNMF) -> None:
     """Set the parameters that --learn names."""
-    name, solver = model.chain, model.solver
+    name, solver = model.chain, model._config().solver
     chain = registry.create(registry.CHAINS, name, "chain")
     drawing = solver in registry.SAMPLERS
     own = [parameter for parameter in chain.get_params() if parameter != "marginal"]
     known = [*own, "smoothing"] if drawing else list(chain._learn)
-    together = [parameter for parameter in known if (name, parameter) not in _NOT_WITH]
+    together = [parameter for parameter in known if parameter not in chain._exclusive]
     names = together if learn == "all" else [word.strip() for word in learn.split(",")]
     unknown = [word for word in names if word not in known]
     if unknown or not names:
@@ -114,7 +113,7 @@ def _learn(learn: str, model: TemporalNMF) -> None:
             f"{', '.join(known) or 'nothing'}{more}."
         )
     for word in names:
-        other = _NOT_WITH.get((name, word))
+        other = chain._exclusive.get(word)
         if other in names:
             raise ValueError(
                 f"--learn {learn}: only the ratio of {other} and {word} matters. Learn one of them."

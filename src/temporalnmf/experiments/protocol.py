@@ -17,6 +17,7 @@ from ..messages.arguments import check_choice, check_count
 from ..messages.errors import ArgumentError
 from ..selection.grids import GIBBS_GRIDS, LAST_VALUE, OUR_GRIDS, Grid, in_units
 from ..selection.splitters import HiddenSteps, RollingOrigin, Split, observed_steps
+from ..solvers.options import Gibbs
 
 Matrix: TypeAlias = Array | sparse.csr_array
 
@@ -188,8 +189,7 @@ class Protocol:
         chain = registry.create(registry.CHAINS, name, "model")
         chain.set_params(**tried)
         if drawn:
-            settings = {"solver": "gibbs", "n_draws": self.n_draws, "n_tune": self.n_tune}
-            return found | settings | {"chain": chain, "n_chains": 1}
+            return found | {"chain": chain, "solver": Gibbs(self.n_draws, self.n_tune, n_chains=1)}
         if self.rounds is not None:
             chain.sweeps = self.rounds
         return found | {

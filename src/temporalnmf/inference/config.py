@@ -17,6 +17,7 @@ from ..likelihoods.base import Likelihood
 from ..messages.arguments import check_choice
 from ..messages.errors import Arg, ArgumentError, Text
 from ..solvers.monitor import Callback
+from ..solvers.options import flattened
 
 # Least values of numbers, and whether they are whole.
 _NUMBERS: dict[str, tuple[type, int]] = {
@@ -71,7 +72,7 @@ class Config:
     @classmethod
     def of(cls, parameters: Mapping[str, Any], previous: Factors | None = None) -> Config:
         """The parameters of an estimator, not checked yet."""
-        given = {name: value for name, value in parameters.items() if name != "warm_start"}
+        given = flattened({n: value for n, value in parameters.items() if n != "warm_start"})
         given["chain"] = _object(registry.CHAINS, given["chain"], "chain", Chain)
         given["likelihood"] = likelihood_of(given["likelihood"])
         return cls(**given, previous=previous)
@@ -177,4 +178,4 @@ def _check_number(name: str, value: Any, kind: type, least: int) -> None:
         what = "whole number" if kind is Integral else "number"
         word = ", or 'learn' with {gibbs}" if name == "smoothing" else ""
         problem = Text(f": expected a {what} of at least {least}{word}.", **_GIBBS)
-        raise ArgumentError(name, value, problem)
+        raise ArgumentError("every" if name == "checkpoint_every" else name, value, problem)

@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 from .. import registry
 from .._typing import Array
 from ..chains.base import Chain
-from ..checkpoints.file import EVERY, Checkpoint, when_saved
+from ..checkpoints.file import EVERY, CheckpointFile, when_saved
 from ..checkpoints.fits import FitKeeper
 from ..data.series import AnySeries, Series
 from ..kernels.floor import FLOOR, LEAST_LEVEL
@@ -270,7 +270,7 @@ def _keeper(
     names = ("map_scale", "max_iter", "tol", "n_init", "point")
     identity = identity_of(config, series, seeds, names)
     every = EVERY if config.checkpoint is None else config.checkpoint_every
-    file = Checkpoint(store.file, identity, every)
+    file = CheckpointFile(store.file, identity, every)
     keeper = FitKeeper(file, store, problem, config.n_components, seeds)
     with between_sweeps() if store.waits else nullcontext(keeper.interrupt) as keeper.interrupt:
         yield keeper

@@ -39,6 +39,7 @@ from ..messages.warning import warn
 from ..runtime.archives import LARGEST, Archive, Json, refuse_wild_indices
 from ..runtime.files import refuse_overwriting, written_whole
 from ..sampling.draws import PosteriorDraws
+from ..solvers.options import OPTIONS, flattened, nested
 from ..timeline.grid import Timeline
 from .arrays import checked_arrays, is_known
 from .calibrations import calibration_arrays, calibration_of
@@ -141,7 +142,7 @@ def read_model(path: str | PathLike[str], defaults: Json) -> StoredModel:
 
 def parameters_of_fit(model: TemporalNMF) -> Json:
     """The parameters a model was fitted with, including those that loading capped."""
-    return {**model.get_params(deep=False), **model._capped}
+    return {**flattened(model.get_params(deep=False)), **model._capped}
 
 
 class _RefusedError(ValueError):
@@ -310,16 +311,21 @@ def _read_parameters(header: Json, defaults: Json) -> tuple[Json, dict[str, int]
     config = Config.of({**defaults, **found}).check()
     if found["random_state"] is not None and type(found["random_state"]) is not int:
         raise ValueError(f"its random_state is {found['random_state']!r:.60}")
-    most = {name: defaults[name] for name in _CAPPED}
+    most = {name: flattened(defaults)[name] for name in _CAPPED}
     capped = {n: value for n in _CAPPED if (value := getattr(config, n)) > most[n]}
     if "n_draws" in capped and config.thin is not None and config.thin > most["n_draws"]:
         capped["thin"], most["thin"] = config.thin, most["n_draws"]
-    return {**found, **{name: most[name] for name in capped}}, capped
+    return nested({**found, **{name: most[name] for name in capped}}), capped
+
+
+def _nested_name(name: str) -> str:
+    return f"solver__{name}" if OPTIONS.get(name) == "solver" else name
 
 
 def _warn_of_caps(capped: dict[str, int], parameters: Json, path: Path) -> None:
-    named = ", ".join(f"{name}={value}" for name, value in capped.items())
-    used = ", ".join(f"{name}={parameters[name]}" for name in capped)
+    named = ", ".join(f"{_nested_name(name)}={value}" for name, value in capped.items())
+    lowered = flattened({"solver": "accelerated", "checkpoint": None, **parameters})
+    used = ", ".join(f"{_nested_name(name)}={lowered[name]}" for name in capped)
     warn(
         f"{path.name}: it was fitted with {named}. Later fits of the loaded model use {used}, "
         f"since a file may not make them costlier than the defaults. What was fitted is unchanged. "

@@ -11,6 +11,7 @@ from ..messages.errors import Arg, Text
 from ..sampling.diagnostics import RHAT
 from ..sampling.draws import PosteriorDraws
 from ..sampling.traces import Trace, ranks, required_draws, traces
+from ..solvers.options import solver_name
 from . import canvas
 from .canvas import GREY, ORANGE, PALETTE, Axes, Components, Panels
 
@@ -48,8 +49,9 @@ def plot_trace(
     >>> import numpy as np
     >>> from matplotlib.figure import Figure
     >>> from temporalnmf import TemporalNMF
+    >>> from temporalnmf.solvers import Gibbs
     >>> X = np.random.default_rng(0).poisson(5.0, size=(20, 4))
-    >>> model = TemporalNMF(1, solver="gibbs", n_draws=300, n_tune=100, random_state=0).fit(X)
+    >>> model = TemporalNMF(1, solver=Gibbs(300, n_tune=100), random_state=0).fit(X)
     >>> axes = plot_trace(model, ax=Figure().subplots(2))
     >>> [ax.get_title(loc="left") for ax in axes]
     ['log posterior', 'all activations']
@@ -117,7 +119,7 @@ def plot_ranks(
 
 def _draws(model: TemporalNMF, what: str) -> PosteriorDraws:
     check_is_fitted(model)
-    return required_draws(model.posterior_, model.solver, what)
+    return required_draws(model.posterior_, solver_name(model.solver), what)
 
 
 def _traces(draws: PosteriorDraws, components: Components) -> list[Trace]:

@@ -13,7 +13,7 @@ from .. import registry
 from .._typing import Array
 from ..chains.base import Chain, First
 from ..chains.rate import Rate
-from ..checkpoints.file import Checkpoint, when_saved
+from ..checkpoints.file import CheckpointFile, when_saved
 from ..data.series import AnySeries, Series
 from ..inference.config import Config
 from ..inference.fitting import (
@@ -223,7 +223,7 @@ class _Sampler:
         self.seeds = check_random_state(config.random_state).randint(2**31 - 1, size=4)
         identity = identity_of(config, series, self.seeds, ("n_draws", "n_tune", "n_chains"))
         identity["thin"] = self.thin
-        self.checkpoint = Checkpoint(config.checkpoint, identity, config.checkpoint_every)
+        self.checkpoint = CheckpointFile(config.checkpoint, identity, config.checkpoint_every)
 
     def all_runs(self) -> _Store:
         config, before = self.config, self.checkpoint.read()

@@ -26,6 +26,7 @@ from ..messages.warning import without
 from ..metrics import error_of
 from ..runtime.signals import that_end_with_us
 from ..sampling.learning import SMOOTHING
+from ..solvers.options import solver_name
 from .data import Matrix, dense, gridded
 from .grids import LAST_VALUE, OUR_GRIDS, Settings, in_units
 from .prediction import expected_steps, last_values, mean_activation
@@ -386,7 +387,7 @@ def _outcome(
     X = X.copy() if sparse.issparse(X) else np.array(X)
     train, hidden = splits[split].train, splits[split].hidden
     level = mean_activation(X, train, n_components, exposure)
-    if name == _PLAIN and params.get("solver") in registry.SAMPLERS:
+    if name == _PLAIN and solver_name(params.get("solver", "")) in registry.SAMPLERS:
         # Plain NMF has no posterior to draw from: it is fitted as a mode.
         params = {**params, "solver": "accelerated", "smoothing": _smoothing(params)}
     chain = _chain(name, setting, level)

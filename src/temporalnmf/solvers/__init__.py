@@ -3,5 +3,6 @@
 from .accelerated import Accelerated
 from .mm import MajorizeMinimize
 from .monitor import Monitor, Progress
+from .options import Checkpoint, Gibbs
 
-__all__ = ["Accelerated", "MajorizeMinimize", "Monitor", "Progress"]
+__all__ = ["Accelerated", "Checkpoint", "Gibbs", "MajorizeMinimize", "Monitor", "Progress"]
