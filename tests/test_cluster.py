@@ -140,7 +140,7 @@ def test_nothing_asked_for_is_no_cluster():
     ("asked", "words"),
     [
         ({"scheduler": "tcp://a:1", "dask": "local"}, "two clusters. Give one"),
-        ({"dask": "cloud"}, "dask='cloud' is not known. Choose one of local"),
+        ({"dask": "cloud"}, "dask='cloud' is not known. Choose local"),
         ({"n_workers": 2}, "n_workers=2 is for .* dask='local'"),
         ({"scheduler": "tcp://a:1", "memory_limit": "1GB"}, "memory_limit='1GB' is for"),
         ({"dask": "local", "memory_limit": "lots"}, "expected a size"),

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
 
 from .. import __version__
-from ..messages.arguments import check_choice, check_count
+from ..messages.arguments import check_count
 from ..messages.errors import Arg, ArgumentError, Text
 
 if TYPE_CHECKING:
@@ -54,7 +54,8 @@ def serving(
     Arguments that contradict each other are refused before the block is entered.
     """
     if dask is not None:
-        check_choice("dask", dask, ("local",))
+        if dask != "local":
+            raise ArgumentError("dask", dask, "is not known.", "Choose local.")
         if scheduler is not None:
             problem = Text("and {dask} are two clusters.", dask=Arg("dask", repr(dask)))
             raise ArgumentError("scheduler", scheduler, problem, "Give one of them.")
