@@ -392,7 +392,7 @@ def test_intervals_that_still_hold_too_little_are_told():
         "Fewer than promised are still inside for totals 1 step ahead and components 1 step ahead."
     )
     beyond = model.forecast(3).notes[-1]
-    assert "checked 2 steps ahead, and this is 3" in beyond
+    assert "checked 2 steps ahead, and this forecast has 3" in beyond
 
 
 def test_calibration_never_makes_past_intervals_worse():
