@@ -17,6 +17,7 @@ from ._typing import Array
 from .chains.base import Chain, Point, Scale
 from .cluster.sources import is_split, split_data, split_series
 from .data.imputing import filled
+from .data.modulation import Exposure
 from .data.series import Series
 from .data.validation import check_features, check_held_out, check_series
 from .forecasting.appending import fit_again, infer_again, whole_series
@@ -104,6 +105,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Missing steps are filled.
     chain_ : Chain
         The chain with the hyper-parameters that were used.
+    likelihood_ : Likelihood
+        The likelihood with the parameters that were used.
     history_ : array
         Objective of the best start, after the iterations listed in `history_iterations_`.
     history_iterations_ : array
@@ -334,7 +337,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             scores the forecast.
         """
         check_is_fitted(self)
-        likelihood = self._likelihood()
+        likelihood = self.likelihood_
         series = self._series_of(X, mask, exposure)
         known, scored = series, series
         if held_out is not None:
@@ -588,8 +591,11 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """The parameters for a fit, not checked yet, with the last solution for a warm start."""
         previous = None
         if self.warm_start and hasattr(self, "components_"):
-            previous = Factors(self.components_, self.activations_, self.chain_)
+            previous = self._factors()
         return Config.of(self.get_params(deep=False), previous)
+
+    def _factors(self) -> Factors:
+        return Factors(self.components_, self.activations_, self.chain_, self.likelihood_)
 
     def _names(self) -> Any:
         """Of the features, where the data have some."""
@@ -599,7 +605,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """What the last fit left behind."""
         return State(
             config=self._config(),
-            factors=Factors(self.components_, self.activations_, self.chain_),
+            factors=self._factors(),
             timeline=self.timeline_,
             observed=self.observed_,
             exposure=self.exposure_,
@@ -632,7 +638,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _check_exposure_given(self, X: Any, exposure: Any) -> None:
         given = exposure is not None or getattr(X, "exposure", None) is not None
-        if not given and np.any(self.exposure_ != 1.0):
+        if not given and not Exposure(self.exposure_).trivial:
             raise ValueError(
                 "exposure=None, and the model was fitted with exposure: its activations are rates. "
                 "Give exposure= for these steps, too."
@@ -688,7 +694,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Set everything that a fit leaves behind."""
         self._capped = {}
         monitor = fitted.monitor
-        self.components_, self.activations_, self.chain_ = fitted.factors
+        self.components_, self.activations_, self.chain_, self.likelihood_ = fitted.factors
         self.history_ = np.array(monitor.history)
         self.history_iterations_ = np.array(monitor.iterations)
         self.stop_reason_ = monitor.reason
@@ -743,6 +749,7 @@ def load(path: str | PathLike[str]) -> TemporalNMF:
     model = TemporalNMF().set_params(**stored.parameters)
     for name, value in stored.attributes.items():
         setattr(model, name, value)
+    model.likelihood_ = model._likelihood()
     return model
 
 

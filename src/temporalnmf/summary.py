@@ -153,7 +153,7 @@ def step_errors(model: TemporalNMF) -> StepErrors | None:
     series = model._series
     if series is None:
         return None
-    divergence = error_of(model._likelihood())
+    divergence = error_of(model.likelihood_)
     observed, expected, error = np.full((3, series.n_steps), np.nan)
     for n in map(int, np.flatnonzero(series.observed)):
         x, weight = series.row(n)

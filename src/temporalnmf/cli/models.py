@@ -142,7 +142,7 @@ def summary(model: TemporalNMF) -> dict[str, object]:
         "chain": model.chain_.name,
         "hyper_parameters": model.chain_.get_params(),
         "smoothing": model.smoothing_,
-        "likelihood": model._likelihood().name,
+        "likelihood": model.likelihood_.name,
         "solver": solver_name(model.solver),
         "draws": None if model.posterior_ is None else _draws(model.posterior_),
         "converged": bool(model.converged_),

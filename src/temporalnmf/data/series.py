@@ -15,6 +15,7 @@ from ..likelihoods.base import Likelihood
 from ..observations import Observations, observe
 from ..runtime.threads import Workers
 from ..timeline.grid import Timeline
+from .modulation import Exposure
 
 Matrix: TypeAlias = "Array | sparse.csr_array"
 
@@ -99,7 +100,13 @@ class Series:
         chosen: Array | slice = steps
         if len(steps) and not sparse.issparse(self.X) and len(steps) == steps[-1] - steps[0] + 1:
             chosen = slice(steps[0], steps[-1] + 1)
-        return Series(self.X[chosen], self.weights[chosen], self.exposure[steps])
+        exposure = self.modulation.take(steps).values
+        return Series(self.X[chosen], self.weights[chosen], exposure)
+
+    @property
+    def modulation(self) -> Exposure:
+        """The factors between activations and data."""
+        return Exposure(self.exposure)
 
     def in_unit(self, unit: float) -> Series:
         """The same values with rates in another unit."""
@@ -128,11 +135,7 @@ class Series:
         rows, n_steps = timeline.rows, len(timeline.labels)
         if np.array_equal(rows, np.arange(n_steps)):
             return replace(self, timeline=timeline)
-        # The exposure of absent steps is interpolated on the log scale.
-        order = np.argsort(rows)
-        known = np.log(self.exposure[order])
-        exposure = np.exp(np.interp(np.arange(n_steps), rows[order], known))
-        exposure[rows] = self.exposure
+        exposure = self.modulation.on_grid(rows, n_steps).values
         places = sparse.csr_array(
             (np.ones(len(rows)), (rows, np.arange(len(rows)))), shape=(n_steps, len(rows))
         )
@@ -159,8 +162,8 @@ class Series:
         else:
             width = max(part.shape[1] for part in parts)
             weights = np.vstack([np.broadcast_to(p, (p.shape[0], width)) for p in parts])
-        whole = Series(X, weights, np.concatenate([self.exposure, other.exposure]))
-        return whole.on_grid(timeline)
+        exposure = self.modulation.followed_by(other.modulation).values
+        return Series(X, weights, exposure).on_grid(timeline)
 
     def _sparse_X(self) -> sparse.csr_array:
         """X as a sparse array; hidden entries of a dense X become zero."""

@@ -55,7 +55,7 @@ def infer_again(state: State, whole: Series) -> Appended:
         draws = redraw(config, draws, whole, kept)
         numbers = np.arange(draws.n_draws)
         activations = draws.expected_steps(numbers, kept, whole.n_steps).mean(axis=0)
-    divergence = divergence_of(config, state.components, whole, activations.T)
+    divergence = divergence_of(config, state.factors, whole, activations.T)
     return Appended(whole, kept, activations, draws, divergence)
 
 

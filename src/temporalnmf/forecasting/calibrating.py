@@ -46,9 +46,9 @@ def calibrate(
     (coverage,) = check_coverage(coverage)
     if not state.chain.has_law:
         raise ValueError(Note("no_intervals"))
-    if not state.config.likelihood.counts:
+    if not state.likelihood.counts:
         raise ValueError(
-            f"calibrate is for counts, and the likelihood is {state.config.likelihood.name!r}."
+            f"calibrate is for counts, and the likelihood is {state.likelihood.name!r}."
         )
     series = state.data("calibrate")
     origins = _origins(series, n_origins)

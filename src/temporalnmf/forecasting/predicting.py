@@ -10,6 +10,7 @@ import numpy as np
 from .._typing import Array
 from ..chains.base import Point
 from ..data.aligning import aligned_ahead
+from ..data.modulation import Exposure
 from ..data.series import Series
 from ..data.validation import check_exposure
 from ..messages.arguments import check_choice, check_count
@@ -41,9 +42,10 @@ def forecast(
     n_samples = _n_samples(n_samples, coverage, steps * K)
     point = state.config.point if point is None else point
     check_choice("point", point, ("mean", "mode"))
-    assumed = exposure is None and bool(np.any(state.exposure != 1.0))
+    past = Exposure(state.exposure)
+    assumed = exposure is None and not past.trivial
     if assumed:
-        exposure = float(state.exposure[-1])
+        exposure = past.ahead(steps).values
     if np.ndim(exposure) == 0 and not isinstance(exposure, str | None):
         exposure = np.full(steps, exposure)
     size = check_exposure(aligned_ahead(exposure, state.timeline, steps), steps)
@@ -150,7 +152,7 @@ def _simulated(
         activations=draws,
         exposure=exposure,
         mixture=Mixture(components, len(draws), found.which),
-        likelihood=state.config.likelihood,
+        likelihood=state.likelihood,
         streams=np.column_stack([np.full(steps, seed), first + np.arange(steps)]),
         dispersion=dispersion,
     )

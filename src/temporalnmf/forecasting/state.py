@@ -15,6 +15,7 @@ from ..data.series import Series
 from ..inference.config import Config, Factors
 from ..inference.fitting import Fitted, infer_mode
 from ..inference.laplace import Posterior, laplace
+from ..likelihoods.base import Likelihood
 from ..sampling.draws import PosteriorDraws
 from ..summary import component_names
 from ..timeline.grid import Timeline
@@ -103,6 +104,10 @@ class State:
     def chain(self) -> Chain:
         return self.factors.chain
 
+    @property
+    def likelihood(self) -> Likelihood:
+        return self.factors.likelihood
+
     @cached_property
     def feature_names(self) -> Array:
         """(F,), x0, x1, … where the data have none."""
@@ -157,4 +162,4 @@ class State:
         if self.config.map_scale != "log":
             # The quadratic stands at the mode of log h.
             H = infer_mode(replace(self.config, map_scale="log"), self.factors, used)
-        return laplace(used, self.components.T, H, self.chain, self.config.likelihood)
+        return laplace(used, self.components.T, H, self.chain, self.likelihood)

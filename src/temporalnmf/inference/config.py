@@ -29,11 +29,12 @@ _GIBBS = {"gibbs": Arg("solver", "'gibbs'")}
 
 
 class Factors(NamedTuple):
-    """Components (K, F), activations (N, K), and the chain that these follow."""
+    """Components (K, F), activations (N, K), the chain of these, and the law of the data."""
 
     components: Any
     activations: Array
     chain: Chain
+    likelihood: Likelihood
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,7 @@ class Fitted:
     H: Array
     kept: Array
     chain: Chain
+    likelihood: Likelihood
     monitor: Monitor
     objective: float
     divergence: float
@@ -74,7 +75,7 @@ class Fitted:
         """Components (K, F), activations (N, K) and the chain."""
         sharded = not isinstance(self.W, np.ndarray)
         components = self.W if sharded else np.ascontiguousarray(self.W.T)
-        return Factors(components, np.ascontiguousarray(self.H.T), self.chain)
+        return Factors(components, np.ascontiguousarray(self.H.T), self.chain, self.likelihood)
 
 
 def fit_factors(config: Config, series: AnySeries) -> Fitted:
@@ -144,6 +145,7 @@ def _finished(
         H=H,
         kept=np.arange(H.shape[1]),
         chain=best.chain,
+        likelihood=observations.likelihood,
         monitor=best.monitor,
         objective=objective,
         divergence=divergence,
@@ -177,26 +179,26 @@ def infer_mode(
     if last is not None:
         kept = np.arange(kept[-1] + 1)  # the anchor stands before the first step
     used = series.take(kept)
-    unit = _unit(used, config.likelihood)
+    unit = _unit(used, fitted.likelihood)
     used, chain = used.in_unit(unit), chain.in_unit(unit)
     H = start_activations(used, W.shape[1])
     held = 0
     if last is not None:
         used, H, held = used.anchored(), np.column_stack([last / unit, H]), 1
     with machinery(config) as workers:
-        observations = used.observe(config.likelihood, workers)
+        observations = used.observe(fitted.likelihood, workers)
         problem = Problem(observations, chain, config.map_scale)
         H = _solve_activations(config, problem, W, H, held=held)
     H = H[:, held:]
     return fill_gaps(H, kept, series.n_steps, chain, config.point, config.map_scale, unit)
 
 
-def divergence_of(config: Config, components: Array, series: Series, H: Array) -> float:
-    """Divergence of the observed entries from components times activations H (K, N)."""
-    unit = _unit(series, config.likelihood)
+def divergence_of(config: Config, fitted: Factors, series: Series, H: Array) -> float:
+    """Divergence of the observed entries from fitted components times activations H (K, N)."""
+    unit = _unit(series, fitted.likelihood)
     with machinery(config) as workers:
-        observations = series.in_unit(unit).observe(config.likelihood, workers)
-        features = observations.hold(np.array(components.T, order=observations.order))
+        observations = series.in_unit(unit).observe(fitted.likelihood, workers)
+        features = observations.hold(np.array(fitted.components.T, order=observations.order))
         return max(features.value(np.ascontiguousarray(H / unit)) - observations.saturated, 0.0)
 
 

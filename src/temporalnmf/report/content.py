@@ -335,7 +335,7 @@ def _specialists(subject: Subject) -> Content:
     objective = f"Objective {number_text(model.objective_)}."
     if model.posterior_ is not None:
         objective = f"Log posterior {number_text(-model.objective_)} on average, up to a constant."
-    likelihood = model._likelihood().name
+    likelihood = model.likelihood_.name
     divergence = f"{_DIVERGENCES.get(likelihood, likelihood)} divergence"
     return {
         "stop": stop,

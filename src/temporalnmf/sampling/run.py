@@ -105,6 +105,7 @@ def draw_factors(config: Config, series: AnySeries) -> Fitted:
         H=draws.expected_steps(np.arange(draws.n_draws), kept, series.n_steps).mean(axis=0).T,
         kept=kept,
         chain=draws.chain if not draws.parameters else _mean_chain(draws),
+        likelihood=observations.likelihood,
         monitor=monitor,
         objective=-float(draws.log_posterior.mean()),
         divergence=divergence,
