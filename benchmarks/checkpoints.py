@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from temporalnmf import TemporalNMF
+from temporalnmf.solvers import Checkpoint
 
 ROUNDS = 7
 SECONDS = (None, 30.0, 1.0, 0.0)  # between two writes; None is no checkpoint
@@ -27,8 +28,8 @@ def data(n_steps: int, n_features: int, level: float) -> np.ndarray:
 
 
 def seconds(X: object, solver: str, every: float | None, folder: str) -> float:
-    kept = {} if every is None else {"checkpoint": Path(folder) / "fit", "checkpoint_every": every}
-    model = TemporalNMF(5, solver=solver, max_iter=300, tol=0.0, random_state=0, **kept)
+    kept = None if every is None else Checkpoint(Path(folder) / "fit", every)
+    model = TemporalNMF(5, solver=solver, max_iter=300, tol=0.0, random_state=0, checkpoint=kept)
     began = perf_counter()
     model.fit(X)
     return perf_counter() - began

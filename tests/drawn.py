@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from temporalnmf import TemporalNMF
+from cases import estimator
 
 NAMES = list("abcdef")
 # With one component all is known at once.
@@ -22,4 +22,4 @@ def months():
 
 def drawn(n_components, **parameters):
     given = {"n_draws": 60, "n_tune": 30, "n_chains": 3, "random_state": 0, **parameters}
-    return TemporalNMF(n_components, solver="gibbs", **given).fit(months())
+    return estimator(n_components, solver="gibbs", **given).fit(months())

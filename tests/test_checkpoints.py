@@ -180,7 +180,7 @@ def test_so_do_warm_starts_and_appended_steps(tmp_path):
 
 def test_a_warm_start_from_elsewhere_is_another_fit(tmp_path):
     path = tmp_path / "fit.ckpt"
-    kept = {"warm_start": True, "checkpoint": path, "checkpoint_every": 0}
+    kept = {"warm_start": True, "checkpoint": Checkpoint(path, 0)}
     model = fresh().fit(data()).set_params(callback=StopAt(4), **kept)
     with pytest.raises(StopError):
         model.fit(data())

@@ -27,6 +27,7 @@ from temporalnmf.forecasting import state
 from temporalnmf.runtime.compilation import announced
 from temporalnmf.runtime.threads import Workers
 from temporalnmf.selection import RollingOrigin, select
+from temporalnmf.solvers import Gibbs
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
@@ -43,8 +44,7 @@ def _fit(n_jobs=1, X=DATA, n_components=3, **params):
 
 
 def _draw(n_jobs=1, seed=0):
-    settings = {"solver": "gibbs", "n_chains": 2, "n_tune": 3, "n_draws": 6}
-    return _fit(n_jobs, FEW, 2, random_state=seed, **settings)
+    return _fit(n_jobs, FEW, 2, random_state=seed, solver=Gibbs(6, n_tune=3, n_chains=2))
 
 
 def _bits(model):

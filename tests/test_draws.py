@@ -549,7 +549,7 @@ def test_results_are_those_of_a_clone_and_leave_the_parameters():
     model = fitted(X, Rate("learn"))
     copy = clone(model)
     assert copy.chain.alpha == "learn"
-    assert copy.get_params()["n_draws"] == 40
+    assert copy.get_params()["solver__n_draws"] == 40
 
 
 @pytest.mark.parametrize(

@@ -226,13 +226,16 @@ def test_reproduce_on_a_cluster(client, tmp_path):
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (("--jobs", 2, "--scheduler", "tcp://a:1"), "--jobs 2 is for .* drop it, or --scheduler"),
-        (("--jobs", 1, "--dask", "local"), "--jobs 1 is for .* drop it, or --dask"),
-        (("--dask", "cloud"), "Choose one of local"),
-        (("--dask", "local", "--scheduler", "tcp://a:1"), "--scheduler 'tcp://a:1' and --dask 'lo"),
+        (
+            ("--jobs", 2, "--scheduler", "tcp://a:1"),
+            "--jobs 2 is .*: leave out --jobs or --scheduler",
+        ),
+        (("--jobs", 1, "--dask", "local"), "--jobs 1 is .*: leave out --jobs or --dask"),
+        (("--dask", "cloud"), "Choose local"),
+        (("--dask", "local", "--scheduler", "tcp://a:1"), "--scheduler tcp://a:1 and --dask lo"),
         (("--workers", 2), "--workers 2 is for a cluster on this machine: --dask local"),
-        (("--dask", "local", "--memory-limit", "lots"), "--memory-limit 'lots': expected a size"),
-        (("--scheduler", "nowhere"), "Error: --scheduler 'nowhere': expected the address"),
+        (("--dask", "local", "--memory-limit", "lots"), "--memory-limit lots: expected a size"),
+        (("--scheduler", "nowhere"), "Error: --scheduler nowhere: expected the address"),
     ],
 )
 @pytest.mark.parametrize("command", ["compare", "select-rank", "reproduce"])

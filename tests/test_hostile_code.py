@@ -236,24 +236,28 @@ def test_a_model_file_does_not_choose_a_path_to_write_to(
 )
 def test_settings_of_a_run_never_come_from_a_file(name, value, model_file):
     model = load(with_parameters(model_file, **{name: value}))
-    assert getattr(model, name) == getattr(TemporalNMF(), name)
+    assert getattr(model._config(), name, None) == getattr(TemporalNMF()._config(), name, None)
+    assert not model.warm_start
 
 
 @pytest.mark.parametrize(
     ("name", "default"),
     [("max_iter", 1000), ("n_init", 1), ("n_draws", 500), ("n_tune", 500), ("n_chains", 4)],
 )
-def test_a_file_does_not_make_later_fits_costlier_than_the_defaults(name, default, model_file):
+def test_a_file_does_not_make_later_fits_costlier_than_the_defaults(name, default, seeds, tmp_path):
+    of_draws = name.startswith("n_") and name != "n_init"
+    path, shown = tmp_path / "model.npz", f"solver__{name}" if of_draws else name
+    path.write_bytes((seeds / "model" / ("5" if of_draws else "0") / "model.npz").read_bytes())
     with warnings.catch_warnings(action="error"):
-        assert getattr(load(with_parameters(model_file, **{name: default})), name) == default
-    with_parameters(model_file, **{name: 10**12})
+        assert getattr(load(with_parameters(path, **{name: default}))._config(), name) == default
+    with_parameters(path, **{name: 10**12})
     told = (
-        rf"^model\.npz: it was fitted with {name}=1000000000000\. Later fits of the loaded model "
-        rf"use {name}={default}, .* model\.set_params\({name}=1000000000000\)\.$"
+        rf"^model\.npz: it was fitted with {shown}=1000000000000\. Later fits of the loaded model "
+        rf"use {shown}={default}, .* model\.set_params\({shown}=1000000000000\)\.$"
     )
     with pytest.warns(CappedWarning, match=told):
-        model = load(model_file)
-    assert getattr(model, name) == default
+        model = load(path)
+    assert getattr(model._config(), name) == default
 
 
 @pytest.mark.parametrize("value", [-1, 0.5, 1e9, True, None, "10", [10], 10**400])

@@ -25,6 +25,7 @@ from temporalnmf.experiments import paper_protocol, run
 from temporalnmf.experiments.runner import read_records
 from temporalnmf.reading import cells, long_files, parquet, read_table
 from temporalnmf.runtime import archives
+from temporalnmf.solvers import Gibbs
 
 LONG = {"time": "time", "feature": "feature", "value": "value"}
 
@@ -533,7 +534,7 @@ def put(path, **new):
     return path
 
 
-GIBBS = {"solver": "gibbs", "n_draws": 4, "n_tune": 2, "n_chains": 1}
+GIBBS = {"solver": Gibbs(4, n_tune=2, n_chains=1)}
 WAYS = {
     "rate": ({}, range(1, 14)),
     "mode": ({"point": "mode"}, range(1, 15)),

@@ -14,6 +14,7 @@ import pytest
 from children import in_child
 from temporalnmf import TemporalNMF
 from temporalnmf.runtime.threads import _Pool
+from temporalnmf.solvers import Gibbs
 
 # Numbers of fits, of which tools/leaks.py draws all kinds that `seen` is asked for below.
 KINDS = (1, 11, 12, 14, 22, 25, 36)
@@ -74,11 +75,13 @@ def test_threads_that_are_not_sent_home_are_noticed(tmp_path, monkeypatch):
 def test_models_are_given_back(solver):
     """Without the collector: what holds itself would keep its data until that comes by."""
     X = np.random.default_rng(0).poisson(5.0, (12, 6)).astype(float)
-    settings = {"n_draws": 4, "n_tune": 2, "n_chains": 2} if solver == "gibbs" else {"max_iter": 50}
+    chosen = Gibbs(4, n_tune=2, n_chains=2) if solver == "gibbs" else solver
     gc.collect()
     gc.disable()
     try:
-        model = TemporalNMF(2, solver=solver, n_jobs=2, random_state=0, tol=1e-2, **settings).fit(X)
+        model = TemporalNMF(2, solver=chosen, n_jobs=2, random_state=0, tol=1e-2, max_iter=50).fit(
+            X
+        )
         model.forecast(2)
         gone = weakref.ref(model), weakref.ref(model._series)
         del model

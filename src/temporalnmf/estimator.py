@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import wraps
 from os import PathLike
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -37,6 +38,33 @@ from .sampling.draws import PosteriorDraws, used_smoothing
 from .sampling.traces import required_draws
 from .solvers.monitor import Callback
 from .solvers.options import OPTIONS, Checkpoint, Gibbs, nested
+
+_GIBBS = "temporalnmf.solvers.options:Gibbs"
+
+Init = TypeVar("Init", bound=Callable[..., None])
+
+
+def _takes_old_keywords(init: Init) -> Init:
+    """Let `__init__` take keyword arguments of the version before, which its signature lacks."""
+
+    @wraps(init)
+    def with_old_keywords(self: TemporalNMF, *given: object, **named: object) -> None:
+        old = {name: named.pop(name) for name in OPTIONS if name in named}
+        init(self, *given, **named)
+        self.set_params(**old)
+
+    return cast(Init, with_old_keywords)
+
+
+def _warn_deprecated(names: list[str]) -> None:
+    for argument, new in (("solver", "Gibbs({}=…)"), ("checkpoint", "Checkpoint(path, every=…)")):
+        if moved := [name for name in names if OPTIONS[name] == argument]:
+            warn(
+                f"{', '.join(f'{name}=' for name in moved)} of TemporalNMF will be removed in the "
+                f"next version. Use {argument}={new.format('=…, '.join(moved))}, from "
+                f"temporalnmf.solvers.",
+                FutureWarning,
+            )
 
 
 class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -172,6 +200,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     # Parameters of the fit that were lowered when the model was loaded.
     _capped: Mapping[str, int] = MappingProxyType({})
 
+    @_takes_old_keywords
     def __init__(
         self,
         n_components: int = 5,
@@ -192,7 +221,6 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
-        **deprecated: Any,
     ) -> None:
         self.n_components = n_components
         self.chain = chain
@@ -211,8 +239,6 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
-        if deprecated:
-            self.set_params(**_known_deprecated(deprecated))
 
     def fit(self, X: Any, y: Any = None, *, mask: Any = None, exposure: Any = None) -> Self:
         """Learn components and activations.
@@ -751,25 +777,3 @@ def load(path: str | PathLike[str]) -> TemporalNMF:
         setattr(model, name, value)
     model.likelihood_ = model._likelihood()
     return model
-
-
-_GIBBS = "temporalnmf.solvers.options:Gibbs"
-
-
-def _known_deprecated(given: dict[str, Any]) -> dict[str, Any]:
-    """Keyword arguments of earlier versions; others are refused as Python does."""
-    for name in given:
-        if name not in OPTIONS:
-            raise TypeError(f"TemporalNMF.__init__() got an unexpected keyword argument {name!r}")
-    return given
-
-
-def _warn_deprecated(names: list[str]) -> None:
-    for argument, new in (("solver", "Gibbs({}=…)"), ("checkpoint", "Checkpoint(path, every=…)")):
-        if moved := [name for name in names if OPTIONS[name] == argument]:
-            warn(
-                f"{', '.join(f'{name}=' for name in moved)} of TemporalNMF will be removed in the "
-                f"next version. Use {argument}={new.format('=…, '.join(moved))}, from "
-                f"temporalnmf.solvers.",
-                FutureWarning,
-            )

@@ -119,7 +119,8 @@ def read_model(path: str | PathLike[str], defaults: Json) -> StoredModel:
                 raise ValueError("it is an archive of something else")
             header = _check_header(file.json("header.json"), path)
             labels = file.json("labels.json")
-            arrays = {name: file.array(name) for name in file.arrays if is_known(name)}
+            found = {name: file.array(name) for name in file.arrays}
+            arrays = {name: array for name, array in found.items() if is_known(name)}
         sharded = _sharded(path, header)
         components = arrays["components_"] if sharded is None else sharded
         arrays = checked_arrays(arrays, components.shape)
@@ -312,7 +313,8 @@ def _read_parameters(header: Json, defaults: Json) -> tuple[Json, dict[str, int]
     if found["random_state"] is not None and type(found["random_state"]) is not int:
         raise ValueError(f"its random_state is {found['random_state']!r:.60}")
     most = {name: flattened(defaults)[name] for name in _CAPPED}
-    capped = {n: value for n in _CAPPED if (value := getattr(config, n)) > most[n]}
+    used = [n for n in _CAPPED if config.drawing or n not in OPTIONS]
+    capped = {n: value for n in used if (value := getattr(config, n)) > most[n]}
     if "n_draws" in capped and config.thin is not None and config.thin > most["n_draws"]:
         capped["thin"], most["thin"] = config.thin, most["n_draws"]
     return nested({**found, **{name: most[name] for name in capped}}), capped

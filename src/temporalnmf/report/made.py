@@ -18,6 +18,7 @@ from .. import __version__
 from .._typing import Array
 from ..data.series import Series
 from ..persistence.models import parameters_of_fit
+from ..solvers.options import nested
 from .texts import Content, clean
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def how_it_was_made(
     """All that is needed to make the report again, and to check that it is the same."""
     parameters = parameters_of_fit(model)
     if command is None:
-        command = f"{type(model)(**parameters)!r}.fit(X)"
+        command = f"{type(model)(**nested(parameters))!r}.fit(X)"
     elif not isinstance(command, str):
         command = shlex.join(map(str, command))
     chain = model.chain_
