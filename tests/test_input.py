@@ -99,9 +99,9 @@ BAD_FITS = {
     "all zero where observed": bad(
         "X", "zero", LOOK, changed(0 * COUNTS, 2, 1.0), mask=np.arange(8) != 2
     ),
-    "next to zero": bad("X", r"next to zero.*e-3\d\d", "another unit", 1e-320 * COUNTS),
+    "next to zero": bad("X", r"too close to zero.*e-3\d\d", "another unit", 1e-320 * COUNTS),
     "next to zero per exposure": bad(
-        "exposure", r"next to zero.*e-29", "another unit", exposure=np.full(8, 1e30)
+        "exposure", r"too close to zero.*e-29", "another unit", exposure=np.full(8, 1e30)
     ),
     # The advice has to work next to NaN too, so the floor comes from nanmax.
     "zero for exponential": bad(

@@ -114,7 +114,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     warm_start : bool, default=False
         Start `fit` from the last solution.
     callback : callable or None, default=None
-        Called with a `temporalnmf.solvers.Progress` at each look at the objective, see
+        Called with a `temporalnmf.solvers.Progress` at each evaluation of the objective, see
         `history_iterations_`; returning true stops the fit. Of data that are not in memory the
         components stay where they are until it asks for them: `progress.components.array()`.
     n_jobs : int or None, default=None
@@ -122,7 +122,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         −1 all cores. The result is the same to the bit for any number.
     random_state : int, RandomState instance or None, default=None
     verbose : int, default=0
-        Print the first look at the objective from every `verbose`-th iteration on.
+        Print the first evaluation of the objective from every `verbose`-th iteration on.
 
     Attributes
     ----------
@@ -138,7 +138,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     history_ : array
         Objective of the best start, after the iterations listed in `history_iterations_`.
     history_iterations_ : array
-        It is looked at in the first two iterations, then once in up to ten.
+        It is evaluated in the first two iterations, then once in up to ten.
     stop_reason_ : str
     converged_ : bool
     n_iter_ : int
@@ -191,7 +191,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     posterior_: PosteriorDraws | None
     # The data of the fit, not copied if possible; the steps of them that took part; what is known
     # of their activations, once it is asked for.
-    # Columns of a frame that scikit-learn takes for no names, such as numbers.
+    # Column labels that scikit-learn does not accept as names, such as numbers.
     _columns: list[Any] | None = None
     _series: Series | None
     _fingerprint: int
@@ -290,7 +290,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             As in `fit`.
         continue_chain : bool, default=False
             True: the first row of X follows the last fitted step, whose activations stay as they
-            are; `append` infers these again, too. False: X is a series of its own.
+            are; `append` infers these again, too. False: X is a new series.
 
         Returns
         -------
@@ -399,10 +399,10 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     ) -> Forecast:
         """The steps after the last one, with intervals.
 
-        Simulated from the chain and the likelihood, starting from what is known, and not known,
-        of the last state. The components are taken as known. Intervals hold the stated share of
-        the simulated futures, and so of what comes if the model is correct; data often stray
-        further. `calibrate` compares such intervals with the past.
+        Simulated from the chain and the likelihood, starting from the posterior of the last state.
+        The components are taken as known. Intervals contain the stated share of the simulated
+        futures, and of the data if the model is correct; real data usually vary more. `calibrate`
+        compares such intervals with the past.
 
         Parameters
         ----------
@@ -440,7 +440,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Parameters
         ----------
         X, mask, exposure : default=None
-            As in `fit`: a series of its own. Without X, the fitted series.
+            As in `fit`: a new series. Without X, the fitted series.
         coverage, n_samples, random_state
             As in `forecast`. Fewer samples are made where memory would run out.
 

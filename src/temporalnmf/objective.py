@@ -41,7 +41,7 @@ class Problem:
         return self.chain.learns
 
     def learned(self, H: Array, aux: Array) -> tuple[Problem, Array]:
-        """The problem with better estimates of what is set to "learn", and its `aux`."""
+        """The problem with better estimates of parameters set to "learn", and its `aux`."""
         if not self.learns:
             return self, aux
         problem = replace(self, chain=self.chain.learn(H, aux))

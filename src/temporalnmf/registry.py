@@ -40,7 +40,7 @@ SAMPLERS = {"gibbs": "temporalnmf.sampling.run:draw_factors"}
 
 
 def load(path: str) -> Any:
-    """What a path such as "package.module:name" says."""
+    """The object at a path such as "package.module:name"."""
     module, name = path.split(":")
     return getattr(import_module(module), name)
 

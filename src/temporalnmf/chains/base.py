@@ -83,9 +83,9 @@ class First(NamedTuple):
 # Least standard deviation of a step as a share of its mean. The objective has the square of its
 # inverse in it, and with that multiplies what rounding does to h.
 _LEAST_SPREAD = 1e-8
-# Largest one: of a shape that is next to nothing, squares of its derivatives are no doubles.
+# Largest one: for a shape close to zero, squares of derivatives overflow.
 _MOST_SPREAD = 1e50
-# Beyond such a factor numbers of the one level are lost beside those of the other.
+# Beyond such a factor, adding two levels loses the smaller one to rounding.
 _FARTHEST = 1e100
 
 
@@ -218,7 +218,7 @@ class Chain(ActivationPrior, Process):
     def terms(self, H: Array, aux: Array, scale: Scale) -> Majorizer:
         """What the chain adds to (p, q, r) of every step, neighbours held fixed.
 
-        Sweeps do this in compiled code; this is for a look at it, step by step.
+        Sweeps do this in compiled code; this one is for tests and inspection.
         """
         chains = zip(H, aux, self._rows(len(H), scale), strict=True)
         at = self._kernels.terms

@@ -36,7 +36,7 @@ from ..kernels.rows import seven
 from ..kernels.variates import slice_step
 from ..kernels.variates.paths import blocks, counted, log_gamma_density
 
-# Relative distance of neighbouring doubles: what is nearer to each other is equal.
+# Relative distance of neighbouring doubles: closer numbers are equal.
 _DIGITS = 2.0**-52
 # A law with α = 0.02 spends half of its time below the floor of the solvers: go on beyond it.
 _LOWEST, _SMALLEST = 1e-200, 1e-300
@@ -150,7 +150,7 @@ def _log_spike(g: float, reach: float, rest: float, gamma: float, unit: float) -
 
 
 class _Block(NamedTuple):
-    """What the scale of a block h_n … h_m feels; x stands for h_n, and x ratio for h_m."""
+    """What the scale of a block h_n … h_m depends on; x is h_n, and x · ratio is h_m."""
 
     x: float
     ratio: float

@@ -26,7 +26,7 @@ from .outlook import Outlook
 # Numbers of a component: α_z, β_z, α_h, β_h, s (1 on the linear scale, 0 on the log scale), the
 # power A of z in (HR0), and whether z is integrated out.
 
-# Shapes below it have cumulants that are no doubles, and medians of steps that are none either.
+# For smaller shapes, cumulants and medians of steps overflow.
 _LEAST = 1e-40
 
 
@@ -63,7 +63,7 @@ def _value(H: Array, Z: Array, rows: Array) -> float:
     for k in range(H.shape[0]):
         alpha_z, beta_z, alpha_h, beta_h, lost, power, marginal = rows[k]
         constant = gamma_constant(alpha_z) + gamma_constant(alpha_h)
-        if marginal:  # what is left of A log z at its mean
+        if marginal:  # the remainder of A log z at its mean
             constant -= gamma_constant(power) + gamma_excess(power, power)
         for n in range(1, H.shape[1]):
             before, after = beta_z * H[k, n - 1], beta_h * H[k, n]
@@ -211,7 +211,7 @@ class HierRate(Multiplicative):
     _growth = ("beta_z", "beta_h")
     _measured_in = MappingProxyType({"beta_z": "alpha_z", "beta_h": "alpha_h"})
     _exclusive = MappingProxyType({"beta_h": "beta_z"})
-    sweeps = 5  # cheap, and news travel one step per round
+    sweeps = 5  # cheap, and information propagates one step per round
     _kernels = Kernels(_terms, _value, _sweep, _expand, draw=_draw, log_law=_log_law)
     _auto = _learn = ("beta_z", "beta_h")
 
@@ -243,7 +243,7 @@ class HierRate(Multiplicative):
             steady = np.where(
                 alpha_z > 1.0,
                 beta_h * (alpha_z - 1.0) / alpha_h,
-                np.exp(np.clip(log_ratio, -230.0, 230.0)),  # e^ψ(α) may be no double
+                np.exp(np.clip(log_ratio, -230.0, 230.0)),  # e^ψ(α) may overflow
             )
             self.beta_z = scalar_or_array(steady)
 

@@ -25,7 +25,7 @@ from .regime import Paths
 @njit(cache=True, nogil=True, error_model="numpy")
 def _argument(before: float, after: float, beta: float) -> float:
     """x of the Bessel functions."""
-    return 2.0 * beta * math.sqrt(before) * math.sqrt(after)  # their product may be no double
+    return 2.0 * beta * math.sqrt(before) * math.sqrt(after)  # their product may overflow
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -240,7 +240,7 @@ class HierShape(Chain):
     variance (2/β) h_{n−1} + α/β²; flat prior on h_1. Domain: α, β > 0 (α = 0, where the chain is
     absorbed at zero, for simulation only); with ``map_scale="linear"`` and α < 1 the density is
     unbounded at zero. After s steps the law is the same with β/s: h is a squared Bessel process of
-    dimension 2α, looked at once in every unit of time. The paper leaves this chain out of its
+    dimension 2α, observed once in every unit of time. The paper leaves this chain out of its
     algorithms; here the counts z are integrated out, and EM needs only their means, which are
     ratios of Bessel functions.
 

@@ -93,7 +93,7 @@ class Process(Parametric):
         return self._moments_at(h1, n)[1]
 
     def _moments_at(self, h1: ArrayLike | None, n: ArrayLike) -> tuple[Array, Array]:
-        """Mean and variance at the steps n; nothing is subtracted on the way to them."""
+        """Mean and variance at the steps n; computed without subtractions."""
         chain = self._concrete()
         steps = check_steps("n", n)
         slope, offset, square, linear, constant = m = chain._moments()

@@ -159,7 +159,7 @@ def _move_block(
     power, rate = counted(h, y, q, n, m)
     power += alpha * h[n - 1] if n > 0 else a
     rate += beta * h[n] if n > 0 else b * h[n]
-    end = min(m + 1, h.size - 1)  # transitions from h_j, n ≤ j < end, feel c in their Γ
+    end = min(m + 1, h.size - 1)  # c is in the Γ of transitions from h_j, n ≤ j < end
     for j in range(n, end):
         power += 0.5
         rate += alpha * h[j] * (math.log(alpha * h[j] / (beta * h[j + 1])) - 1.0)

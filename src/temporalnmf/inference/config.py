@@ -39,7 +39,7 @@ class Factors(NamedTuple):
 
 @dataclass(frozen=True)
 class Config:
-    """Parameters of `TemporalNMF`, with objects in the place of names.
+    """Parameters of `TemporalNMF`, with objects in place of names.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What the estimator does with checked data: solve for both factors, or for activations alone.
+"""Fit both factors to checked data, or activations alone.
 
 Here data are V (F, N), components W (F, K) and activations H (K, N).
 """
@@ -42,7 +42,7 @@ from .unit import unit_of
 if TYPE_CHECKING:
     from ..sampling.draws import PosteriorDraws
 
-# Fewer steps say nothing about movement in time.
+# Fewer steps contain no information about movement in time.
 _FEWEST_STEPS = 3
 
 # Share of `tol` to which activations are solved at fixed components.
@@ -54,8 +54,8 @@ class Fitted:
     """The result of a fit: W (F, K), H (K, N) with all gaps filled, and how it went.
 
     `kept` are the steps that took part; `stability` is None where there was one start only;
-    `draws` is None for a posterior mode; `posterior` is there where nobody can ask the data later.
-    W may be what is left of it in files: `ShardedComponents`.
+    `draws` is None for a posterior mode; `posterior` is set if the data cannot be read again later.
+    W may be in files: `ShardedComponents`.
     """
 
     W: Any
@@ -157,7 +157,7 @@ def _finished(
 def _posterior_now(
     config: Config, features: Features, H: Array, chain: Chain, unit: float
 ) -> Posterior | None:
-    """The posterior of the activations, while the data can be asked."""
+    """The posterior of the activations, while the data are at hand."""
     if not chain.has_law:
         return None
     if config.map_scale != "log":
@@ -219,14 +219,14 @@ def check_counted(observations: Observations) -> None:
         )
     if observations.level < LEAST_LEVEL:
         raise ValueError(
-            f"X is next to zero: the total of a step, per unit of exposure, is "
-            f"{observations.level:.3g} in the mean, and the least that can be told from zero is "
-            f"{LEAST_LEVEL:g}. Give X, or exposure, in another unit."
+            f"X is too close to zero: the mean total of a step, per unit of exposure, is "
+            f"{observations.level:.3g}, and anything below {LEAST_LEVEL:g} counts as zero. Give X, "
+            f"or exposure, in another unit."
         )
 
 
 def check_observed(series: AnySeries, continue_chain: bool) -> None:
-    """Refuse a series of its own without any data."""
+    """Refuse a new series without any data."""
     if not series.observed.any() and not continue_chain:
         raise ValueError(
             "X has no observed entry: there is nothing to infer from. If its rows follow "
@@ -236,7 +236,7 @@ def check_observed(series: AnySeries, continue_chain: bool) -> None:
 
 @contextmanager
 def machinery(config: Config) -> Iterator[Workers]:
-    """Threads for a solve, and a word if the kernels have to be compiled."""
+    """Threads for a solve, and a message if kernels have to be compiled."""
     with guarded(), announced(bool(config.verbose)), Workers(config.n_jobs) as workers:
         yield workers
 
@@ -281,7 +281,7 @@ def _keeper(
 def identity_of(
     config: Config, series: AnySeries, seeds: Array, names: tuple[str, ...]
 ) -> dict[str, Any]:
-    """What a fit depends on, by which its checkpoint is known; `names` are of parameters."""
+    """What a fit depends on, to recognise its checkpoint; `names` are of parameters."""
     names = ("n_components", "solver", *names, "smoothing")
     found = {name: np.asarray(getattr(config, name)).tolist() for name in names}
     if config.previous is not None:

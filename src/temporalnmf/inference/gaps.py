@@ -10,15 +10,15 @@ from ..chains.prior import ActivationPrior
 from ..chains.process import CEILING, Point
 from .laplace import Posterior
 
-# A mean that is smaller than such a share of another one cannot be scaled to it.
+# A mean below this share of another one cannot be scaled to it.
 _NOTHING = 1e-200
 
 
 def fitted_steps(observed: Array, chain: ActivationPrior, point: Point) -> Array:
     """Indices of the steps that take part in a fit.
 
-    Gaps inside the series are part of a chain with dynamics; leading and trailing ones say
-    nothing about the rest and are left out, except that `point="mode"` keeps trailing ones, as
+    Gaps inside the series are part of a chain with dynamics; leading and trailing ones do not
+    affect the rest and are left out, except that `point="mode"` keeps trailing ones, as
     the paper does. Without dynamics only observed steps take part.
     """
     seen = np.flatnonzero(observed)
@@ -40,7 +40,7 @@ def fill_gaps(
     """Activations (K, n_steps) of all steps from those (K, len(kept)) that were fitted in a unit.
 
     Without dynamics gaps are interpolated; trailing steps are forecast, leading ones filled
-    backwards. What would be larger, or smaller, than any double ends where simulated paths do.
+    backwards. Values that would overflow or underflow end where simulated paths do.
     """
     first, last = int(kept[0]), int(kept[-1])
     inside = np.arange(first, last + 1)
@@ -83,7 +83,7 @@ def draw_steps(
         wanted = chain.backcast(start, first).T[::-1]
         expected = chain.mean_ahead(start, first) if chain.dynamic else wanted
         lost = expected < _NOTHING * wanted  # of paths that vanish no spread is left
-        told = np.isfinite(expected) & ~lost
-        back *= np.divide(wanted, expected, out=np.ones_like(wanted), where=told)
+        known = np.isfinite(expected) & ~lost
+        back *= np.divide(wanted, expected, out=np.ones_like(wanted), where=known)
         draws[:, :first] = np.where(lost, wanted, back)[:, ::-1]
     return draws

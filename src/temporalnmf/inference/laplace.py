@@ -1,4 +1,4 @@
-"""How sure the activations are, given the components: Laplace's approximation on the log scale.
+"""The posterior of the activations at fixed components: Laplace's approximation on the log scale.
 
 Around the mode û of u = log h, −log p(u | V) is taken as a quadratic (L1). Its Hessian couples the
 components of one step through the data and neighbouring steps through the chain, so in the order
@@ -9,9 +9,9 @@ components of one step through the data and neighbouring steps through the chain
 A banded Cholesky factor takes time linear in the number of steps, and so does a draw.
 
 A draw is h = ĥ g/a with g ~ Gamma(a, 1), a = 1/Σ_ii, and the Gaussian dependence between entries
-that Σ says (L2). Its log has the mode log ĥ and the curvature 1/Σ_ii there, as asked for, and its
-mean is ĥ. For one component with a Gamma prior this is the posterior itself, to the letter. And a
-point forecast, which is linear in the last value, is the mean of the simulated law.
+of Σ (L2). Its log has the mode log ĥ and the curvature 1/Σ_ii there, as required, and its mean is
+ĥ. For one component with a Gamma prior this is exactly the posterior. A point forecast, which is
+linear in the last value, is the mean of the simulated law.
 """
 
 from __future__ import annotations
@@ -79,9 +79,9 @@ class Posterior:
 def laplace(series: Series, W: Array, H: Array, chain: Chain, likelihood: Likelihood) -> Posterior:
     """The posterior of activations H (K, N) of the steps of a series, at fixed components W (F, K).
 
-    H should be the mode on the log scale. Where it is not quite one and the Hessian has no Cholesky
-    factor, or where neither data nor chain say anything of some direction, the data's part is
-    replaced by its expectation, which is never negative, and a little is added to the diagonal.
+    H should be the mode on the log scale. If it is not exact and the Hessian has no Cholesky factor,
+    or if neither data nor chain determine some direction, the data's part is replaced by its
+    expectation, which is never negative, and a little is added to the diagonal.
     """
     unit = unit_of(float(H.max()), likelihood)
     series = series.in_unit(unit)
@@ -107,7 +107,7 @@ def laplace_of(
     return found
 
 
-# Least precision of log h, where neither data nor chain say anything: a spread of a factor e^10.
+# Least precision of log h where neither data nor chain determine it: a spread of a factor e^10.
 _LEAST = 1e-2
 # What is added to the diagonal: the least precision; more, as a share of the largest entry, where
 # that is lost in rounding.

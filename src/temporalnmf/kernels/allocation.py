@@ -1,8 +1,8 @@
-"""Counts of the data, split over the components; and weights given what they got.
+"""Counts of the data split over the components, and weights given the parts.
 
 The counts come as compressed rows, a row per feature, and so do entries that were not observed in
 steps that were: these are drawn, too, so that weights have a known law. Features are cut into
-shards, each with a random stream of its own, so that draws are the same for any number of threads.
+shards, each with its own random stream, so that draws are the same for any number of threads.
 """
 
 import numpy as np

@@ -15,7 +15,7 @@ and a few steps, and in double precision beyond.
 
 A pass cuts the features into ranges, whose sums for H stay apart until the caller adds them up in
 order. Threads take several of them, so the result does not depend on the number of threads.
-Inside a range, blocks of features stay in the cache while the steps go by.
+Inside a range, blocks of features stay in the cache while the steps are read.
 
 Up to `UNROLLED` components, passes are unrolled for their K, so that λ, a, b and the sums live in
 registers: `_source` generates this code. Above, `blocks_pass` works with buffers of a block, four
@@ -35,7 +35,7 @@ from .floor import FLOOR
 from .handoff import begin, end
 from .logarithm import log
 
-# Weights of W (numbers) that stay in the cache while the steps go by.
+# Weights of W (numbers) that stay in the cache while the steps are read.
 CACHED = 8192
 # Features of a block where passes are not written out.
 BLOCK = 512
@@ -213,7 +213,7 @@ def _load_step(j: int, K: int, entries: bool, in_h: bool) -> list[str]:
 
 
 def _together(K: int, wants: str) -> int:
-    """How many steps go together: what was fastest (NIPS, 16 vector registers)."""
+    """How many steps are processed together: the fastest number on NIPS, 16 vector registers."""
     if wants == "wh":
         return 2 if K < 4 else 4
     if wants == "w":

@@ -15,7 +15,7 @@ def elementwise(function: Callable[..., float]) -> Callable[..., Any]:
 
     The compiler may run both sides of a branch and keep one. The side that is thrown away can
     leave a floating-point flag behind, which NumPy would report as a warning; whether it does
-    changes with the version of the compiler. Flags say nothing here, and tests look at values.
+    changes with the version of the compiler. Flags are unreliable here, and tests compare values.
     """
     ufunc = vectorize(cache=True)(function)
 

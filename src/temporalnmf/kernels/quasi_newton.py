@@ -10,7 +10,7 @@ import numpy as np
 from .dense import compiled
 from .floor import FLOOR
 
-# Numbers of a vector that stay in the cache while the rows of memory go by.
+# Numbers of a vector that stay in the cache while the rows of memory are read.
 _TILE = 1024
 
 
@@ -104,7 +104,7 @@ def weight_slopes(y, W, A, B, smoothing, totals, multipliers, slope, curvature):
 
 @compiled
 def dot(a, b):
-    """a·b; BLAS would use threads of its own, and wait for them."""
+    """a·b without the threads of BLAS, which would have to be waited for."""
     total = 0.0
     for i in range(a.size):
         total += a[i] * b[i]

@@ -1,4 +1,4 @@
-"""What a solver asks of data: sums over the features or the steps, and nothing about storage."""
+"""What solvers need from data: sums over the features or the steps, independent of storage."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Sums(NamedTuple):
     """A = Σ a w and B = Σ b w over features, with a and b of `Formulas`: (K, N), for H.
 
-    For W, with h in the place of w and sums over steps: (F, K), where B is (1, K) if the features
+    For W, with h in place of w and sums over steps: (F, K), where B is (1, K) if the features
     share it. B − A is the gradient of the value.
     """
 
@@ -68,7 +68,7 @@ class Observations:
         self._kept: dict[str, Array] = {}
 
     def sums(self, W: Array, H: Array, wants: Literal["w", "h", "wh"]) -> tuple[Sums, ...]:
-        """The sums for W, for H, or for both from one pass where there is such a thing.
+        """The sums for W, for H, or for both from one pass if possible.
 
         Those for W live in memory that the next call writes to.
         """
@@ -87,11 +87,11 @@ class Observations:
         raise NotImplementedError
 
     def store(self, checkpoint: str | PathLike[str] | None) -> WeightStore | None:
-        """Where weights are kept, if there is such a place."""
+        """Where checkpoints keep the weights, or None."""
         raise NotImplementedError
 
     def rest(self) -> None:
-        """A solver is between two iterations: a good moment for a checkpoint."""
+        """Called between two iterations, when a checkpoint can be written."""
 
     def check_room(self, n_components: int) -> None:
         """Refuse, before a long fit, components that could not be brought here after it."""
@@ -102,13 +102,13 @@ class Observations:
         return bool(self.counted.any())
 
     def _describe(self, totals: Array, exposed: Array) -> None:
-        """Set what is known of the features from their weighted totals and exposures, (F,)."""
+        """Describe the features by their weighted totals and exposures, (F,)."""
         self.seen = exposed > 0.0
         self.counted = totals > 0.0
         self.level = float((totals[self.seen] / exposed[self.seen]).sum())
 
     def _keep(self, name: str, shape: tuple[int, ...]) -> Array:
-        """Memory for results, kept from call to call: new memory costs as much as using it."""
+        """Memory for results, reused from call to call: allocating costs as much as using it."""
         kept = self._kept.get(name)
         if kept is None or kept.shape != shape:
             kept = self._kept[name] = np.empty(shape)

@@ -87,7 +87,7 @@ class DenseObservations(InMemory):
         return float(values.sum())
 
     def _bounds(self, K: int) -> Array:
-        # A shard keeps sums (K, N) of its own: at most an eighth of its data.
+        # A range has its own sums (K, N): at most an eighth of its data.
         return cut(self.shape[0], max(_SHARD // max(len(self._steps), 1), 8 * K))
 
     def _pass(self, wants: str, W: Array, H: Array, dtype: DTypeLike) -> tuple[Any, ...]:

@@ -35,7 +35,7 @@ class SparseObservations(InMemory):
     by_feature : csr_array, (F, N), default=None
         Vᵀ if it is at hand, else it is made.
     known : Observations, default=None
-        The same data, seen before: what was found out about them is not found out again.
+        The same data, prepared before: their totals are not computed again.
     """
 
     order: Literal["C", "F"] = "C"

@@ -30,7 +30,7 @@ class PosteriorDraws:
         Of the steps up to the last observed one; without dynamics, of the observed ones.
     parameters : dict
         Hyper-parameters of the chain by name, (n_chains, draws, n_components) each; empty if none
-        was learned. Some only go along with others, such as β = α of `Rate(alpha="learn")`.
+        was learned. Some only follow others, such as β = α of `Rate(alpha="learn")`.
     learned : tuple of str
         Names of those that were learned.
     smoothing, log_posterior : array, (n_chains, draws)
@@ -145,7 +145,7 @@ class PosteriorDraws:
         return found
 
     def expected_steps(self, which: Array, kept: Array, n_steps: int) -> Array:
-        """Like `steps`, with means in the place of what follows by the chain.
+        """Like `steps`, with means in place of simulated steps.
 
         Without dynamics gaps are interpolated, as for a posterior mode.
         """

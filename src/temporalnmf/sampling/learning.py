@@ -1,4 +1,4 @@
-"""Hyper-parameters that are drawn along with everything else.
+"""Hyper-parameters that are drawn along with components and activations.
 
 A hyper-parameter that the user set to "learn" has one value per component and a weak prior around
 the value it would have otherwise:
@@ -8,8 +8,8 @@ the value it would have otherwise:
     ρ of BGAR: uniform between 0 and 1;
     the smoothing of W: log-normal around 0.1 with a spread of e^2, one value for all columns.
 
-Where both a shape α and its rate β are learned, β is drawn as the ratio β/α: it is the ratio that
-the level or the growth of a path is known by. A β that is "auto" goes with its α, as ever.
+Where both a shape α and its rate β are learned, β is drawn as the ratio β/α: the ratio
+determines the level or the growth of a path. A β that is "auto" follows its α, as always.
 
 All are drawn by slice steps on the real line, log θ or the log odds of ρ (R. M. Neal, 2003).
 """
@@ -154,7 +154,7 @@ class Smoothing:
     def draw_given(
         self, tally: Tally, of_large: Callable[[float], float], rng: np.random.Generator
     ) -> None:
-        """Draw it given what is known of the counts, and Σ log Γ(s + y) of large ones.
+        """Draw it given sums of the counts, and Σ log Γ(s + y) of large ones.
 
         Columns of counts are Dirichlet-multinomial: Γ(F′s)/Γ(F′s + Σy) ∏ Γ(s + y)/Γ(s).
         """

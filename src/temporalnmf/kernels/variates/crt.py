@@ -8,7 +8,7 @@ from .shared import compiled
 from .splits import binomial
 
 # Customers in a block, in units of (r + i)/√r. Over such a block the probabilities differ by d with
-# size · d about 1, so that about one customer of the block has to be looked at.
+# size · d about 1, so that about one customer of the block has to be examined.
 _BLOCK = 1.5
 _SMALLEST_BLOCK = 8.0
 

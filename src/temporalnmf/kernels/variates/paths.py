@@ -21,7 +21,7 @@ def gamma_draw(rng: Generator, shape: float, rate: float) -> float:
 def log_gamma_density(h: float, shape: float, rate: float, floor: float) -> float:
     """Log density of Gamma(shape, rate); at the floor, which holds all below it, a probability.
 
-    P(h ≤ ε) = (rate ε)^shape / Γ(1 + shape) as far as e^{−rate ε} is one.
+    P(h ≤ ε) = (rate ε)^shape / Γ(1 + shape) if e^{−rate ε} is one to rounding.
     """
     if h <= floor:
         return shape * math.log(rate * floor) - math.lgamma(1.0 + shape)
@@ -82,7 +82,7 @@ def scale(h: Array, n: int, m: int, factor: float) -> None:
 #
 # a slice step of that, accepted or not by what the expansions leave out (J. S. Liu 2001, Monte
 # Carlo Strategies in Scientific Computing, 9.4.3: surrogate transitions). Steps at the floor have
-# lost their size, so a block has none, and next to its end there is none.
+# lost their size, so blocks contain none, and do not end next to one.
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
