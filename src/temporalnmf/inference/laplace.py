@@ -79,7 +79,7 @@ class Posterior:
 def laplace(series: Series, W: Array, H: Array, chain: Chain, likelihood: Likelihood) -> Posterior:
     """The posterior of activations H (K, N) of the steps of a series, at fixed components W (F, K).
 
-    H should be the mode on the log scale. If it is not exact and the Hessian has no Cholesky factor,
+    H should be the mode on the log scale. If it is inexact and the Hessian has no Cholesky factor,
     or if neither data nor chain determine some direction, the data's part is replaced by its
     expectation, which is never negative, and a little is added to the diagonal.
     """
