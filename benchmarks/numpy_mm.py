@@ -3,7 +3,7 @@
 The honest "before" of the benchmarks: Poisson counts without gaps, W @ H in full, updates of H
 vectorised where neighbours allow it, Newton without a safeguard for Shape, and for BGAR a Python
 loop over `numpy.roots` of the paper's polynomials. `largest_rise` holds it to the objective of
-the library. Labels such as (R2) are those of docs/design.md.
+the library. Labels such as (R2) are those of docs/math.md.
 """
 
 from __future__ import annotations
