@@ -55,11 +55,8 @@ def filled(
 
 def _rows(series: Series, steps: Iterable[int], expected: Callable[[int], Array]) -> list[Array]:
     """The observed entries of some steps, and what is expected in the place of the others."""
-    found = []
-    for n in steps:
-        x, weight = series.row(n)
-        found.append(np.where(weight > 0.0, x, expected(n)))
-    return found
+    pairs = ((n, *series.row(n)) for n in steps)
+    return [np.where(weight > 0.0, x, expected(n)) for n, x, weight in pairs]
 
 
 def _pandas_like(
