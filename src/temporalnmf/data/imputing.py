@@ -25,10 +25,7 @@ if TYPE_CHECKING:
 def filled(
     X: ArrayLike | TimeTable, series: Series, expected: Callable[[int], Array]
 ) -> ArrayLike | TimeTable:
-    """X with its missing entries replaced by `expected(step)`.
-
-    If rows have labels and the container can hold new ones, absent periods get a row.
-    """
+    """X with `expected(step)` in missing entries, and a row for absent periods if X can grow."""
     timeline = series.timeline
     assert timeline is not None
     if isinstance(X, TimeTable):

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
@@ -296,9 +295,7 @@ def _difference(dataset: Dataset, counts: Counts) -> str:
 
 def lines_of(file: IO[bytes]) -> Iterator[str]:
     """Lines of a source, with any bytes and separators in its names."""
-    for number in count(1):
-        if not (line := file.readline(LONGEST_LINE)):
-            return
+    for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE), b""), 1):
         if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
             raise ValueError(f"line {number:,} is longer than {LONGEST_LINE:,} bytes")
         yield line.decode(errors="replace")

@@ -171,10 +171,7 @@ MOST_EMPTY = 1 << 20
 
 
 def check_extent(shape: tuple[int, ...], numbers: int) -> None:
-    """Refuse a sparse table that claims to be huge and is almost empty.
-
-    Every row and column takes memory, even without a number.
-    """
+    """Refuse a huge sparse table that is almost empty: empty rows and columns take memory, too."""
     if min(shape) < 0 or max(shape) > MOST_EMPTY + 100 * numbers:
         size = f"{shape[0]:,} × {shape[1]:,} with {numbers:,} numbers"
         raise ValueError(f"it is {size}: nearly all rows or columns are empty")

@@ -177,7 +177,13 @@ def oriented(data: DataArray, time: str | None = None) -> DataArray:
         found = f"{type(data).__name__} with dimensions {', '.join(map(str, data.dims))}"
         expected = "expected a DataArray with two, times and features"
         raise TypeError(f"data is a {found}: {expected}. Choose a variable, as in data['counts'].")
-    at = _time_dimension(data, [str(dim) for dim in data.dims], time)
+    dims = [str(dim) for dim in data.dims]
+    if time is not None:
+        at = place_of(time, "time", dims, "the array")
+    else:
+        named = [is_time_name(dim) for dim in dims]
+        dated = [dim in data.coords and data.coords[dim].dtype.kind == "M" for dim in data.dims]
+        at = next((flags.index(True) for flags in (named, dated) if sum(flags) == 1), 0)
     return data.transpose(data.dims[at], data.dims[1 - at])
 
 
@@ -189,14 +195,6 @@ def _array_sheet(data: DataArray, time: str | None) -> Sheet:
         "the array", False, np.array(data.values, dtype=np.float64), times, features,
         corner=corner, notes=(f"times are in dimension {corner!r}",),
     )  # fmt: skip
-
-
-def _time_dimension(data: DataArray, dims: list[str], time: str | None) -> int:
-    if time is not None:
-        return place_of(time, "time", dims, "the array")
-    named = [is_time_name(dim) for dim in dims]
-    dated = [dim in data.coords and data.coords[dim].dtype.kind == "M" for dim in data.dims]
-    return next((flags.index(True) for flags in (named, dated) if sum(flags) == 1), 0)
 
 
 def _dimension_labels(data: DataArray, dim: Hashable) -> list[str] | None:

@@ -43,10 +43,8 @@ class Columns(NamedTuple):
             raise ArgumentError("feature", feature, "is for long tables.", remedy)
         columns = cls(time, feature, value, exposure)
         if len(set(columns.names)) < len(columns.names):
-            problem = (
-                "{time=}, {feature=}, {value=} and {exposure=} name one column twice: {names}."
-            )
-            raise ValueError(Text(f"{problem} Give each its own.", names=", ".join(columns.names)))
+            twice = "{time=}, {feature=}, {value=} and {exposure=} name one column twice: {names}."
+            raise ValueError(Text(f"{twice} Give each its own.", names=", ".join(columns.names)))
         return columns
 
     @property

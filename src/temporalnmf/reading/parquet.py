@@ -83,10 +83,7 @@ def width_of(kind: pa.DataType) -> int:
 
 
 def fixed_width(kind: pa.DataType) -> int:
-    """Bytes of each cell of a column of fixed-width texts, else 0.
-
-    Arrow allocates all cells of a row group at once.
-    """
+    """Bytes of each cell of fixed-width texts, which Arrow allocates all at once; else 0."""
     return width_of(kind) if pa.types.is_fixed_size_binary(_stored(kind)) else 0
 
 

@@ -189,10 +189,7 @@ def numbered_names(n_features: int) -> list[str]:
 
 
 def refuse_total(X: Cells, names: list[str], name: str) -> None:
-    """Refuse a feature that is the sum of all others, up to 1e-9.
-
-    If it has the name of a total, it may be rounded: up to 1e-3.
-    """
+    """Refuse a feature that is the sum of all others, also rounded if its name means total."""
     with np.errstate(over="ignore", invalid="ignore"):
         rows = np.asarray(X.sum(axis=1, dtype=float)).ravel()
         known = np.isfinite(rows)  # no cell of the row is missing

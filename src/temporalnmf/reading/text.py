@@ -214,10 +214,7 @@ _GROUPED = re.compile(_CELL_START + _GROUPS + rb",\d+" + _CELL_END)
 def _outline(
     name: str, text: bytes, separator: str, at: int
 ) -> tuple[list[int], list[str], int, int]:
-    """Lines and labels of the records, their width, and the number of blank ones at the end.
-
-    Spreadsheets may write empty columns and rows after the data.
-    """
+    """Lines and labels of the records, their width, and the number of blank ones at the end."""
     lines: list[int] = []
     margin: list[str] = []
     width = n_cells = n_filled = 0

@@ -166,10 +166,7 @@ class Shards:
         return sparse.csr_array(sparse.hstack(parts, format="csr"))
 
     def check(self, i: int) -> None:
-        """Read a shard and refuse damaged numbers, on which compiled code would rely.
-
-        Opening a folder reads only sizes.
-        """
+        """Read a shard and refuse damaged numbers, on which compiled code would rely."""
         for order, columns in (("features", self.n_times), ("steps", self._width(i))):
             indptr, indices, values = self._compressed(i, order)
             _check_rows(self._file(i, f"{order}.indices.npy"), indptr, indices, columns)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -72,14 +72,10 @@ def _order(names: pa.Array, whole: bool) -> Array:
     return to_numpy(pc.sort_indices(pa.table(parts), sort_keys=keys)).astype(np.int64)
 
 
-def _key(whole: bool) -> Callable[[str], tuple[int, str, str]]:
+def _key(whole: bool, name: str) -> tuple[int, str, str]:
     """The order of `_order` for single names."""
-
-    def key(name: str) -> tuple[int, str, str]:
-        digits = name.lstrip("0") if whole else ""
-        return len(digits), digits, name
-
-    return key
+    digits = name.lstrip("0") if whole else ""
+    return len(digits), digits, name
 
 
 class Run:
@@ -95,16 +91,14 @@ class Run:
         (offsets - offsets[0]).tofile(stem.with_suffix(".offsets"))
         write_rows(stem, cells, cells.indptr, "wb")
 
-    def names(self, first: int = 0, last: int | None = None) -> pa.Array:
-        last = self.n_names if last is None else last
+    def names(self, first: int, last: int) -> pa.Array:
         offsets = _read_numbers(self.stem.with_suffix(".offsets"), np.int64, first, last + 1)
         text = _read_numbers(self.stem.with_suffix(".text"), np.uint8, offsets[0], offsets[-1])
         buffers = [None, pa.py_buffer(offsets - offsets[0]), pa.py_buffer(text)]
         return pa.Array.from_buffers(pa.large_string(), last - first, buffers)
 
-    def piece(self, first: int = 0, last: int | None = None) -> Piece:
+    def piece(self, first: int, last: int) -> Piece:
         """The cells of a range of names."""
-        last = self.n_names if last is None else last
         v, t, indptr = read_rows(self.stem, first, last)
         f = np.repeat(np.arange(last - first, dtype=np.int32), np.diff(indptr))
         return Piece(self.names(first, last), f, t, v)
@@ -145,19 +139,19 @@ class Runs:
         whole = all(run.whole for run in self.found)
         for k, run in enumerate(self.found):
             if run.whole and not whole:
-                piece = run.piece()
+                piece = run.piece(0, run.n_names)
                 names, cells = added_up([piece], 1 + int(piece.t.max()), whole)
                 self.found[k] = Run(run.stem, names, cells, whole)
         return whole
 
     def ranges(self, whole: bool) -> Array:
         """Bounds of ranges of names in each run, (n_runs, n_ranges + 1)."""
-        key = _key(whole)
+        key = partial(_key, whole)
         marks = sorted(self.marks, key=key)
         inner = [key(mark) for mark in dict.fromkeys(marks[_PER_RANGE::_PER_RANGE])]
         bounds = []
         for run in self.found:
-            names = run.names()
+            names = run.names(0, run.n_names)
             cuts = (bisect_left(names, mark, key=lambda name: key(name.as_py())) for mark in inner)
             bounds.append([0, *cuts, run.n_names])
         return np.array(bounds)

@@ -137,17 +137,14 @@ def _text(label: object) -> str:
 
 
 def _fiscal_years(texts: list[str], name: str, where: Where, style: str) -> Array | None:
-    """The first years of a column of fiscal years, None if it is something else.
-
-    2001/02 may also be February. Three or more labels are fiscal years: as months, they would be
-    at least 13 months apart.
-    """
+    """The first years of a column of fiscal years, None if it is something else."""
     if not all(map(formats.FISCAL.fullmatch, texts)):
         return None
     starts = [formats.fiscal_start(text) for text in texts]
     years = np.array([start for start in starts if start is not None], dtype=np.int64)
     odd = next((n for n, start in enumerate(starts) if start is None), None)
-    months = all(formats.date_in(text) is not None for text in texts)
+    months = all(formats.date_in(text) is not None for text in texts)  # 2001/02 may be February
+    # Three or more are fiscal years: as months, they would be at least 13 months apart.
     if odd is None and (not months or len(texts) > 2 or style in formats.FISCAL_STYLES):
         return (years - 1970).astype("datetime64[Y]")
     if len(years) < MOST * len(texts) or (months and all(text[4] == "-" for text in texts)):
@@ -164,10 +161,7 @@ def _fiscal_years(texts: list[str], name: str, where: Where, style: str) -> Arra
 
 
 def _with_months(values: list[_Value], texts: list[str]) -> tuple[list[_Value], Notes]:
-    """Read 01.2019 as a month, not as a number, if most labels are such months.
-
-    Others keep their kind, such as 2019 for the total of a year, and are refused later.
-    """
+    """Read 01.2019 as a month, not as a number, if most labels are such months."""
     dotted = [n for n, text in enumerate(texts) if "." in text and formats.year_of_month(text)]
     enough = dotted and len(dotted) >= MOST * len(texts)
     if not enough or not formats.are_months([texts[n] for n in dotted]):
@@ -213,10 +207,7 @@ def _years_of_dates(dates: list[ShortDate]) -> list[int]:
 def _consecutive_years(
     dates: list[ShortDate], consecutive: Callable[[list[ShortDate]], bool]
 ) -> list[int] | None:
-    """Years counted back from the last date, which makes 68, 69 and 99, 00 neighbours.
-
-    None if the dates are consecutive in neither direction.
-    """
+    """Years counted back from the last date; None if they are consecutive in no direction."""
     for ordered in (dates, dates[::-1]):
         if consecutive(ordered):
             last = ordered[-1].year

@@ -111,16 +111,13 @@ def _number_freq(values: Array, freq: str, name: str) -> int:
 
 
 def _partial_ends(values: Array, edges: Array) -> dict[int, str]:
-    """The first and last period, if the times leave much of them uncovered.
-
-    Times that are spaced by weeks or months stand for whole ones. Periods shorter than a day are
-    not judged.
-    """
+    """The first and last period, if they are at least a day long and much of them is uncovered."""
     short = edges.dtype.kind == "M" and np.datetime_data(edges.dtype)[0] == "s"
     if short or len(edges) < 3:
         return {}
     ticks, bounds, unit = _ticks(values, edges)
     distinct = np.unique(ticks)
+    # Times that are spaced by weeks or months stand for whole ones.
     stands_for = (smallest_step(distinct) if len(distinct) > 1 else None) or 1
     before = int(ticks.min() - bounds[0]) - stands_for + 1
     after = int(bounds[-1] - ticks.max()) - stands_for
