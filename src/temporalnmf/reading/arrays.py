@@ -87,7 +87,7 @@ def starts_with_labels(name: str, frame: pd.DataFrame, transpose: bool = False) 
     if first.is_unique and len(first) > 1:
         found = f"an unnamed index of whole numbers ({index[0]}, {index[1]}, …)"
         remedy = f"Use set_index({column!r}), or rename_axis('time') if these are the times."
-        raise ValueError(f"{name} has {found} and a column {column!r}. {remedy}")
+        raise ValueError(f"{name} has {found}, and a column {column!r}. {remedy}")
     return False
 
 
