@@ -214,7 +214,7 @@ def test_wrong_input_is_refused_and_leaves_nothing(tmp_path, changed, said):
 def test_writer_refuses_shards_that_do_not_fit(tmp_path):
     with ShardWriter(tmp_path / "a") as writer:
         writer.add(["x"], sparse.csr_array([[1.0, 2.0, 0.0]]))
-        with pytest.raises(ValueError, match=r"expected features × 3 steps"):
+        with pytest.raises(ValueError, match=r"at least one feature × 3 steps"):
             writer.add(["y"], sparse.csr_array([[1.0, 2.0]]))
         with pytest.raises(ValueError, match="2 names for 1 features"):
             writer.add(["y", "z"], sparse.csr_array([[1.0, 2.0, 0.0]]))
@@ -342,7 +342,7 @@ def test_pickled_arrays_are_never_loaded(folder):
     size = Shards.open(folder).nonzeros[0]
     with (folder / "00000.features.values.npy").open("wb") as file:
         np.lib.format.write_array(file, np.array([Bomb()] * size, dtype=object), allow_pickle=True)
-    with pytest.raises(ValueError, match=r"00000\.features\.values\.npy: it holds objects"):
+    with pytest.raises(ValueError, match=r"00000\.features\.values\.npy: .*holds Python objects"):
         Shards.open(folder)
     (folder / "00000.features.values.npy").write_bytes(pickle.dumps([1, 2]))
     with pytest.raises(ValueError, match=r"00000\.features\.values\.npy: it is not an NPY file"):

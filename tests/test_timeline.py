@@ -314,7 +314,7 @@ def test_one_time():
         ([2001, "Total"], "two kinds: '2001' .* is a number, 'Total' .* is text"),
         (["2001-01", "2"], r"'2001-01' \(row 0\) is a date, '2' \(row 1\) is a number"),
         (["1/2/2001", "3/2/2001"],
-         "'1/2/2001' .* is 2001-02-01 with the day first and 2001-01-02 .*month first.*2001-12-31"),
+         r"'1/2/2001' .* is 2001-02-01 \(day first\) or 2001-01-02 \(month first\).*2001-12-31"),
         (["13/2/2001", "2/13/2001"], "two forms, .*'13/2/2001'.* year-month-day"),
         ([], "expected one per row"),
         ([[1, 2]], "expected one per row"),

@@ -70,10 +70,9 @@ def _row_order(own: Timeline, timeline: Timeline, name: str, of: str) -> Array |
     texts, wanted_texts = (time_texts(line.times[line.rows]) for line in (own, timeline))
     kind, wanted_kind = (_KINDS[labels.dtype.kind] for labels in (mine, wanted))
     if kind != wanted_kind:
-        raise ValueError(
-            f"{name} has {kind} as its times, such as {texts[0]!r}, and {of} has {wanted_kind}, "
-            f"such as {wanted_texts[0]!r}. {_remedy('time', of)}"
-        )
+        found = f"{kind} as its times, such as {texts[0]!r}"
+        wanted_times = f"{wanted_kind}, such as {wanted_texts[0]!r}"
+        raise ValueError(f"{name} has {found}, and {of} has {wanted_times}. {_remedy('time', of)}")
     return _order(mine, wanted, texts, wanted_texts, name, "time", of)
 
 
@@ -81,20 +80,13 @@ _KINDS = {"i": "numbers", "f": "numbers", "M": "dates", "U": "text"}
 
 
 def _remedy(what: str, of: str) -> str:
-    return (
-        f"Give it the {what}s of {of}, or values without labels (np.asarray) in the order of {of}."
-    )
+    return f"Give it the {what}s of {of}, or values without labels (np.asarray) in its order."
 
 
 def _order(
-    mine: Array,
-    wanted: Array,
-    texts: list[str],
-    wanted_texts: list[str],
-    name: str,
-    what: str,
+    mine: Array, wanted: Array, texts: list[str], wanted_texts: list[str], name: str, what: str,
     of: str,
-) -> Array:
+) -> Array:  # fmt: skip
     """The place in `mine` of each wanted label; both must have the same labels."""
     sorter = np.argsort(mine, kind="stable")
     places = sorter[np.minimum(np.searchsorted(mine, wanted, sorter=sorter), len(mine) - 1)]

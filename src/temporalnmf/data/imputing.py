@@ -25,10 +25,7 @@ if TYPE_CHECKING:
 def filled(
     X: ArrayLike | TimeTable, series: Series, expected: Callable[[int], Array]
 ) -> ArrayLike | TimeTable:
-    """X with its missing entries replaced by `expected(step)`.
-
-    If rows have labels and the container can hold new ones, absent periods get a row.
-    """
+    """X with `expected(step)` in missing entries, and a row for absent periods if X can grow."""
     timeline = series.timeline
     assert timeline is not None
     if isinstance(X, TimeTable):
@@ -55,11 +52,8 @@ def filled(
 
 def _rows(series: Series, steps: Iterable[int], expected: Callable[[int], Array]) -> list[Array]:
     """The observed entries of some steps, and what is expected in the place of the others."""
-    found = []
-    for n in steps:
-        x, weight = series.row(n)
-        found.append(np.where(weight > 0.0, x, expected(n)))
-    return found
+    pairs = ((n, *series.row(n)) for n in steps)
+    return [np.where(weight > 0.0, x, expected(n)) for n, x, weight in pairs]
 
 
 def _pandas_like(

@@ -17,8 +17,8 @@ from .._typing import Array
 from ..likelihoods.base import Likelihood
 from ..messages.errors import Arg, ArgumentError, Text
 from ..messages.warning import warn
-from ..reading import TimeTable, labelled_array, labels_of, read_table
-from ..reading.sheet import refuse_total
+from ..reading import TimeTable, labels_of, read_table
+from ..reading.sheet import numbered_names, refuse_total
 from ..timeline.grid import AS_GIVEN, Timeline, timeline_of, timeline_of_labels
 from .aligning import aligned
 from .series import Matrix, Series, dense
@@ -26,7 +26,6 @@ from .series import Matrix, Series, dense
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
-    from xarray import DataArray
 
 # What estimators take as X: arrays, frames, sparse matrices, tables, paths of tables.
 Data = ArrayLike | TimeTable | PathLike[str]
@@ -104,10 +103,8 @@ def check_features(names: Array | None, n: int, fitted_names: Array | None, n_fi
         return
     for new, old in zip(names, fitted_names, strict=True):
         if new != old:
-            raise ValueError(
-                f"X has other features than the data of the fit: {new!r} in the place of {old!r}. "
-                f"Give the same features in the same order."
-            )
+            found = f"X has other features than the fit: {new!r} in the place of {old!r}"
+            raise ValueError(f"{found}. Give the same features in the same order.")
 
 
 class _Given(NamedTuple):
@@ -122,12 +119,7 @@ class _Given(NamedTuple):
     observed: Array | None = None
 
 
-def _unwrapped(
-    X: Data,
-    mask: ArrayLike | None,
-    exposure: ArrayLike | None,
-    style: str,
-) -> _Given:
+def _unwrapped(X: Data, mask: ArrayLike | None, exposure: ArrayLike | None, style: str) -> _Given:
     """Cells and labels of the data; `style` is that of the dates of the fit."""
     if isinstance(X, str | PathLike):
         X = read_table(X)
@@ -141,16 +133,16 @@ def _unwrapped(
     if found is None or np.ndim(found.cells) != 2:
         return _Given(X, mask, exposure)
     given = _Given(found.cells, mask, exposure, features=found.columns)
+    index = getattr(found.cells, "index", None)
+    if index is not None:
+        _check_time_index(index, found.column)
+    rows = index if found.rows is None else found.rows
     if hasattr(X, "dims"):
-        cells, names, times = labelled_array(cast("DataArray", X), style)
-        given = given._replace(cells=cells, names=names, timeline=times)
-    else:
-        index = getattr(found.cells, "index", None)
-        if index is not None:
-            _check_time_index(index, found.column)
-        rows = index if found.rows is None else found.rows
-        if rows is not None:
-            given = given._replace(timeline=timeline_of_labels(rows, found.corner, style=style))
+        columns = found.columns or numbered_names(np.shape(found.cells)[1])
+        times = None if rows is None else timeline_of(rows, name="X", style=style)
+        given = given._replace(names=np.array(columns, dtype=object), timeline=times)
+    elif rows is not None:
+        given = given._replace(timeline=timeline_of_labels(rows, found.corner, style=style))
     _warn_of_times(given.timeline, found.column if found.numbers else None)
     if given.timeline is not None and found.column is not None:
         notes = f"times are in column {found.column!r}", *given.timeline.notes
@@ -162,13 +154,9 @@ def _numbers(cells: ArrayLike) -> Matrix:
     """Floating-point numbers, dense or sparse."""
     try:
         checked: Matrix = check_array(
-            cells,
-            accept_sparse=("csr", "csc"),
-            dtype=(np.float64, np.float32),
-            ensure_all_finite=False,
-            estimator="TemporalNMF",
-            input_name="X",
-        )
+            cells, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32),
+            ensure_all_finite=False, estimator="TemporalNMF", input_name="X",
+        )  # fmt: skip
     except (TypeError, ValueError) as error:
         _refuse_text_and_dates(cells, error)
         raise
@@ -181,11 +169,8 @@ def _numbers(cells: ArrayLike) -> Matrix:
 def _warn_of_times(timeline: Timeline | None, column: str | None) -> None:
     """Warn of a column of numbers that is taken as times, and of times that are not on a grid."""
     if column is not None:
-        warn(
-            f"X: column {column!r} is taken as the times, not as a feature. To say so, use "
-            f"X.set_index({column!r}) or temporalnmf.reading.as_table(X, time={column!r}); if it "
-            f"is a feature, rename it.",
-        )
+        remedy = f"Use X.set_index({column!r}) to say so; if it is a feature, rename it."
+        warn(f"X: column {column!r} is taken as the times, not as a feature. {remedy}")
     if timeline is None:
         return
     uneven = timeline.every == AS_GIVEN and timeline.labels.dtype.kind != "U"
@@ -198,23 +183,20 @@ def _check_time_index(index: pd.Index, column: str | None) -> None:
     """Refuse missing, duplicate or mixed times; they were in `column`, or None: in the index."""
     where, by = ("its index", "level=0") if column is None else (f"column {column!r}", repr(column))
     if index.nlevels == 1 and index.hasnans:
-        raise ValueError(
-            f"X has a missing time in {where}, at row {int(np.argmax(index.isna()))}. Fill it "
-            f"in, or drop the row."
-        )
+        row = int(np.argmax(index.isna()))
+        raise ValueError(f"X has a missing time in {where}, at row {row}. Fill it in, or drop it.")
     if not index.is_unique:
         twice = index[index.duplicated()][0]
         label = " ".join(map(str, twice)) if index.nlevels > 1 else str(twice)
         raise ValueError(
-            f"X has a duplicate time {label!r} in {where}. Aggregate the rows of one time, for "
-            f"instance with X.groupby({by}).sum(); if there is a row per time and feature, "
-            f"temporalnmf.reading.as_table(X, time=…, feature=…, value=…) adds them up."
+            f"X has a duplicate time {label!r} in {where}. Add up its rows, with "
+            f"X.groupby({by}).sum() or, if there is a row per time and feature, with "
+            f"temporalnmf.reading.as_table(X, time=…, feature=…, value=…)."
         )
     if index.nlevels == 1 and index.inferred_type.startswith("mixed"):
-        raise ValueError(
-            f"X has an index of mixed types ({', '.join(map(repr, index[:3]))}, ...), which has no "
-            f"order. Give all times labels of one type, or drop them with reset_index(drop=True)."
-        )
+        found = f"an index of mixed types ({', '.join(map(repr, index[:3]))}, ...)"
+        remedy = "Give all times labels of one type, or drop them with reset_index(drop=True)."
+        raise ValueError(f"X has {found}, which has no order. {remedy}")
 
 
 def _refuse_text_and_dates(X: ArrayLike, cause: Exception | None) -> None:
@@ -231,11 +213,9 @@ def _refuse_text_and_dates(X: ArrayLike, cause: Exception | None) -> None:
             values = np.asarray(X, dtype=object)[:, j]
         for value in values:
             if isinstance(value, str | date | np.datetime64):
-                raise ValueError(
-                    f"X has text or dates in column {column!r} (value {value!r}), where numbers "
-                    f"are expected. Drop the column, use it as the index, or turn it into numbers; "
-                    f"temporalnmf.reading.as_table(X, time={column!r}) takes it as the times."
-                ) from cause
+                found = f"X has text or dates in column {column!r} (value {value!r})"
+                remedy = "Drop the column, use it as the index, or turn it into numbers."
+                raise ValueError(f"{found}: expected numbers. {remedy}") from cause
 
 
 _MASK_VALUES = (
@@ -254,15 +234,11 @@ def check_mask(mask: ArrayLike | None, shape: tuple[int, int], name: str = "mask
         thin = sparse.issparse(mask)
         checked = sparse.csr_array(mask, dtype=float, copy=True) if thin else np.asarray(mask)
     except ValueError as error:
-        raise ValueError(
-            f"{name} is ragged, its rows have different lengths: expected shape {(shape[0],)} "
-            f"or {shape}."
-        ) from error
+        found = f"{name} is ragged, its rows have different lengths"
+        raise ValueError(f"{found}: expected shape {(shape[0],)} or {shape}.") from error
     if checked.shape not in {(shape[0],), shape}:
-        raise ValueError(
-            f"{name} has shape {checked.shape}: expected {(shape[0],)}, one value per time step, "
-            f"or {shape}, one per entry of X ({values})."
-        )
+        expected = f"{(shape[0],)}, one value per time step, or {shape}, one per entry of X"
+        raise ValueError(f"{name} has shape {checked.shape}: expected {expected} ({values}).")
     if not isinstance(checked, np.ndarray):
         checked.eliminate_zeros()
         numbers = checked.data
@@ -271,9 +247,8 @@ def check_mask(mask: ArrayLike | None, shape: tuple[int, int], name: str = "mask
             try:
                 checked = checked.astype(np.float64)
             except (TypeError, ValueError) as error:
-                raise ValueError(
-                    f"{name} has dtype {checked.dtype}: expected booleans or non-negative numbers."
-                ) from error
+                expected = "expected booleans or non-negative numbers"
+                raise ValueError(f"{name} has dtype {checked.dtype}: {expected}.") from error
         numbers = checked = checked.reshape(shape[0], -1)
     wrong = ~np.isfinite(numbers) | (numbers < 0)
     if wrong.any():
@@ -314,16 +289,11 @@ def _check_dense(
     seen = np.broadcast_to(weights > 0, X.shape)
     wrong = {  # NaN was handled above, entries of weight zero may hold any value
         "X has an infinite value": (np.isinf(X), "replace it, or set it to NaN"),
-        "Negative values in data passed to TemporalNMF: X has one": (
-            X < 0, "the model is for non-negative data; set wrong entries to NaN"
-        ),
-    }  # fmt: skip
+        _NEGATIVE: (X < 0, "the model is for non-negative data; set wrong entries to NaN"),
+    }
     if not likelihood.takes_zeros:
-        wrong[f"X has a zero, {_outside(likelihood)}"] = (
-            X == 0,
-            "give it a floor, for instance X = np.maximum(X, 1e-11 * np.nanmax(X)), or use "
-            "{poisson}",
-        )
+        remedy = "give it a floor, as in X = np.maximum(X, 1e-11 * np.nanmax(X)), or use {poisson}"
+        wrong[f"X has a zero, {_outside(likelihood)}"] = X == 0, remedy
     for problem, (places, remedy) in wrong.items():
         places = places & seen
         if places.any():
@@ -345,6 +315,7 @@ def _wrong_entry(
 
 
 _POISSON = Arg("likelihood", "'poisson'")
+_NEGATIVE = "Negative values in data passed to TemporalNMF: X has one"  # as scikit-learn says it
 
 
 def _check_sparse(
@@ -352,18 +323,15 @@ def _check_sparse(
 ) -> sparse.csr_array:
     """X without entries of weight zero."""
     if not likelihood.takes_zeros:
-        problem = (
-            "X is sparse, so it has zeros, {outside}. Remedy: make it dense and give it a floor, "
-            "for instance X = np.maximum(X.toarray(), floor), or use {poisson}."
-        )
-        raise ValueError(Text(problem, outside=_outside(likelihood), poisson=_POISSON))
+        problem = f"X is sparse, so it has zeros, {_outside(likelihood)}"
+        remedy = "Remedy: give it a floor, np.maximum(X.toarray(), floor), or use {poisson}."
+        raise ValueError(Text(f"{problem}. {remedy}", poisson=_POISSON))
     X = _without_hidden(X, weights)
     for wrong, problem, remedy in (
         (np.isnan(X.data), "NaN in sparse X", "store 0 there and hide it with {mask=}"),
         (np.isinf(X.data), "X has an infinite value", "replace it"),
-        (X.data < 0, "Negative values in data passed to TemporalNMF: X has one",
-         "replace wrong entries and hide them with {mask=}"),
-    ):  # fmt: skip
+        (X.data < 0, _NEGATIVE, "replace wrong entries and hide them with {mask=}"),
+    ):
         if wrong.any():
             j = int(np.argmax(wrong))
             n = int(np.searchsorted(X.indptr, j, side="right")) - 1
@@ -411,16 +379,13 @@ def check_exposure(exposure: ArrayLike | None, n_steps: int) -> Array:
         problem = ": expected positive numbers, one per time step."
         raise ArgumentError("exposure", exposure, problem) from error
     if values.shape != (n_steps,):
-        raise ValueError(
-            f"exposure has shape {values.shape}: expected {(n_steps,)}, one value per time step."
-        )
+        expected = f"expected {(n_steps,)}, one value per time step"
+        raise ValueError(f"exposure has shape {values.shape}: {expected}.")
     wrong = ~(np.isfinite(values) & (values > 0.0))
     if wrong.any():
-        problem = (
-            "exposure contains {value}: it must be positive and finite. A step without exposure is "
-            "a missing step: hide it with {mask=}."
-        )
-        raise ValueError(Text(problem, value=values[wrong][0]))
+        problem = "exposure contains {value}: it must be positive and finite"
+        remedy = "A step without exposure is a missing step: hide it with {mask=}."
+        raise ValueError(Text(f"{problem}. {remedy}", value=values[wrong][0]))
     return values
 
 
@@ -429,10 +394,8 @@ def check_start(
 ) -> tuple[Array, Array]:
     """Starting values given by the user: components (K, F) and activations (N, K), positive."""
     if len(init) != 2:
-        raise ValueError(
-            f"init has {len(init)} parts: expected 'random', 'nndsvda' or a pair "
-            f"(components, activations)."
-        )
+        expected = "'random', 'nndsvda' or a pair (components, activations)"
+        raise ValueError(f"init has {len(init)} parts: expected {expected}.")
     components, activations = init
     return (
         _check_factor("components", components, (n_components, n_features)),
@@ -446,8 +409,7 @@ def _check_factor(name: str, given: ArrayLike, shape: tuple[int, int]) -> Array:
         raise ValueError(f"init: {name} has shape {array.shape}, expected {shape}.")
     wrong = ~(np.isfinite(array) & (array > 0.0))
     if wrong.any():
-        raise ValueError(
-            f"init: {name} contains {array[wrong].flat[0]}. Starting values must be positive and "
-            f"finite: an entry that starts at zero stays there. Add a small number."
-        )
+        found = f"init: {name} contains {array[wrong].flat[0]}"
+        rule = "Starting values must be positive and finite: zeros stay zero"
+        raise ValueError(f"{found}. {rule}. Add a small number.")
     return array

@@ -68,7 +68,6 @@ def as_bunch(
     data: Array,
     features: Array,
     times: Array,
-    *,
     time: str,
     caller: str,
     as_frame: bool,
@@ -82,10 +81,8 @@ def as_bunch(
         try:
             import pandas as pd
         except ImportError as error:
-            raise ImportError(
-                f"{caller}(as_frame=True) needs pandas; install it with "
-                '`pip install "temporalnmf[io]"`.'
-            ) from error
+            remedy = '`pip install "temporalnmf[io]"`'
+            raise ImportError(f"{caller}(as_frame=True) needs pandas: {remedy}.") from error
         frame = pd.DataFrame(data, index=pd.Index(times, name=time), columns=features)
     shown = data if frame is None else frame
     return Bunch(data=shown, feature_names=features, times=times, frame=frame, **more)
@@ -100,18 +97,11 @@ def assemble(dataset: Dataset, counts: Counts, *, as_frame: bool, **more: object
     known = "shape" if dataset.total is None else "shape and total"
     checked = "" if stand_in else f"Checked by {known}, no checksum known."
     notes = [f"Read from {counts.source}.", counts.remarks, checked, difference]
-    return as_bunch(
-        np.ascontiguousarray(counts.values.T, dtype=np.float64),
-        counts.features,
-        counts.times,
-        time=dataset.time,
-        caller=dataset.caller,
-        as_frame=as_frame,
-        DESCR=dataset.about + "\n" + "\n".join(filter(None, notes)) + "\n",
-        source=counts.source,
-        labels_inferred=counts.labels_inferred,
-        **more,
-    )
+    more["DESCR"] = "\n".join([dataset.about, *filter(None, notes), ""])
+    more |= {"source": counts.source, "labels_inferred": counts.labels_inferred}
+    data = np.ascontiguousarray(counts.values.T, dtype=np.float64)
+    time, caller = dataset.time, dataset.caller
+    return as_bunch(data, counts.features, counts.times, time, caller, as_frame, **more)
 
 
 def find(
@@ -173,35 +163,24 @@ def _downloaded(dataset: Dataset, cache: Path | None, looked_in: list[Path]) -> 
     """The source file in the cache; or an error that says which file to put where."""
     where = ", ".join(map(str, looked_in)) or "any folder (TEMPORALNMF_DATA is not set)"
     missing = f"{dataset.caller}: {dataset.name}.npy was not found in {where}"
-    needs_pooch = ImportError(
-        f'{missing}, and a download needs pooch: `pip install "temporalnmf[data]"`. '
-        f"{_remedy(dataset, cache, looked_in)}"
+    remedy = (
+        f"Put {dataset.name}.npy ({_form(dataset)}) into a folder and set TEMPORALNMF_DATA to it, "
+        f"or put the source file {' or '.join(dataset.sources)} into {cache or 'that folder'}."
     )
+    if stand_in := first(looked_in, dataset.stand_ins):
+        remedy += f" Or use the stand-in, {stand_in}: {dataset.caller}(allow_stand_in=True)."
+    needs_pooch = 'a download needs pooch: `pip install "temporalnmf[data]"`'
     if cache is None:
-        raise needs_pooch
+        raise ImportError(f"{missing}, and {needs_pooch}. {remedy}")
     path = cache / dataset.sources[0]
     try:
         download(dataset.url, path)
     except ImportError as error:
-        raise needs_pooch from error
+        raise ImportError(f"{missing}, and {needs_pooch}. {remedy}") from error
     except OSError as error:
-        raise FileNotFoundError(
-            f"{missing}, and the download from {dataset.url} failed ({error}). "
-            f"{_remedy(dataset, cache, looked_in)}"
-        ) from error
+        failed = f"the download from {dataset.url} failed ({error})"
+        raise FileNotFoundError(f"{missing}, and {failed}. {remedy}") from error
     return path
-
-
-def _remedy(dataset: Dataset, cache: Path | None, looked_in: list[Path]) -> str:
-    files = " or ".join(dataset.sources)
-    text = (
-        f"Put {dataset.name}.npy ({dataset.feature}s × {dataset.time}s, {_by(dataset.shape)}) into "
-        f"a folder and set TEMPORALNMF_DATA to it, or put the source file {files} "
-        f"into {cache or 'that folder'}."
-    )
-    if stand_in := first(looked_in, dataset.stand_ins):
-        text += f" There is a stand-in, {stand_in}: {dataset.caller}(allow_stand_in=True) uses it."
-    return text
 
 
 def read(dataset: Dataset, path: Path, *, any_shape: bool) -> Counts:
@@ -213,7 +192,7 @@ def read(dataset: Dataset, path: Path, *, any_shape: bool) -> Counts:
         remedy = "Is it another dataset, or transposed?"
         if dataset.stand_ins:
             remedy = "To use it as a stand-in, set {stand_in} or give the file itself as {data=}."
-        expected = f"{dataset.name} is {_by(dataset.shape)} ({dataset.feature}s × {dataset.time}s)"
+        expected = f"{dataset.name} is {_form(dataset)}"
         message = f"{{path}} is {_by(counts.values.shape)}; {expected}. {remedy}"
         raise ValueError(Text(message, path=path, stand_in=Arg("allow_stand_in", "True")))
     return counts if counts.source else counts._replace(source=str(path))
@@ -228,10 +207,8 @@ def reading(path: Path) -> Iterator[None]:
         raise
     except Exception as error:  # libraries raise many kinds of errors for damaged files
         reason = str(error).rstrip(". ") or type(error).__name__
-        raise ValueError(
-            f"{path} could not be read: {reason}. It may be damaged, cut short or of another kind: "
-            f"replace it, or delete it to have it fetched again."
-        ) from error
+        remedy = "It may be damaged or cut short: replace or delete it to have it fetched again."
+        raise ValueError(f"{path} could not be read: {reason}. {remedy}") from error
 
 
 def _read(dataset: Dataset, path: Path) -> Counts:
@@ -244,16 +221,12 @@ def _read(dataset: Dataset, path: Path) -> Counts:
             values, features, times = arrays["counts"], arrays["features"], arrays["times"]
             return Counts(values, features, times, str(arrays["remarks"]), str(arrays["source"]))
         if "format" in arrays:
-            return _labelled(dataset, _dense(path), path)
+            matrix = sparse.load_npz(path)
+            if matrix.format in ("csr", "csc", "bsr"):
+                refuse_wild_indices(matrix)
+            refuse_larger(8 * matrix.shape[0] * matrix.shape[1], "its matrix")
+            return _labelled(dataset, matrix.toarray(), path)
     return dataset.prepare(path)
-
-
-def _dense(path: Path) -> Array:
-    matrix = sparse.load_npz(path)
-    if matrix.format in ("csr", "csc", "bsr"):
-        refuse_wild_indices(matrix)
-    refuse_larger(8 * matrix.shape[0] * matrix.shape[1], "its matrix")
-    return matrix.toarray()
 
 
 def _labelled(dataset: Dataset, values: Array, path: Path) -> Counts:
@@ -293,10 +266,8 @@ def _lines(path: Path, number: int) -> Array | None:
 def _check_form(counts: Counts) -> None:
     values, shape = counts.values, counts.features.shape + counts.times.shape
     if values.shape != shape or values.ndim != 2 or values.size == 0:
-        raise ValueError(
-            f"it holds {_by(values.shape)} counts, {counts.features.size} names and "
-            f"{counts.times.size} times"
-        )
+        labels = f"{counts.features.size} names and {counts.times.size} times"
+        raise ValueError(f"it holds {_by(values.shape)} counts, {labels}")
     if values.dtype.kind not in "iuf":
         raise ValueError(f"it holds {values.dtype}, not numbers")
     if not (np.isfinite(values).all() and (values >= 0).all()):
@@ -318,17 +289,13 @@ def _difference(dataset: Dataset, counts: Counts) -> str:
     if values.shape == dataset.shape and total in (None, values.sum()):
         return ""
     wanted = _by(dataset.shape) + ("" if total is None else f" with a total of {total:,}")
-    return (
-        f"{dataset.caller}: {counts.source} gives {_by(values.shape)} with a total of "
-        f"{values.sum():,}; the paper's is {wanted}."
-    )
+    found = f"{_by(values.shape)} with a total of {values.sum():,}"
+    return f"{dataset.caller}: {counts.source} gives {found}; the paper's is {wanted}."
 
 
 def lines_of(file: IO[bytes]) -> Iterator[str]:
     """Lines of a source, with any bytes and separators in its names."""
-    number = 0
-    while line := file.readline(LONGEST_LINE):
-        number += 1
+    for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE), b""), 1):
         if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
             raise ValueError(f"line {number:,} is longer than {LONGEST_LINE:,} bytes")
         yield line.decode(errors="replace")
@@ -342,3 +309,7 @@ def left_out_remark(left_out: Counter[str]) -> str:
 
 def _by(shape: tuple[int, ...]) -> str:
     return " × ".join(map(str, shape))
+
+
+def _form(dataset: Dataset) -> str:
+    return f"{_by(dataset.shape)} {dataset.feature}s × {dataset.time}s"

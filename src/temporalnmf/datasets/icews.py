@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from .._typing import Array
 from ..reading.cells import HARMLESS, MOST_GROWTH
 from ..runtime.archives import PACKED, Archive, ObjectsError, refuse_larger
 from .fetching import LONGEST_NAME, Counts, Dataset, assemble, find, left_out_remark, lines_of
@@ -100,8 +99,7 @@ def _table(path: Path) -> Iterator[Iterable[str]]:
         most = max(HARMLESS, MOST_GROWTH * path.stat().st_size)
         if member.file_size > most:
             raise ValueError(
-                f"its table unpacks to more than {most:,} bytes, {MOST_GROWTH} times its size, "
-                f"like a file that is made to fill the memory"
+                f"its table unpacks to more than {most:,} bytes, too much for its size"
             )
         packed = cast("RawIOBase", archive.open(member))
         with BufferedReader(packed) as file:  # closes `packed`, too
@@ -133,21 +131,16 @@ def pairs_by_day(lines: Iterable[str]) -> Counts:
     activity: Counter[str] = Counter()
     for (pair, _), number in events.items():
         activity[pair] += number
+    remark = left_out_remark(left_out)
     if not activity:
-        raise ValueError(f"no event between two countries in 2003. {left_out_remark(left_out)}")
+        raise ValueError(f"no event between two countries in 2003. {remark}")
     pairs = sorted(activity, key=lambda pair: (-activity[pair], pair))
-    return Counts(
-        _matrix(events, pairs), np.array(pairs), np.array(DAYS), left_out_remark(left_out)
-    )
-
-
-def _matrix(events: Counter[tuple[str, str]], pairs: list[str]) -> Array:
     row = {pair: index for index, pair in enumerate(pairs)}
     refuse_larger(8 * len(pairs) * len(DAYS), "its matrix")
     counts = np.zeros((len(pairs), len(DAYS)), dtype=np.int64)
     for (pair, day), number in events.items():
         counts[row[pair], COLUMN_OF[day]] = number
-    return counts
+    return Counts(counts, np.array(pairs), np.array(DAYS), remark)
 
 
 def _events(lines: Iterator[str], left_out: Counter[str]) -> Iterator[tuple[str, str]]:
@@ -159,13 +152,11 @@ def _events(lines: Iterator[str], left_out: Counter[str]) -> Iterator[tuple[str,
     columns = [header.index(name) for name in NEEDED]
     for line in lines:
         cells = _cells(line)
-        if len(cells) != len(header):
+        if len(cells) != len(header) or max(len(cells[c]) for c in columns[1:]) > LONGEST_NAME:
             left_out["malformed lines"] += 1
             continue
         day, source, target = (cells[column] for column in columns)
-        if max(len(source), len(target)) > LONGEST_NAME:
-            left_out["malformed lines"] += 1
-        elif day not in COLUMN_OF:
+        if day not in COLUMN_OF:
             left_out["events not dated in 2003"] += 1
         elif not source or not target:
             left_out["events without two countries"] += 1

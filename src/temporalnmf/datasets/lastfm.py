@@ -17,16 +17,8 @@ import numpy as np
 
 from .._typing import Array
 from ..reading.cells import opened
-from .fetching import (
-    LONGEST_LINE,
-    LONGEST_NAME,
-    Counts,
-    Dataset,
-    assemble,
-    find,
-    left_out_remark,
-    lines_of,
-)
+from . import fetching
+from .fetching import Counts, Dataset, assemble, find, left_out_remark, lines_of
 
 if TYPE_CHECKING:
     from sklearn.utils import Bunch
@@ -90,7 +82,7 @@ class _Parts:
         self.file, self.seek, self.tell = file, file.seek, file.tell
 
     def read(self, size: int) -> bytes:
-        if size > LONGEST_LINE:
+        if size > fetching.LONGEST_LINE:
             raise ValueError(f"it has a header of {size:,} bytes")
         return self.file.read(size)
 
@@ -141,7 +133,7 @@ def _plays(lines: Iterable[str], left_out: Counter[str]) -> Iterator[tuple[str, 
         try:
             user, moment, identifier, name, _, _ = line.rstrip("\n").split("\t")
             date = datetime.fromisoformat(moment)
-            if max(len(identifier), len(name)) > LONGEST_NAME:
+            if max(len(identifier), len(name)) > fetching.LONGEST_NAME:
                 raise ValueError("no artist has such a name")
         except ValueError:
             left_out["malformed lines"] += 1
@@ -174,12 +166,12 @@ def _combinations(plays: Iterable[tuple[str, int, str, str]], names: dict[str, s
 def _labels(names: dict[str, str]) -> Array:
     """Names of artists, with the identifier if several share one."""
     sharing = Counter(names.values())
-    return np.array(
-        [
-            name if sharing[name] == 1 or artist.startswith("name:") else f"{name} ({artist})"
-            for artist, name in names.items()
-        ]
-    )
+    labels = names | {
+        artist: f"{name} ({artist})"
+        for artist, name in names.items()
+        if sharing[name] > 1 and not artist.startswith("name:")
+    }
+    return np.array([*labels.values()])
 
 
 LASTFM = Dataset(

@@ -59,9 +59,8 @@ def words_by_year(lines: Iterable[str]) -> Counts:
     words, counts = [], []
     for row in rows:
         if len(row) != len(papers) + 1:
-            raise ValueError(
-                f"line {rows.line_num} has {len(row)} cells, the header {len(papers) + 1}"
-            )
+            width = f"{len(row)} cells, the header {len(papers) + 1}"
+            raise ValueError(f"line {rows.line_num} has {width}")
         words.append(row[0])
         cells = np.fromiter(map(int, row[1:]), dtype=np.int64, count=len(papers))
         counts.append(np.bincount(column, weights=cells))

@@ -71,6 +71,4 @@ def load_sotu(*, as_frame: bool = False) -> Bunch:
         data[~arrays["observed"]] = np.nan
         words, years = arrays["words"], arrays["years"]
 
-    return as_bunch(
-        data, words, years, time="year", caller="load_sotu", as_frame=as_frame, DESCR=DESCRIPTION
-    )
+    return as_bunch(data, words, years, "year", "load_sotu", as_frame, DESCR=DESCRIPTION)

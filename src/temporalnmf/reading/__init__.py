@@ -13,7 +13,7 @@ from pathlib import Path
 
 from .arrays import read_matrix_market, read_numpy, read_parquet
 from .cells import TIME_NAMES
-from .containers import as_table, labelled_array, labels_of
+from .containers import as_table, labels_of
 from .grid import TimeTable, table_of
 from .long import long_table
 from .long_columns import Columns
@@ -22,7 +22,7 @@ from .pipes import plain_file
 from .sheet import Sheet
 from .text import read_text
 
-__all__ = ["TIME_NAMES", "TimeTable", "as_table", "labelled_array", "labels_of", "read_table"]
+__all__ = ["TIME_NAMES", "TimeTable", "as_table", "labels_of", "read_table"]
 
 
 _READERS: dict[str, Callable[[Path, bool, str | None], Sheet]] = {

@@ -35,9 +35,7 @@ def frame_sheet(name: str, frame: pd.DataFrame, transpose: bool, time: str | Non
     try:
         labels, where, at = _frame_labels(name, frame, transpose, time)
     except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{name} has labels of bytes that are not text ({error}). Write them as text."
-        ) from error
+        raise ValueError(f"{name} has labels of bytes, not text ({error}). Decode them.") from error
     places = [j for j in range(frame.shape[1]) if j != at]
     names = [str(frame.columns[j]) for j in places]
     cells, wrong = np.empty((len(frame), len(names))), Wrong()
@@ -56,10 +54,8 @@ def _frame_labels(
     """Labels of the rows, where they are, and the number of the column that holds them, if any."""
     index = frame.index
     if index.nlevels > 1:
-        raise ValueError(
-            f"{name} has an index of {index.nlevels} levels ({', '.join(map(str, index.names))}). "
-            f"Keep one level, the times, and make the others columns with unstack()."
-        )
+        levels = f"{index.nlevels} levels ({', '.join(map(str, index.names))})"
+        raise ValueError(f"{name} has an index of {levels}. Keep the times, unstack() the others.")
     if time is not None and time != index.name:
         at = place_of(time, "time", [str(column) for column in frame.columns], name)
         return _words(pd.Index(frame.iloc[:, at])), f"column {time!r}", at
@@ -89,11 +85,9 @@ def starts_with_labels(name: str, frame: pd.DataFrame, transpose: bool = False) 
     if is_plain(index.sort_values()):
         return True
     if first.is_unique and len(first) > 1:
-        raise ValueError(
-            f"{name} has whole numbers without a name as its index ({index[0]}, {index[1]}, …), "
-            f"and a column {column!r}: either may be the times. Use set_index({column!r}), or, if "
-            f"the index holds the times, name it: rename_axis('time')."
-        )
+        found = f"an unnamed index of whole numbers ({index[0]}, {index[1]}, …)"
+        remedy = f"Use set_index({column!r}), or rename_axis('time') if these are the times."
+        raise ValueError(f"{name} has {found}, and a column {column!r}. {remedy}")
     return False
 
 
@@ -145,9 +139,8 @@ def read_numpy(path: Path, transpose: bool, time: str | None) -> Sheet:
 
 def _refuse_time(name: str, time: str | None) -> None:
     if time is not None:
-        raise ArgumentError(
-            "time", time, f"cannot be found: {name} has no named columns.", "Leave it out."
-        )
+        problem = f"cannot be found: {name} has no named columns."
+        raise ArgumentError("time", time, problem, "Leave it out.")
 
 
 def _sparse(parts: dict[str, Array]) -> sparse.sparray:
@@ -178,15 +171,10 @@ MOST_EMPTY = 1 << 20
 
 
 def check_extent(shape: tuple[int, ...], numbers: int) -> None:
-    """Refuse a sparse table that claims to be huge and is almost empty.
-
-    Every row and column takes memory, even without a number.
-    """
+    """Refuse a huge sparse table that is almost empty: empty rows and columns take memory, too."""
     if min(shape) < 0 or max(shape) > MOST_EMPTY + 100 * numbers:
-        raise ValueError(
-            f"it is {shape[0]:,} × {shape[1]:,} with {numbers:,} numbers: nearly all rows or "
-            f"columns are empty"
-        )
+        size = f"{shape[0]:,} × {shape[1]:,} with {numbers:,} numbers"
+        raise ValueError(f"it is {size}: nearly all rows or columns are empty")
 
 
 def _member(archive: Archive, name: str) -> Array | None:
@@ -210,10 +198,8 @@ def _chosen(file: str, arrays: dict[str, Array | None]) -> tuple[str, Array]:
             f"{name} ({'Python objects' if array is None else f'{array.dtype} {array.shape}'})"
             for name, array in arrays.items()
         )
-        raise ValueError(
-            f"{file} holds {found or 'nothing'}. Keep one table of numbers, or name it one of "
-            f"{', '.join(ARRAY_NAMES)}."
-        )
+        remedy = f"Keep one table of numbers, or name it one of {', '.join(ARRAY_NAMES)}."
+        raise ValueError(f"{file} holds {found or 'nothing'}. {remedy}")
     return chosen[0]
 
 
@@ -289,10 +275,8 @@ def _array_sheet(
     name: str, array: Array | sparse.sparray, transpose: bool, notes: tuple[str, ...] = ()
 ) -> Sheet:
     if array.ndim != 2 or array.dtype.kind not in "biuf":
-        raise ValueError(
-            f"{name} holds an array of {array.dtype} with shape {array.shape}: expected real "
-            f"numbers with two dimensions, times and features."
-        )
+        found = f"{name} holds {array.dtype} of shape {array.shape}"
+        raise ValueError(f"{found}: expected real numbers in two dimensions, times and features.")
     if not sparse.issparse(array):
         return Sheet(name, transpose, array.astype(np.float64), notes=notes)
     cells = sparse.csr_array(array, dtype=np.float64)

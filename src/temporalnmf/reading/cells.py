@@ -11,14 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
-from io import BufferedReader, RawIOBase
+from io import BufferedReader
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from ..messages.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
 
 TIME_NAMES = (
     "time", "date", "year", "month", "week", "day", "hour", "period", "index", "step", "t",
@@ -77,12 +74,11 @@ class Points:
         return (told,) if self.doubtful else ()
 
     def refusal(self, place: str) -> ValueError:
-        whole = self.example.replace(".", "")
+        whole, decimal = (self.example.replace(".", sign) for sign in ("", ","))
         return ValueError(
             f"{place}: {self.example!r} may be {whole}, with a point between thousands, or "
             f"{self.example} with three decimals, and no other number of the file decides. Write "
-            f"thousands without points ({whole}), or decimals with commas "
-            f"({self.example.replace('.', ',')})."
+            f"thousands without points ({whole}), or decimals with commas ({decimal})."
         )
 
 
@@ -133,13 +129,12 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
         with path.open("rb") as file:
             yield file
         return
-    with gzip.open(path) as packed, BufferedReader(_Unpacked(packed, path), 1 << 17) as file:
+    with BufferedReader(_Unpacked(path), 1 << 17) as file:
         try:
             yield file
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise ValueError(
-                f"{path.name} cannot be read as a gzip file: {error}. Compress it again."
-            ) from error
+            problem = f"{path.name} cannot be read as a gzip file: {error}."
+            raise ValueError(f"{problem} Compress it again.") from error
 
 
 # A few packed bytes can fill all memory. Tables of text are packed to a tenth or so, tables of
@@ -150,45 +145,27 @@ _CHUNK = 1 << 20  # bytes unpacked at once
 LONGEST_LABEL = 1000  # characters of a name or a time
 
 
-class _Unpacked(RawIOBase):
-    """The content of a gzip file, up to a size in proportion to the file."""
+class _Unpacked(gzip.GzipFile):
+    """The content of a gzip file in chunks, up to a size in proportion to the file."""
 
-    def __init__(self, packed: gzip.GzipFile, path: Path) -> None:
-        self.packed, self.path = packed, path
-        self.most = max(HARMLESS, MOST_GROWTH * path.stat().st_size)
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.path, self.most = path, max(HARMLESS, MOST_GROWTH * path.stat().st_size)
 
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        return self.packed.seek(offset, whence)
-
-    def tell(self) -> int:
-        return self.packed.tell()
-
-    def readinto(self, buffer: WriteableBuffer) -> int:
-        view = memoryview(buffer)
-        data = self.packed.read(min(len(view), _CHUNK))
-        view[: len(data)] = data
-        if self.packed.tell() > self.most:
-            raise RefusedError(
-                f"{self.path.name} unpacks to more than {self.most:,} bytes, {MOST_GROWTH} times "
-                f"its size, like a file that is made to exhaust memory. If that is what you "
-                f"expect, unpack it with gunzip and read the plain file."
-            )
-        return len(data)
+    def read(self, size: int | None = -1) -> bytes:
+        data = super().read(size if size is not None and 0 <= size < _CHUNK else _CHUNK)
+        if self.tell() > self.most:
+            found = f"{self.path.name} unpacks to more than {self.most:,} bytes"
+            remedy = "If you trust it, unpack it with gunzip and read the plain file."
+            raise RefusedError(f"{found}, {MOST_GROWTH} times its size. {remedy}")
+        return data
 
 
 def refuse_long_labels(name: str, longest: int) -> None:
     """Refuse excessive labels: NumPy gives every label the length of the longest."""
     if longest > LONGEST_LABEL:
-        raise ValueError(
-            f"{name} has a label of {longest:,} characters; at most {LONGEST_LABEL:,} are "
-            f"allowed. Shorten it."
-        )
+        limit = f"at most {LONGEST_LABEL:,} are allowed"
+        raise ValueError(f"{name} has a label of {longest:,} characters; {limit}. Shorten it.")
 
 
 def place_of(name: str, argument: str, names: list[str], file: str) -> int:

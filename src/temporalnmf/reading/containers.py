@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._typing import Array
 from ..messages.errors import ArgumentError
-from ..timeline.grid import Timeline, time_texts, timeline_of
+from ..timeline.grid import time_texts
 from .arrays import frame_sheet, is_plain, starts_with_labels
 from .cells import is_time_name, place_of
 from .grid import TimeTable, table_of
@@ -92,10 +91,8 @@ def _pandas_frame(data: object) -> pd.DataFrame:
         return data.to_pandas()
     if module == "pandas" and isinstance(data, pd.DataFrame):
         return data
-    raise TypeError(
-        f"data is of type {type(data).__name__}: expected a pandas or polars frame or an xarray "
-        f"array. Arrays without labels go to fit as they are."
-    )
+    expected = "expected a pandas or polars frame or an xarray array"
+    raise TypeError(f"data is of type {type(data).__name__}: {expected}. Pass arrays to fit.")
 
 
 def _frame_source(frame: pd.DataFrame, columns: Columns) -> Source:
@@ -133,25 +130,14 @@ def labels_of(data: object, name: str) -> Labelled | None:
     """
     if is_xarray(data):
         return _labels_of_array(data)
-    if _is_frame(data):
-        return _labels_of_frame(data, name)
-    if _is_series(data):
-        return Labelled(data, None if is_plain(data.index) else data.index, data.index.name)
-    if _is_polars(data):
-        return _labels_of_polars(data)
+    if hasattr(data, "iloc") and hasattr(data, "columns"):
+        return _labels_of_frame(cast("pd.DataFrame", data), name)
+    if hasattr(data, "iloc"):
+        index = cast("pd.Series", data).index
+        return Labelled(cast("pd.Series", data), None if is_plain(index) else index, index.name)
+    if type(data).__module__.startswith("polars") and hasattr(data, "to_series"):
+        return _labels_of_polars(cast("pl.DataFrame", data))
     return None
-
-
-def _is_frame(data: object) -> TypeGuard[pd.DataFrame]:
-    return hasattr(data, "iloc") and hasattr(data, "columns")
-
-
-def _is_series(data: object) -> TypeGuard[pd.Series]:
-    return hasattr(data, "iloc")
-
-
-def _is_polars(data: object) -> TypeGuard[pl.DataFrame]:
-    return type(data).__module__.startswith("polars") and hasattr(data, "to_series")
 
 
 def _labels_of_array(data: DataArray) -> Labelled:
@@ -185,27 +171,19 @@ def _labels_of_polars(data: pl.DataFrame) -> Labelled:
     return Labelled(data[:, 1:], first.to_list(), columns[0], columns[1:], columns[0], numbers)
 
 
-def labelled_array(data: DataArray, style: str = "") -> tuple[Array, Array, Timeline | None]:
-    """Values (times, features) of an xarray array, names of the features, and its times."""
-    data = oriented(data)
-    time, feature = data.dims
-    names = _dimension_labels(data, feature) or [f"x{f}" for f in range(data.shape[1])]
-    timeline = None
-    if time in data.coords:
-        timeline = timeline_of(data.coords[time].values, name="X", style=style)
-    return data.values, np.array(names, dtype=object), timeline
-
-
 def oriented(data: DataArray, time: str | None = None) -> DataArray:
     """An array with the times as its first dimension."""
     if not hasattr(data, "dtype") or len(data.dims) != 2:
-        raise TypeError(
-            f"data is an xarray {type(data).__name__} with dimensions "
-            f"{', '.join(map(str, data.dims))}: expected a DataArray with two, times and features. "
-            f"Choose a variable, as in data['counts']."
-        )
+        found = f"{type(data).__name__} with dimensions {', '.join(map(str, data.dims))}"
+        expected = "expected a DataArray with two, times and features"
+        raise TypeError(f"data is a {found}: {expected}. Choose a variable, as in data['counts'].")
     dims = [str(dim) for dim in data.dims]
-    at = _time_dimension(data, dims, time)
+    if time is not None:
+        at = place_of(time, "time", dims, "the array")
+    else:
+        named = [is_time_name(dim) for dim in dims]
+        dated = [dim in data.coords and data.coords[dim].dtype.kind == "M" for dim in data.dims]
+        at = next((flags.index(True) for flags in (named, dated) if sum(flags) == 1), 0)
     return data.transpose(data.dims[at], data.dims[1 - at])
 
 
@@ -217,14 +195,6 @@ def _array_sheet(data: DataArray, time: str | None) -> Sheet:
         "the array", False, np.array(data.values, dtype=np.float64), times, features,
         corner=corner, notes=(f"times are in dimension {corner!r}",),
     )  # fmt: skip
-
-
-def _time_dimension(data: DataArray, dims: list[str], time: str | None) -> int:
-    if time is not None:
-        return place_of(time, "time", dims, "the array")
-    named = [is_time_name(dim) for dim in dims]
-    dated = [dim in data.coords and data.coords[dim].dtype.kind == "M" for dim in data.dims]
-    return next((flags.index(True) for flags in (named, dated) if sum(flags) == 1), 0)
 
 
 def _dimension_labels(data: DataArray, dim: Hashable) -> list[str] | None:

@@ -13,15 +13,7 @@ from ..runtime.archives import refuse_larger
 from ..timeline.dates import Notes, as_weeks
 from ..timeline.grid import Timeline, first_few, time_texts, timeline_of
 from .cells import number_in, place_of
-from .sheet import (
-    Cells,
-    Sheet,
-    check_shape,
-    check_values,
-    features_of,
-    numbered_names,
-    refuse_total,
-)
+from .sheet import Cells, Sheet, check_sheet, features_of, numbered_names, refuse_total
 
 _NUMBERED = "no times were found: steps are numbered from 0"
 
@@ -94,8 +86,7 @@ def table_of(
     sheet: Sheet, exposure: str | None = None, freq: str | None = None, drop_partial: bool = False
 ) -> TimeTable:
     """Check a sheet and put its rows on a grid."""
-    check_shape(sheet)
-    check_values(sheet)
+    check_sheet(sheet)
     X = sheet.cells.T if sheet.transpose else sheet.cells
     X = sparse.csr_array(X) if sparse.issparse(X) else np.ascontiguousarray(X)
     features = features_of(sheet, X.shape[1])
@@ -152,19 +143,15 @@ def _about_sizes(X: Cells, features: Array, sheet: Sheet) -> Notes:
     share, others = totals[f] / (totals.sum() or 1.0), np.delete(totals, f)
     if share <= MOST_OF_TOTAL or totals[f] < TIMES_THE_NEXT * others.max():
         return ()
-    place = "row" if sheet.transpose else "column"
-    return (
-        f"{place} {str(features[f])!r} holds {100 * share:.1f} % of the total: is it an exposure, "
-        f"such as a population, rather than a feature?",
-    )
+    found = f"{'row' if sheet.transpose else 'column'} {str(features[f])!r}"
+    question = "is it an exposure, such as a population, rather than a feature?"
+    return (f"{found} holds {100 * share:.1f} % of the total: {question}",)
 
 
 def check_steps(n_steps: int, freq: str | None, name: str) -> None:
     if freq is not None and n_steps < 3:
-        raise ArgumentError(
-            "freq", freq, f"makes {n_steps} steps of {name}, and at least 3 are needed.",
-            "Choose shorter periods.",
-        )  # fmt: skip
+        problem = f"makes {n_steps} steps of {name}, and at least 3 are needed."
+        raise ArgumentError("freq", freq, problem, "Choose shorter periods.")
     if n_steps < 3:
         raise ValueError(f"{name} has {n_steps} times, and at least 3 are needed.")
 
@@ -179,7 +166,12 @@ def _timeline(
             raise ArgumentError(argument, value, f"needs times; {sheet.name} has none.", remedy)
         steps = np.arange(X.shape[0])
         return Timeline(steps, steps, "step of 1"), _about_numbering(X)
-    written = [_with_point(label) for label in sheet.times] if sheet.comma else [*sheet.times]
+    written = [
+        label.replace(",", ".")
+        if sheet.comma and number_in(label, comma=True) is not None
+        else label
+        for label in sheet.times
+    ]
     labels, notes = as_weeks(written, "" if sheet.transpose else sheet.corner)
     line = timeline_of(labels, freq, drop_partial=drop_partial, name=sheet.name, where=sheet.time)
     if line.labels.dtype.kind == "U":
@@ -196,15 +188,8 @@ def _refuse_totals(sheet: Sheet, X: Cells, labels: list[str]) -> None:
     known = ~np.isnan(table[-1])
     sums = np.nansum(table[:-1], axis=0)[known]
     if sums.any() and np.allclose(table[-1][known], sums, rtol=1e-3, atol=0.0):
-        n = len(labels) - 1
-        raise ValueError(
-            f"{sheet.name}, {sheet.time(n)}: the values of {labels[n]!r} are the sums of all "
-            f"others, so it is not a time step. Remove it."
-        )
-
-
-def _with_point(label: str) -> str:
-    return label if number_in(label, comma=True) is None else label.replace(",", ".")
+        found = f"{sheet.name}, {sheet.time(len(labels) - 1)}: the values of {labels[-1]!r}"
+        raise ValueError(f"{found} are the sums of all others, not a time step. Remove it.")
 
 
 def _about_numbering(X: Cells) -> Notes:
@@ -219,11 +204,8 @@ def _about_numbering(X: Cells) -> Notes:
         how = "rises in each row" if rise[0] > 0 else "falls in each row"
     else:
         return (_NUMBERED,)
-    return (
-        _NUMBERED,
-        f"the first feature {how} ({first[0]:g}, {first[1]:g}, …): if these are times, label them "
-        f"'time'",
-    )
+    found = f"the first feature {how} ({first[0]:g}, {first[1]:g}, …)"
+    return _NUMBERED, f"{found}: if these are times, label them 'time'"
 
 
 def _without_exposure(
@@ -242,10 +224,9 @@ def _without_exposure(
         unknown &= ~np.isnan(X).all(axis=1)
     for n in np.flatnonzero(unknown | (sizes <= 0)).tolist():
         found = "is missing" if unknown[n] else f"is {sizes[n]:g}"
-        raise ValueError(
-            f"{sheet.name}, {sheet.time(n)}: the exposure {exposure!r} {found}. Give each time a "
-            f"positive one, or leave all cells of its row empty."
-        )
+        place = f"{sheet.name}, {sheet.time(n)}: the exposure {exposure!r}"
+        remedy = "Give each time a positive one, or leave all cells of its row empty."
+        raise ValueError(f"{place} {found}. {remedy}")
     return X, features[kept], sizes
 
 
@@ -272,12 +253,11 @@ def _about_adding(counts: Array) -> Notes:
     least, most = int(counts.min()), int(counts.max())
     if most == 1:
         return ()
-    if least == most:
-        return (f"exposure is added up within periods: {most:,} times per period",)
-    return (
-        f"exposure is added up within periods: {least:,} to {most:,} times per period; if it is a "
-        f"stock, such as a population, give one value per period",
-    )
+    number, advice = f"{most:,}", ""
+    if least < most:
+        number = f"{least:,} to {most:,}"
+        advice = "; if it is a stock, such as a population, give one value per period"
+    return (f"exposure is added up within periods: {number} times per period{advice}",)
 
 
 def _on_grid(X: Cells, line: Timeline) -> tuple[Cells, Notes]:

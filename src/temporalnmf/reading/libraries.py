@@ -11,10 +11,8 @@ def load(name: str) -> ModuleType:
     try:
         return import_module(name)
     except ImportError as error:
-        raise ImportError(
-            "Long tables, Parquet files and polars frames need pandas and pyarrow: "
-            'pip install "temporalnmf[io]".'
-        ) from error
+        needed = "Long tables, Parquet files and polars frames need pandas and pyarrow"
+        raise ImportError(f'{needed}: pip install "temporalnmf[io]".') from error
 
 
 if TYPE_CHECKING:

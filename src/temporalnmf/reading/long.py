@@ -51,7 +51,9 @@ class Sums:
             count, total = self.dropped.get(name, (0, 0.0))
             self.dropped[name] = (count + int(without.sum()), total + float(np.nansum(v[without])))
             kept &= ~without
-        self._notice_first(t, self.n_rows + self.n_blank, shape[0])
+        new = np.flatnonzero(t >= len(self.first))[::-1]  # backwards: the first is written last
+        self.first = _grown(self.first, shape[0], -1)
+        self.first[t[new]] = self.n_rows + self.n_blank + new
         self.n_blank += int(blank.sum())
         self.n_rows += int((~blank).sum())
         self.total += float(np.nansum(v[~blank]))
@@ -62,12 +64,6 @@ class Sums:
         zero = v == 0
         self.zeros = _piled(self.zeros, t[zero], f[zero], np.ones(zero.sum()), shape)
         self.cells = _piled(self.cells, t, f, v, shape)
-
-    def _notice_first(self, t: Array, start: int, n_times: int) -> None:
-        n_known = len(self.first)
-        self.first = _grown(self.first, n_times, -1)
-        rows = np.flatnonzero(t >= n_known)[::-1]  # backwards: the first one is written last
-        self.first[t[rows]] = start + rows
 
     def add_exposure(self, t: Array, sizes: Array, n_times: int) -> None:
         self.least = _grown(self.least, n_times, np.inf)
@@ -164,15 +160,13 @@ class LongRows:
         if sums.n_rows + sums.n_blank == 0:
             raise ValueError(f"{self.name} has no rows. Add one per time and feature.")
         if not sums.times.any():
+            names = ", ".join(map(repr, self.columns.names[:3]))
             raise ValueError(
-                f"{self.name} has no row with {', '.join(map(repr, self.columns.names[:3]))}. "
-                f"Check the names of the columns."
+                f"{self.name} has no row with {names}. Check the names of the columns."
             )
         if not np.isfinite(sums.total):
-            raise ValueError(
-                f"{self.name}: the values in column {self.columns.value!r} add up to infinity. The "
-                f"model is for finite data: take a larger unit."
-            )
+            column = f"column {self.columns.value!r}"
+            raise ValueError(f"{self.name}: {column} adds up to infinity. Take a larger unit.")
 
     def grid(self, freq: str | None, drop_partial: bool) -> LongGrid:
         """The steps, when all rows have been added."""
@@ -234,17 +228,15 @@ class LongRows:
         wrong = ~((least == most) & (most > 0)) & (valued | np.isfinite(most))
         if wrong.any():
             n = int(np.argmax(wrong))
-            step = steps[first[n]]
+            time = time_texts(line.times[[steps[first[n]]]])[0]
             found = f"is {least[n]:g} and {most[n]:g}"
             if least[n] == most[n]:
                 found = f"is {most[n]:g}"
             elif np.isinf(most[n]):
                 found = "is missing"
-            raise ValueError(
-                f"{self.name}: the exposure {self.columns.exposure!r} of the time "
-                f"{time_texts(line.times[step : step + 1])[0]} {found}. Give each time one "
-                f"positive exposure, the same in all of its rows."
-            )
+            what = f"the exposure {self.columns.exposure!r} of the time {time}"
+            remedy = "Give each time one positive exposure, the same in all of its rows."
+            raise ValueError(f"{self.name}: {what} {found}. {remedy}")
         rows = Timeline(line.labels, steps[first], line.every)
         return exposure_on_grid(np.where(np.isfinite(most), most, np.nan), rows, self.name)
 
@@ -282,22 +274,14 @@ def long_table(
         return TimeTable(dense, line.times, names, notes, line, grid.exposure)
     seen = None if observed.all() else observed
     if len(hidden[0]):
-        _refuse_large_mask(source.name, len(hidden[0]), X.shape)
+        if X.shape[0] * X.shape[1] > MOST_ENTRIES:
+            found = f"{source.name} has {len(hidden[0]):,} cells whose only row has no value"
+            size = f"too large to mask single cells ({X.shape[0]:,} × {X.shape[1]:,})"
+            remedy = "Remove these rows if they are zeros, or choose longer periods with {freq=}."
+            raise ValueError(Text(f"{{found}}, and is {size}. {remedy}", found=found))
         seen = np.repeat(observed[:, np.newaxis], X.shape[1], axis=1)
         seen[hidden] = False
     return TimeTable(X, line.times, names, notes, line, grid.exposure, seen)
-
-
-def _refuse_large_mask(name: str, n_hidden: int, shape: tuple[int, int]) -> None:
-    if shape[0] * shape[1] > MOST_ENTRIES:
-        raise ValueError(
-            Text(
-                "{name} has {n_hidden:,} cells whose only row has no value, and is too large to "
-                "mask single cells ({n_steps:,} × {n_features:,}). Remove these rows if they stand "
-                "for zeros, or choose longer periods with {freq=}.",
-                name=name, n_hidden=n_hidden, n_steps=shape[0], n_features=shape[1],
-            )
-        )  # fmt: skip
 
 
 def _names(features: Labels, counts: Array) -> tuple[Array, Array]:
@@ -325,7 +309,5 @@ def _about_freq(line: Timeline, sums: Sums) -> Notes:
     span = np.ptp(line.labels[[0, -1]].astype("datetime64[s]").astype(np.int64))
     freq = next((freq for freq, length in _LENGTHS.items() if span / length <= MANY_STEPS), "Y")
     n_periods = int(span // _LENGTHS[freq]) + 1
-    return (
-        f"{n_steps:,} steps for {sums.n_rows:,} rows: a freq of {freq} makes about {n_periods:,} "
-        f"steps of them",
-    )
+    found = f"{n_steps:,} steps for {sums.n_rows:,} rows"
+    return (f"{found}: a freq of {freq} makes about {n_periods:,} steps of them",)

@@ -26,20 +26,13 @@ class Columns(NamedTuple):
 
     @classmethod
     def of(
-        cls,
-        time: str | None,
-        feature: str | None,
-        value: str | None,
-        exposure: str | None,
+        cls, time: str | None, feature: str | None, value: str | None, exposure: str | None,
         transpose: bool = False,
-    ) -> Columns | None:
+    ) -> Columns | None:  # fmt: skip
         """None if the arguments are those of a wide table."""
         if transpose and (time is not None or feature is not None):
-            raise ArgumentError(
-                "transpose", True,
-                Text("says that columns are times, and {time=} and {feature=} name columns."),
-                "Leave out one of them.",
-            )  # fmt: skip
+            problem = Text("says that columns are times, and {time=} and {feature=} name columns.")
+            raise ArgumentError("transpose", True, problem, "Leave out one of them.")
         if feature is None:
             if value is not None:
                 remedy = Text("Name the column of features with {feature=} too.")
@@ -50,13 +43,8 @@ class Columns(NamedTuple):
             raise ArgumentError("feature", feature, "is for long tables.", remedy)
         columns = cls(time, feature, value, exposure)
         if len(set(columns.names)) < len(columns.names):
-            raise ValueError(
-                Text(
-                    "{time=}, {feature=}, {value=} and {exposure=} name one column twice: {names}. "
-                    "Give each its own.",
-                    names=", ".join(columns.names),
-                )
-            )
+            twice = "{time=}, {feature=}, {value=} and {exposure=} name one column twice: {names}."
+            raise ValueError(Text(f"{twice} Give each its own.", names=", ".join(columns.names)))
         return columns
 
     @property
@@ -109,13 +97,7 @@ class Labels:
         try:
             return self._codes(encoded(column))
         except pa.ArrowException as error:
-            raise self._refusal(column.type) from error
-
-    def _refusal(self, kind: pa.DataType) -> ValueError:
-        return ValueError(
-            f"{self.name} holds {kind!s:.80}, which is neither text nor numbers nor dates. Name "
-            f"another column, or write it as text."
-        )
+            raise unknown_type(self.name, column.type) from error
 
     def _codes(self, column: pa.DictionaryArray) -> Array:
         labels = self._cleaned(column.dictionary)
@@ -161,7 +143,7 @@ class Labels:
             found[:] = known.to_pylist()
             return found
         except (pa.ArrowException, ValueError, OverflowError) as error:  # such as the year 300000
-            raise self._refusal(known.type) from error
+            raise unknown_type(self.name, known.type) from error
 
 
 class Values:
@@ -196,10 +178,8 @@ class Values:
         try:
             return to_numpy(column.cast(pa.float64(), safe=False).fill_null(np.nan))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise ValueError(
-                f"{self.source.name}: {self.column} holds {column.type}, not numbers. Name a "
-                f"column of numbers."
-            ) from error
+            found = f"{self.source.name}: {self.column} holds {column.type}"
+            raise ValueError(f"{found}, not numbers. Name a column of numbers.") from error
 
     def _texts(self, texts: pa.Array, places: Array, first: int) -> Array:
         if not len(texts):
@@ -223,10 +203,8 @@ class Values:
             points = pc.match_substring(texts, ".")
         self.point |= pc.any(pc.and_(points, pc.not_equal(texts, "."))).as_py()
         if self.point and (self.comma or self.points):
-            raise ValueError(
-                f"{self.source.name} has numbers with decimal commas and others with decimal "
-                f"points in {self.column}. Write all in one way."
-            )
+            found = "has numbers with decimal commas and others with decimal points"
+            raise ValueError(f"{self.source.name} {found} in {self.column}. Write all in one way.")
         self._doubt_points(texts, points)
         return pc.replace_substring(texts, ",", ".")
 
@@ -265,6 +243,11 @@ class Values:
         commas = ("commas are decimal commas",) if self.comma else ()
         grouped = (cells.about_thousands(self.points),) if self.grouped else ()
         return (*commas, *grouped, *self.doubt.about())
+
+
+def unknown_type(name: str, kind: pa.DataType) -> ValueError:
+    found = f"{name} holds {kind!s:.80}, which is neither text nor numbers nor dates"
+    return ValueError(f"{found}. Name another column, or write it as text.")
 
 
 def encoded(column: pa.Array) -> pa.DictionaryArray:

@@ -11,7 +11,7 @@ from ..runtime.files import own_text
 from . import parquet, text
 from .cells import RefusedError, damage_told, opened
 from .libraries import load, pa, pa_csv, pc, pd
-from .long_columns import Columns, Source
+from .long_columns import Columns, Source, unknown_type
 
 BLOCK_BYTES = 16 << 20  # of text
 BLOCK_ROWS = 1 << 19  # of Parquet
@@ -35,15 +35,12 @@ def read_long_text(path: Path, columns: Columns) -> Source:
         return f"line {_line(path, form, n)}"
 
     notes = list(text.about_encoding(form.encoding))
-    blocks = _own_labels(_text_blocks(path, form, places), notes)
+    blocks = (
+        [_without_apostrophes(time, notes), _without_apostrophes(feature, notes), *others]
+        for time, feature, *others in _text_blocks(path, form, places)
+    )
     thousands = "," if form.separator == "," else "." if form.grouped else ""
     return Source(path.name, blocks, place, form.separator == ";", thousands, notes)
-
-
-def _own_labels(blocks: Iterable[list[pa.Array]], notes: list[str]) -> Iterator[list[pa.Array]]:
-    """Blocks without the protective apostrophes of times and features, the first two columns."""
-    for time, feature, *others in blocks:
-        yield [_without_apostrophes(time, notes), _without_apostrophes(feature, notes), *others]
 
 
 def _without_apostrophes(column: pa.DictionaryArray, notes: list[str]) -> pa.DictionaryArray:
@@ -71,10 +68,7 @@ def _form(path: Path) -> _Form:
     _, head = next(text.records(path.name, data, separator))
     names = [cell.strip() for cell in head]
     if not any(names):
-        raise ValueError(
-            f"{path.name}, line 1 is blank. Remove it: the first line holds the names of the "
-            f"columns."
-        )
+        raise ValueError(f"{path.name}, line 1 is blank. Remove it: it holds the column names.")
     return _Form(encoding, separator, names, text.has_grouping_points(data, separator))
 
 
@@ -164,10 +158,7 @@ def _parquet_fields(path: Path, columns: Columns) -> list[pa.Field]:
     fields = [schema.field(name) for name in columns.names]
     for field in fields:
         if parquet.is_nested(field.type):
-            raise ValueError(
-                f"{path.name}: column {field.name!r} holds {field.type!s:.80}, which is neither "
-                f"text nor numbers nor dates. Name another column, or write it as text."
-            )
+            raise unknown_type(f"{path.name}: column {field.name!r}", field.type)
         parquet.refuse_long_text(path.name, field.name, parquet.fixed_width(field.type))
         parquet.refuse_much_text(path, rows * parquet.fixed_width(field.type))
     return fields
@@ -209,9 +200,8 @@ def _as_text(column: pa.Array, name: str, file: str) -> pa.Array:
     try:
         texts = column.dictionary.cast(pa.string())
     except pa.ArrowInvalid as error:
-        raise RefusedError(
-            f"{file}: column {name!r} holds bytes, not numbers. Name a column of numbers."
-        ) from error
+        found = f"{file}: column {name!r} holds bytes, not numbers"
+        raise RefusedError(f"{found}. Name a column of numbers.") from error
     return pa.DictionaryArray.from_arrays(column.indices, texts)
 
 
@@ -238,7 +228,5 @@ LONG_READERS: dict[str, Callable[[Path, Columns], Source]] = {
 
 
 def unknown_suffix(path: Path, tables: str, known: Iterable[str]) -> ValueError:
-    return ValueError(
-        f"{path.name} has the suffix {path.suffix!r}, which is not known for {tables}. Known are "
-        f"{', '.join(known)}; a spreadsheet can be saved as CSV."
-    )
+    found = f"{path.name} has the suffix {path.suffix!r}, which is not known for {tables}"
+    return ValueError(f"{found}. Known are {', '.join(known)}; save a spreadsheet as CSV.")

@@ -83,10 +83,7 @@ def width_of(kind: pa.DataType) -> int:
 
 
 def fixed_width(kind: pa.DataType) -> int:
-    """Bytes of each cell of a column of fixed-width texts, else 0.
-
-    Arrow allocates all cells of a row group at once.
-    """
+    """Bytes of each cell of fixed-width texts, which Arrow allocates all at once; else 0."""
     return width_of(kind) if pa.types.is_fixed_size_binary(_stored(kind)) else 0
 
 
@@ -100,19 +97,15 @@ def text_lengths(column: pa.Array) -> Array:
 
 def refuse_long_text(file: str, column: str, longest: int) -> None:
     if longest > LONGEST_TEXT:
-        raise RefusedError(
-            f"{file}: column {shortened(column)!r} has a cell of {longest:,} bytes; at most "
-            f"{LONGEST_TEXT:,} are allowed. Shorten it, or leave out the column."
-        )
+        found = f"{file}: column {shortened(column)!r} has a cell of {longest:,} bytes"
+        raise RefusedError(f"{found}; at most {LONGEST_TEXT:,} are allowed. Shorten it.")
 
 
 def refuse_much_text(path: Path, size: int) -> None:
     most = max(HARMLESS_TEXT, MOST_GROWTH * path.stat().st_size)
     if size > most:
-        raise RefusedError(
-            f"{path.name} has more than {most:,} bytes of text in its cells, like a file that is "
-            f"made to exhaust memory. Keep only the columns that are needed, with short labels."
-        )
+        remedy = "Keep only the columns that are needed, with short labels."
+        raise RefusedError(f"{path.name} has more than {most:,} bytes of text. {remedy}")
 
 
 def shortened(label: object) -> str:
@@ -131,16 +124,13 @@ def check(path: Path, file: pq.ParquetFile) -> None:
     meta, fields = file.metadata, list(file.schema_arrow)
     for field in fields:
         if is_nested(field.type):
-            raise RefusedError(
-                f"{path.name}: column {shortened(field.name)!r} holds {field.type!s:.80}, not "
-                f"numbers. Leave it out, or make columns of numbers of it."
-            )
+            found = f"{path.name}: column {shortened(field.name)!r} holds {field.type!s:.80}"
+            raise RefusedError(f"{found}, not numbers. Leave it out, or split it into columns.")
     groups = range(meta.num_row_groups)
     rows = max(meta.num_rows, sum(meta.row_group(g).num_rows for g in groups))
     cells = rows * max(len(fields), 1)
-    refuse_larger(
-        rows * sum(width_of(field.type) for field in fields), f"a table of {cells:,} cells"
-    )
+    size = rows * sum(width_of(field.type) for field in fields)
+    refuse_larger(size, f"a table of {cells:,} cells")
     refuse_unpacked(meta, groups)
     total = 0
     for field in fields:

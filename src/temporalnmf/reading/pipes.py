@@ -18,10 +18,7 @@ _DEVICES = (Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd"))
 
 @contextmanager
 def plain_file(path: Path) -> Iterator[Path]:
-    """A file with a suffix, to be read any number of times: `path` itself, or a copy.
-
-    The suffix of a copy is that of its content.
-    """
+    """A file with a suffix, to be read any number of times: `path` itself, or a copy."""
     if path.is_file() and path.suffix and path.parent not in _DEVICES:
         yield path
         return

@@ -92,7 +92,8 @@ class Sheet:
         return f"{self.name}, {row}, {column}{base}"
 
 
-def check_shape(sheet: Sheet) -> None:
+def check_sheet(sheet: Sheet) -> None:
+    """Refuse a sheet of the wrong shape, and values that are not finite and non-negative."""
     n_times, n_features = sheet.cells.shape[:: -1 if sheet.transpose else 1]
     found = f"{sheet.name} is {n_times} × {n_features} (times × features)"
     if n_features == 0:
@@ -102,9 +103,6 @@ def check_shape(sheet: Sheet) -> None:
         change, transpose = "leave out" if sheet.transpose else "use", Arg("transpose", "True")
         message = f"{{found}}, and at least 3 times are needed. {remedy}"
         raise ValueError(Text(message, found=found, change=change, transpose=transpose))
-
-
-def check_values(sheet: Sheet) -> None:
     if not isinstance(sheet.cells, np.ndarray):
         remedy = "replace it, and mask it if the value is missing."
         values = sheet.cells.data
@@ -119,10 +117,7 @@ def check_values(sheet: Sheet) -> None:
     with np.errstate(over="ignore"):
         total = np.nansum(values)
     if not np.isfinite(total):
-        raise ValueError(
-            f"{sheet.name}: its values add up to infinity. The model is for finite data: take a "
-            f"larger unit."
-        )
+        raise ValueError(f"{sheet.name}: its values add up to infinity. Take a larger unit.")
 
 
 def _refuse(sheet: Sheet, wrong: Array, what: str, remedy: str) -> None:
@@ -159,16 +154,13 @@ def _refuse_long(sheet: Sheet, wrong: Wrong) -> None:
     names = {"time": sheet.corner, "feature": sheet.columns[texts[0]]}
     if n_columns == 2:
         names["value"] = sheet.columns[1 - texts[0]]
-    arguments = {f"{argument}_": Arg(argument, repr(name)) for argument, name in names.items()}
-    raise ValueError(
-        Text(
-            "{file} has the time {label!r} twice, in {first} and {again}, and text in column "
-            "{feature!r}. Is it a long table, with a row per time and feature? Then use "
-            + ", ".join(f"{{{field}}}" for field in arguments) + ".",
-            file=sheet.name, label=sheet.rows[twice[1]], first=sheet.time(twice[0]),
-            again=sheet.time(twice[1]), feature=names["feature"], **arguments,
-        )
-    )  # fmt: skip
+    arguments = {argument: Arg(argument, repr(name)) for argument, name in names.items()}
+    first, again = map(sheet.time, twice)
+    found = f"{sheet.name} has the time {sheet.rows[twice[1]]!r} twice, in {first} and {again}"
+    remedy = "Is it a long table, with a row per time and feature? Then use "
+    options = ", ".join(f"{{{argument}}}" for argument in arguments)
+    template = f"{{found}}, and text in column {{name!r}}. {remedy}{options}."
+    raise ValueError(Text(template, found=found, name=names["feature"], **arguments))
 
 
 def _refusal(sheet: Sheet, i: int, j: int, what: str, count: int, remedy: str) -> ValueError:
@@ -181,16 +173,14 @@ def features_of(sheet: Sheet, n_features: int) -> Array:
     if labels is None:
         return np.array(numbered_names(n_features))
     if "" in labels:
+        place = sheet.feature(labels.index(""))
         raise ValueError(
-            f"{sheet.name}: the feature in {sheet.feature(labels.index(''))} has no name. Name it, "
-            f"or remove it."
+            f"{sheet.name}: the feature in {place} has no name. Name it, or remove it."
         )
     if twice := repeated(labels):
-        first, again = twice
-        raise ValueError(
-            f"{sheet.name} has the feature {labels[again]!r} twice, in {sheet.feature(first)} and "
-            f"{sheet.feature(again)}. Give each feature a name of its own."
-        )
+        found = f"{sheet.name} has the feature {labels[twice[1]]!r} twice"
+        first, again = map(sheet.feature, twice)
+        raise ValueError(f"{found}, in {first} and {again}. Give each feature its own name.")
     return np.array(labels)
 
 
@@ -199,10 +189,7 @@ def numbered_names(n_features: int) -> list[str]:
 
 
 def refuse_total(X: Cells, names: list[str], name: str) -> None:
-    """Refuse a feature that is the sum of all others, up to 1e-9.
-
-    If it has the name of a total, it may be rounded: up to 1e-3.
-    """
+    """Refuse a feature that is the sum of all others, also rounded if its name means total."""
     with np.errstate(over="ignore", invalid="ignore"):
         rows = np.asarray(X.sum(axis=1, dtype=float)).ravel()
         known = np.isfinite(rows)  # no cell of the row is missing
@@ -222,13 +209,9 @@ def refuse_total(X: Cells, names: list[str], name: str) -> None:
     tolerance = 1e-3 if named else 1e-9
     if np.count_nonzero(others) < 3 or not np.allclose(own, others, rtol=tolerance, atol=0.0):
         return
-    raise ValueError(
-        Text(
-            "{name}: the feature {feature!r} is the sum of all others. Remove it, or, if it is the "
-            "size behind each step, give it as {exposure=}.",
-            name=name, feature=names[f],
-        )
-    )  # fmt: skip
+    found = f"{name}: the feature {names[f]!r} is the sum of all others"
+    remedy = "Remove it, or, if it is the size behind each step, give it as {exposure=}."
+    raise ValueError(Text("{found}. " + remedy, found=found))
 
 
 def repeated(keys: Sequence[str]) -> tuple[int, int] | None:

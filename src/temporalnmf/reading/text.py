@@ -28,12 +28,14 @@ _SEPARATORS = {"\t": "tabs", ";": "';'", ",": "','"}
 def read_text(path: Path, transpose: bool, time: str | None) -> Sheet:
     name, (text, encoding) = path.name, _decoded(path)
     separator = separator_of(text)
-    comma, grouped = has_decimal_commas(text, separator), has_grouping_points(text, separator)
+    comma = separator == ";" and _DECIMAL_COMMA.search(text) is not None
+    grouped = has_grouping_points(text, separator)
     written = [cell.strip() for cell in next(records(name, text, separator))[1]]
     head = [own_text(cell) for cell in written]
     at = 0 if time is None else cells.place_of(time, "time", head, name)
     lines, margin, width, n_blank = _outline(name, text, separator, at)
-    dropped = _about_blanks(len(head) - width, n_blank)
+    blank = {"columns": len(head) - width, "rows": n_blank}
+    dropped = (f"empty {what} at the end left out: {n}" for what, n in blank.items() if n)
     taken_off = about_taken_off([*written, *margin])
     margin = [own_text(label) for label in margin]
     head = head[:width]
@@ -42,16 +44,12 @@ def read_text(path: Path, transpose: bool, time: str | None) -> Sheet:
     header = time is not None or _has_header(name, head, transpose, comma, grouped)
     lines, margin = lines[header:], margin[header:]
     if not lines:
-        raise ValueError(
-            f"{name} holds only a header ({head[0]!r}, …). Add a line per time step below it."
-        )
+        raise ValueError(f"{name} holds only a header ({head[0]!r}, …). Add a line per time step.")
     corner = head[at] if header else None
     labelled = time is not None or _holds_labels(corner, margin, transpose, comma)
     if len(head) == labelled:
-        raise ValueError(
-            f"{name} has no column of numbers, only lines such as {margin[0]!r}. Give it one, and "
-            f"separate cells by ',', ';' or tabs."
-        )
+        found = f"{name} has no column of numbers, only lines such as {margin[0]!r}"
+        raise ValueError(f"{found}. Give it one, and separate cells by ',', ';' or tabs.")
     places = [j for j in range(width) if not (labelled and j == at)]
     values, wrong = np.empty((len(lines), len(places))), Wrong()
     numbers = _Numbers(comma, thousands=separator == "," or grouped)
@@ -120,11 +118,6 @@ def about_taken_off(labels: Iterable[str]) -> tuple[str, ...]:
     return (f"the apostrophe before names such as {own_text(first)!r} is taken off",)
 
 
-def _about_blanks(n_columns: int, n_rows: int) -> tuple[str, ...]:
-    found = {"columns": n_columns, "rows": n_rows}
-    return tuple(f"empty {what} at the end left out: {n}" for what, n in found.items() if n)
-
-
 def _decoded(path: Path) -> tuple[bytes, str]:
     """The text of a file in UTF-8 without trailing blank lines, and its encoding."""
     data = cells.bytes_of(path)
@@ -180,9 +173,8 @@ def records(
             yield line, record
             line = reader.line_num + 1
     except csv.Error as error:
-        raise ValueError(
-            f"{name}, line {line} cannot be split into cells: {error}. Check its quotation marks."
-        ) from error
+        problem = f"{name}, line {line} cannot be split into cells: {error}"
+        raise ValueError(f"{problem}. Check its quotation marks.") from error
     finally:
         if not file.closed:
             source.detach()  # whoever opened the file closes it
@@ -206,10 +198,6 @@ def _widths(text: bytes, separator: str) -> list[int]:
     return widths
 
 
-def has_decimal_commas(text: bytes, separator: str) -> bool:
-    return separator == ";" and _DECIMAL_COMMA.search(text) is not None
-
-
 def has_grouping_points(text: bytes, separator: str) -> bool:
     """Whether some number is like 1.234,5. Then 1.234 is more than a thousand."""
     return separator == ";" and _GROUPED.search(text) is not None
@@ -226,19 +214,14 @@ _GROUPED = re.compile(_CELL_START + _GROUPS + rb",\d+" + _CELL_END)
 def _outline(
     name: str, text: bytes, separator: str, at: int
 ) -> tuple[list[int], list[str], int, int]:
-    """Lines and labels of the records, their width, and the number of blank ones at the end.
-
-    Spreadsheets may write empty columns and rows after the data.
-    """
+    """Lines and labels of the records, their width, and the number of blank ones at the end."""
     lines: list[int] = []
     margin: list[str] = []
     width = n_cells = n_filled = 0
     for line, record in records(name, text, separator):
         n_cells = n_cells or len(record)
         if not record:
-            raise ValueError(
-                f"{name}, line {line} is blank. Remove it, or write NA for missing values."
-            )
+            raise ValueError(f"{name}, line {line} is blank. Remove it, or write NA for gaps.")
         if len(record) != n_cells:
             raise ragged(name, line, len(record), n_cells, separator)
         lines.append(line)
@@ -249,10 +232,9 @@ def _outline(
 
 
 def ragged(name: str, line: int, found: int, n_cells: int, separator: str) -> ValueError:
-    return ValueError(
-        f"{name}, line {line} has {found} cells and the first line has {n_cells}. Give all lines "
-        f"the same number of cells, separated by {_SEPARATORS[separator]}."
-    )
+    problem = f"{name}, line {line} has {found} cells and the first line has {n_cells}"
+    remedy = f"Give all lines the same number of cells, separated by {_SEPARATORS[separator]}."
+    return ValueError(f"{problem}. {remedy}")
 
 
 def _has_header(name: str, head: list[str], transpose: bool, comma: bool, grouped: bool) -> bool:
@@ -269,14 +251,13 @@ def _has_header(name: str, head: list[str], transpose: bool, comma: bool, groupe
         return texts[0]
     if is_date(corner):
         return False
-    raise ValueError(
-        Text(
-            "{name}, line 1 may be a header or data: {corner!r} is followed by numbers ({number}, "
-            "…). If it is a header, name the first column 'time'; if it is data, put a header "
-            "before it; if the numbers are times, use {transpose}.",
-            name=name, corner=corner, number=others[0], transpose=Arg("transpose", "True"),
-        )
-    )  # fmt: skip
+    found = f"{name}, line 1 may be a header or data: {corner!r} is followed by numbers"
+    remedy = (
+        "If it is a header, name the first column 'time'; if it is data, put a header before it; "
+        "if the numbers are times, use {transpose}."
+    )
+    facts = {"found": f"{found} ({others[0]}, …)", "transpose": Arg("transpose", "True")}
+    raise ValueError(Text("{found}. " + remedy, **facts))
 
 
 def _holds_labels(corner: str | None, margin: list[str], transpose: bool, comma: bool) -> bool:

@@ -28,7 +28,7 @@ from scipy import sparse
 from .. import __version__
 from .._typing import Array
 from ..messages.errors import Arg, Text
-from ..runtime.archives import ObjectsError, json_of, npy_header, path_inside
+from ..runtime.archives import json_of, npy_header, path_inside
 from ..runtime.files import refuse_overwriting
 from ..timeline.grid import StoredTimeline, Timeline
 
@@ -108,7 +108,10 @@ class Shards:
         path = Path(path).resolve()
         shards = shards_of(path, _header_of(path))
         for i in range(shards.n_shards):
-            shards._check_files(i)
+            for part in shards._parts(i):
+                shards._declared(i, part)
+            if not (names := shards._file(i, "names.txt")).is_file():
+                raise _damaged(names, "it is not there")
         return shards
 
     @property
@@ -129,17 +132,17 @@ class Shards:
 
     def by_feature(self, i: int) -> tuple[Array, Array, Array]:
         """Row starts, steps and values of a shard, a row per feature, memory-mapped."""
-        return self._compressed(i, "features", self._width(i))
+        return self._compressed(i, "features")
 
     def by_step(self, i: int) -> tuple[Array, Array, Array]:
         """Row starts, features (from 0 within the shard) and values, a row per step."""
-        return self._compressed(i, "steps", self.n_times)
+        return self._compressed(i, "steps")
 
     def missing(self, i: int) -> tuple[Array, Array] | None:
         """Row starts and steps of missing cells, a row per feature."""
         if not self.has_missing[i]:
             return None
-        indptr = self._mapped(i, "missing.indptr", self._width(i) + 1)
+        indptr = self._mapped(i, "missing.indptr")
         return indptr, self._mapped(i, "missing.indices", int(indptr[-1]))
 
     def names(self, i: int) -> list[str]:
@@ -163,15 +166,9 @@ class Shards:
         return sparse.csr_array(sparse.hstack(parts, format="csr"))
 
     def check(self, i: int) -> None:
-        """Read a shard and refuse damaged numbers, on which compiled code would rely.
-
-        Opening a folder reads only sizes.
-        """
-        for order, rows, columns in (
-            ("features", self._width(i), self.n_times),
-            ("steps", self.n_times, self._width(i)),
-        ):
-            indptr, indices, values = self._compressed(i, order, rows)
+        """Read a shard and refuse damaged numbers, on which compiled code would rely."""
+        for order, columns in (("features", self.n_times), ("steps", self._width(i))):
+            indptr, indices, values = self._compressed(i, order)
             _check_rows(self._file(i, f"{order}.indices.npy"), indptr, indices, columns)
             if not (np.isfinite(values).all() and (values > 0.0).all()):
                 path = self._file(i, f"{order}.values.npy")
@@ -191,45 +188,37 @@ class Shards:
     def _file(self, i: int, part: str) -> Path:
         return path_inside(self.path, file_of(self.path, range(self.n_shards)[i], part).name)
 
-    def _parts(self, i: int) -> dict[str, int | None]:
-        """The arrays of a shard and their lengths, None if only the array itself has it."""
+    def _parts(self, i: int) -> dict[str, tuple[int | None, list[np.dtype[np.generic]]]]:
+        """The lengths of the arrays of a shard, None if not known, and the types they may have."""
         nonzeros, width = int(self.nonzeros[i]), self._width(i)
-        parts: dict[str, int | None] = {}
+        index, number, starts = np.dtype("<i4"), np.dtype("<f8"), starts_kind(nonzeros)
+        parts: dict[str, tuple[int | None, list[np.dtype[np.generic]]]] = {}
         for order, rows in (("features", width), ("steps", self.n_times)):
-            parts[f"{order}.indptr"] = rows + 1
-            parts |= dict.fromkeys((f"{order}.indices", f"{order}.values"), nonzeros)
+            parts[f"{order}.indptr"] = rows + 1, [starts]
+            parts[f"{order}.indices"] = nonzeros, [index]
+            parts[f"{order}.values"] = nonzeros, [number]
         if self.has_missing[i]:
-            parts |= {"missing.indptr": width + 1, "missing.indices": None}
+            parts["missing.indptr"] = width + 1, [index, np.dtype("<i8")]
+            parts["missing.indices"] = None, [index]
         return parts
 
-    def _check_files(self, i: int) -> None:
-        for part, size in self._parts(i).items():
-            self._declared(i, part, size)
-        if not self._file(i, "names.txt").is_file():
-            raise _damaged(self._file(i, "names.txt"), "it is not there")
-
-    def _compressed(self, i: int, order: str, rows: int) -> tuple[Array, Array, Array]:
-        nonzeros = int(self.nonzeros[i])
-        indptr = self._mapped(i, f"{order}.indptr", rows + 1)
-        if indptr[0] != 0 or indptr[-1] != nonzeros:
+    def _compressed(self, i: int, order: str) -> tuple[Array, Array, Array]:
+        names = (f"{order}.{part}" for part in ("indptr", "indices", "values"))
+        indptr, indices, values = (self._mapped(i, name) for name in names)
+        if indptr[0] != 0 or indptr[-1] != len(indices):
             raise _damaged(self._file(i, f"{order}.indptr.npy"), "its rows do not fit its numbers")
-        indices = self._mapped(i, f"{order}.indices", nonzeros)
-        return indptr, indices, self._mapped(i, f"{order}.values", nonzeros)
+        return indptr, indices, values
 
-    def _mapped(self, i: int, part: str, size: int) -> Array:
-        offset, kind, _ = self._declared(i, part, size)
+    def _mapped(self, i: int, part: str, size: int | None = None) -> Array:
+        path, kind, offset, length = self._declared(i, part, size)
         # Copy on write, since numba compiles separately for read-only arrays; and a plain array of
         # the same memory, since numba takes longer to recognize the type of a memmap.
-        path = self._file(i, f"{part}.npy")
-        return np.asarray(np.memmap(path, dtype=kind, mode="c", offset=offset, shape=(size,)))
+        return np.asarray(np.memmap(path, dtype=kind, mode="c", offset=offset, shape=(length,)))
 
     def _declared(
-        self, i: int, part: str, size: int | None
-    ) -> tuple[int, np.dtype[np.generic], int]:
-        """The offset, type and number of the numbers of an array.
-
-        They have to agree with the header and with the size of the file.
-        """
+        self, i: int, part: str, size: int | None = None
+    ) -> tuple[Path, np.dtype[np.generic], int, int]:
+        """The file of an array, its type, offset and length, which have to agree."""
         path = self._file(i, f"{part}.npy")
         try:
             with path.open("rb") as file:
@@ -237,17 +226,17 @@ class Shards:
                 offset, whole = file.tell(), path.stat().st_size
         except FileNotFoundError as error:
             raise _damaged(path, "it is not there") from error
-        except ObjectsError as error:
-            raise _damaged(path, "it holds objects") from error
         except ValueError as error:
             raise _damaged(path, str(error)) from error
-        if kind not in _kinds(part, int(self.nonzeros[i])):
+        known, kinds = self._parts(i)[part]
+        size = known if size is None else size
+        if kind not in kinds:
             raise _damaged(path, f"it holds {kind}")
         if len(shape) != 1 or size not in (None, shape[0]) or offset % kind.itemsize:
             raise _damaged(path, f"its shape is {shape} instead of ({size},)")
         if whole != offset + shape[0] * kind.itemsize:
             raise _damaged(path, f"it has {whole:,} bytes, which does not fit {shape[0]:,} numbers")
-        return offset, kind, shape[0]
+        return path, kind, offset, shape[0]
 
 
 def is_shards(path: str | PathLike[str]) -> bool:
@@ -262,26 +251,14 @@ def file_of(folder: Path, i: int, part: str) -> Path:
     return folder / f"{i:05d}.{part}"
 
 
-def _kinds(part: str, nonzeros: int) -> tuple[np.dtype[np.generic], ...]:
-    """The types that an array may have."""
-    what = part.split(".")[1]
-    if what != "indptr":
-        return (np.dtype("<f8" if what == "values" else "<i4"),)
-    if part.startswith("missing"):  # their number is not known yet
-        return np.dtype("<i4"), np.dtype("<i8")
-    return (starts_kind(nonzeros),)
-
-
 def starts_kind(nonzeros: int) -> np.dtype[np.generic]:
     """The type of row starts."""
     return np.dtype("<i4" if nonzeros < 1 << 31 else "<i8")
 
 
 def _damaged(path: Path, reason: str) -> ValueError:
-    return ValueError(
-        f"{path.parent.name}/{path.name}: {reason}. The folder of shards is damaged or foreign: "
-        f"write it again."
-    )
+    remedy = "The folder of shards is damaged or foreign: write it again."
+    return ValueError(f"{path.parent.name}/{path.name}: {reason}. {remedy}")
 
 
 def _check_rows(path: Path, indptr: Array, indices: Array, columns: int) -> None:
@@ -302,17 +279,11 @@ def _header_of(path: Path) -> Header:
     try:
         header: Header = json_of(path_inside(path, HEADER).read_bytes())
     except FileNotFoundError as error:
-        if not is_shards(path):
-            raise ValueError(
-                f"{path} is not a folder of shards: it has no {HEADER}. Write one first."
-            ) from error
-        raise ValueError(
-            Text(
-                "{path} is not finished: its last file, {header}, is not there. Writing or copying "
-                "it was interrupted: do it again, with {overwrite}.",
-                path=path, header=HEADER, overwrite=Arg("overwrite", "True"),
-            )
-        ) from error  # fmt: skip
+        problem = f"is not a folder of shards: it has no {HEADER}. Write one first."
+        if is_shards(path):
+            problem = f"is not finished: it has no {HEADER}. Write it again, with {{overwrite}}."
+        text = Text(f"{{path}} {problem}", path=path, overwrite=Arg("overwrite", "True"))
+        raise ValueError(text) from error
     except ValueError as error:
         if (path / HEADER).is_symlink():
             raise
@@ -320,10 +291,9 @@ def _header_of(path: Path) -> Header:
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise _damaged(path / HEADER, "it is not the header of shards")
     if header.get("schema") != SCHEMA:
-        raise ValueError(
-            f"{path.name}/{HEADER} has the schema {header.get('schema')!r}; temporalnmf "
-            f"{__version__} reads schema {SCHEMA}. Update temporalnmf."
-        )
+        found = f"{path.name}/{HEADER} has the schema {header.get('schema')!r}"
+        readable = f"temporalnmf {__version__} reads schema {SCHEMA}"
+        raise ValueError(f"{found}; {readable}. Update temporalnmf.")
     return header
 
 
@@ -372,21 +342,18 @@ def check_folder(folder: Path, overwrite: bool) -> None:
         raise NotADirectoryError(f"{folder} is a file, and shards are a folder. Name another.")
     foreign = [path.name for path in folder.iterdir() if not _OURS.fullmatch(path.name)]
     if foreign:
-        raise FileExistsError(
-            f"{folder} holds {min(foreign)!r}, which is not part of a folder of shards, so it "
-            f"is not replaced. Name another folder."
-        )
+        problem = f"{min(foreign)!r}, which is not part of a folder of shards"
+        raise FileExistsError(f"{folder} holds {problem}, and is not replaced. Name another.")
 
 
 _ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r"}
+_ESCAPED = str.maketrans(_ESCAPES)
 _UNESCAPES = {escape: sign for sign, escape in _ESCAPES.items()}
 
 
 def escaped(name: str) -> str:
     """A name without line ends."""
-    for sign, escape in _ESCAPES.items():
-        name = name.replace(sign, escape)
-    return name
+    return name.translate(_ESCAPED)
 
 
 def unescaped(name: str) -> str:

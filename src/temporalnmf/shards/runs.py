@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -72,14 +72,10 @@ def _order(names: pa.Array, whole: bool) -> Array:
     return to_numpy(pc.sort_indices(pa.table(parts), sort_keys=keys)).astype(np.int64)
 
 
-def _key(whole: bool) -> Callable[[str], tuple[int, str, str]]:
+def _key(whole: bool, name: str) -> tuple[int, str, str]:
     """The order of `_order` for single names."""
-
-    def key(name: str) -> tuple[int, str, str]:
-        digits = name.lstrip("0") if whole else ""
-        return len(digits), digits, name
-
-    return key
+    digits = name.lstrip("0") if whole else ""
+    return len(digits), digits, name
 
 
 class Run:
@@ -91,32 +87,20 @@ class Run:
         offsets = np.frombuffer(names.buffers()[1], dtype=np.int64)
         offsets = offsets[names.offset : names.offset + self.n_names + 1]
         text = np.frombuffer(names.buffers()[2] or b"", dtype=np.uint8)
-        self._write("text", text[offsets[0] : offsets[-1]])
-        self._write("offsets", offsets - offsets[0])
-        self._write("indptr", cells.indptr.astype(np.int64))
-        self._write("times", cells.indices.astype(np.int32))
-        self._write("values", cells.data)
+        text[offsets[0] : offsets[-1]].tofile(stem.with_suffix(".text"))
+        (offsets - offsets[0]).tofile(stem.with_suffix(".offsets"))
+        write_rows(stem, cells, cells.indptr, "wb")
 
-    def _write(self, part: str, array: Array) -> None:
-        array.tofile(self.stem.with_suffix(f".{part}"))
-
-    def _part(self, part: str, kind: type[np.generic], first: int, last: int) -> Array:
-        return read_numbers(self.stem.with_suffix(f".{part}"), kind, first, last)
-
-    def names(self, first: int = 0, last: int | None = None) -> pa.Array:
-        last = self.n_names if last is None else last
-        offsets = self._part("offsets", np.int64, first, last + 1)
-        text = self._part("text", np.uint8, int(offsets[0]), int(offsets[-1]))
+    def names(self, first: int, last: int) -> pa.Array:
+        offsets = _read_numbers(self.stem.with_suffix(".offsets"), np.int64, first, last + 1)
+        text = _read_numbers(self.stem.with_suffix(".text"), np.uint8, offsets[0], offsets[-1])
         buffers = [None, pa.py_buffer(offsets - offsets[0]), pa.py_buffer(text)]
         return pa.Array.from_buffers(pa.large_string(), last - first, buffers)
 
-    def piece(self, first: int = 0, last: int | None = None) -> Piece:
+    def piece(self, first: int, last: int) -> Piece:
         """The cells of a range of names."""
-        last = self.n_names if last is None else last
-        indptr = self._part("indptr", np.int64, first, last + 1)
-        bounds = int(indptr[0]), int(indptr[-1])
+        v, t, indptr = read_rows(self.stem, first, last)
         f = np.repeat(np.arange(last - first, dtype=np.int32), np.diff(indptr))
-        t, v = self._part("times", np.int32, *bounds), self._part("values", np.float64, *bounds)
         return Piece(self.names(first, last), f, t, v)
 
 
@@ -155,25 +139,43 @@ class Runs:
         whole = all(run.whole for run in self.found)
         for k, run in enumerate(self.found):
             if run.whole and not whole:
-                piece = run.piece()
+                piece = run.piece(0, run.n_names)
                 names, cells = added_up([piece], 1 + int(piece.t.max()), whole)
                 self.found[k] = Run(run.stem, names, cells, whole)
         return whole
 
     def ranges(self, whole: bool) -> Array:
         """Bounds of ranges of names in each run, (n_runs, n_ranges + 1)."""
-        key = _key(whole)
+        key = partial(_key, whole)
         marks = sorted(self.marks, key=key)
         inner = [key(mark) for mark in dict.fromkeys(marks[_PER_RANGE::_PER_RANGE])]
         bounds = []
         for run in self.found:
-            names = run.names()
+            names = run.names(0, run.n_names)
             cuts = (bisect_left(names, mark, key=lambda name: key(name.as_py())) for mark in inner)
             bounds.append([0, *cuts, run.n_names])
         return np.array(bounds)
 
 
-def read_numbers(path: Path, kind: type[np.generic], first: int, last: int) -> Array:
+def write_rows(
+    stem: Path, rows: sparse.csr_array, indptr: Array, mode: Literal["wb", "ab"]
+) -> None:
+    """Write or append compressed rows to three files that are read by `read_rows`."""
+    arrays = {"indptr": indptr.astype(np.int64), "indices": rows.indices.astype(np.int32)}
+    for part, array in {**arrays, "values": rows.data}.items():
+        with stem.with_suffix(f".{part}").open(mode) as file:
+            array.tofile(file)
+
+
+def read_rows(stem: Path, first: int, last: int) -> tuple[Array, Array, Array]:
+    """Values, columns and row starts of some rows."""
+    indptr = _read_numbers(stem.with_suffix(".indptr"), np.int64, first, last + 1)
+    columns = _read_numbers(stem.with_suffix(".indices"), np.int32, indptr[0], indptr[-1])
+    values = _read_numbers(stem.with_suffix(".values"), np.float64, indptr[0], indptr[-1])
+    return values, columns, indptr - indptr[0]
+
+
+def _read_numbers(path: Path, kind: type[np.generic], first: int, last: int) -> Array:
     """Some of the numbers of a file. Not mapped: the pages of a map would accumulate in memory."""
-    start = first * np.dtype(kind).itemsize
-    return np.fromfile(path, dtype=kind, count=last - first, offset=start)
+    start = int(first) * np.dtype(kind).itemsize
+    return np.fromfile(path, dtype=kind, count=int(last - first), offset=start)

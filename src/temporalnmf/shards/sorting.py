@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator
 from itertools import islice, pairwise
 from os import PathLike
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -28,10 +27,11 @@ from ..reading.long_columns import Columns, Labels, Source, is_string
 from ..reading.long_files import LONG_READERS, unknown_suffix
 from ..runtime.signals import raise_if_stopped
 from .folder import Shards, check_folder, escaped, is_shards, unescaped
-from .runs import CELL_BYTES, Piece, Runs, added_up, read_numbers
+from .runs import CELL_BYTES, Piece, Runs, added_up, read_rows, write_rows
 from .writing import ShardWriter, cut, shard_count
 
 Progress = Callable[[int, int | None, str], None]  # done, wanted (None if unknown), in words
+Part = tuple[list[str], sparse.csr_array, sparse.csr_array]  # names, cells, missing cells
 
 
 def shard_long(
@@ -90,12 +90,13 @@ def shard_long(
         runs.flush()
         stream = _Stream(place)
         for part in _merged(runs, grid, len(rows.times), tell):
-            stream.append(part)
-        n_shards = shard_count(stream.n_cells, stream.n_features, n_shards)
+            stream.append(*part)
+        n_cells, n_hidden = stream.sizes.values()
+        n_shards = shard_count(n_cells, stream.n_features, n_shards)
         for shard in stream.shards(n_shards, len(grid.observed), tell):
             writer.add(*shard)
         shutil.rmtree(place)
-        notes = grid.all_notes(stream.n_hidden)
+        notes = grid.all_notes(n_hidden)
         return writer.finish(grid.line, exposure=grid.exposure, observed=grid.observed, notes=notes)
 
 
@@ -137,10 +138,9 @@ class _Files:
         if self.kind is None or pa.types.is_null(self.kind):
             self.kind = kind
         if kind != self.kind:
-            raise ValueError(
-                f"{name} has times of type {kind} in column {self.columns.time!r}, and "
-                f"{self.names[0]} of type {self.kind}. Write all files in the same way."
-            )
+            other = f"{self.names[0]} of type {self.kind}. Write all files in the same way."
+            column = f"in column {self.columns.time!r}"
+            raise ValueError(f"{name} has times of type {kind} {column}, and {other}")
         return column
 
     def place(self, n: int) -> str:
@@ -193,22 +193,7 @@ def _texts(labels: pa.Array) -> pa.Array:
     return labels.cast(pa.large_string())
 
 
-class _Part(NamedTuple):
-    """A range of features.
-
-    The cells of feature i end at ends[i]; `steps` and `values` are those of all cells. `gap_ends`
-    and `gap_steps` are the same for missing cells.
-    """
-
-    names: list[str]
-    ends: Array
-    steps: Array
-    values: Array
-    gap_ends: Array
-    gap_steps: Array
-
-
-def _merged(runs: Runs, grid: LongGrid, n_times: int, tell: Progress) -> Iterator[_Part]:
+def _merged(runs: Runs, grid: LongGrid, n_times: int, tell: Progress) -> Iterator[Part]:
     """Ranges of features in order."""
     n_steps = len(grid.observed)
     step_of = np.full(n_times, n_steps, dtype=np.int32)  # n_steps for times that are left out
@@ -232,70 +217,53 @@ def _merged(runs: Runs, grid: LongGrid, n_times: int, tell: Progress) -> Iterato
         tell(k + 1, n_ranges, "parts sorted")
 
 
-def _part(names: pa.Array, cells: sparse.csr_array, observed: Array) -> _Part:
-    """The features of a range that have a value.
+def _part(names: pa.Array, cells: sparse.csr_array, observed: Array) -> Part:
+    """The features of a range of names that have a value.
 
     The last column holds times that were left out: they make a feature, but no cell.
     """
     piece = Piece.of(names, cells)
     blank = np.isnan(piece.v)
     known = np.bincount(piece.f[~blank], minlength=len(names)) > 0
-    number, n_known = np.cumsum(known) - 1, int(known.sum())
     shown = ~blank & (piece.v > 0.0) & (piece.t < len(observed))
     hidden = blank & known[piece.f] & np.append(observed, False)[piece.t]
-    ends, gap_ends = (
-        np.cumsum(np.bincount(number[piece.f[which]], minlength=n_known))
-        for which in (shown, hidden)
-    )
-    kept = names.filter(pa.array(known)).to_pylist()
-    return _Part(kept, ends, piece.t[shown], piece.v[shown], gap_ends, piece.t[hidden])
+
+    def chosen(which: Array) -> sparse.csr_array:
+        ends = np.cumsum(np.bincount(piece.f[which], minlength=len(names))[known])
+        parts = piece.v[which], piece.t[which], np.append(0, ends)
+        return sparse.csr_array(parts, shape=(len(ends), len(observed)))
+
+    return names.filter(pa.array(known)).to_pylist(), chosen(shown), chosen(hidden)
 
 
 class _Stream:
     """All features in order, on disk, until the number of shards is known."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.n_features = self.n_cells = self.n_hidden = 0
-        for part in ("ends", "gap_ends"):
-            self._write(part, np.zeros(1, dtype=np.int64))
+        self.names = folder / "all.names"
+        self.sizes = {folder / "cells": 0, folder / "gaps": 0}  # entries by stem
+        self.n_features = 0
+        for stem in self.sizes:
+            np.zeros(1, dtype=np.int64).tofile(stem.with_suffix(".indptr"))
 
-    def _file(self, part: str) -> Path:
-        return self.folder / f"all.{part}"
+    def append(self, names: list[str], *matrices: sparse.csr_array) -> None:
+        with self.names.open("ab") as file:
+            file.writelines(f"{escaped(name)}\n".encode() for name in names)
+        self.n_features += len(names)
+        for stem, rows in zip(self.sizes, matrices, strict=True):
+            write_rows(stem, rows, rows.indptr[1:] + self.sizes[stem], "ab")
+            self.sizes[stem] += rows.nnz
 
-    def _write(self, part: str, array: Array) -> None:
-        with self._file(part).open("ab") as file:
-            array.tofile(file)
-
-    def append(self, part: _Part) -> None:
-        with self._file("names").open("ab") as file:
-            file.writelines(f"{escaped(name)}\n".encode() for name in part.names)
-        self._write("ends", part.ends + self.n_cells)
-        self._write("steps", part.steps.astype(np.int32))
-        self._write("values", part.values)
-        self._write("gap_ends", part.gap_ends + self.n_hidden)
-        self._write("gap_steps", part.gap_steps.astype(np.int32))
-        self.n_features += len(part.names)
-        self.n_cells += len(part.steps)
-        self.n_hidden += len(part.gap_steps)
-
-    def shards(
-        self, n_shards: int, n_steps: int, tell: Progress
-    ) -> Iterator[tuple[list[str], sparse.csr_array, sparse.csr_array]]:
-        """Names, cells and missing cells of each shard."""
-        bounds = cut(np.memmap(self._file("ends"), dtype=np.int64, mode="r"), n_shards)
-        with self._file("names").open("rb") as lines:
+    def shards(self, n_shards: int, n_steps: int, tell: Progress) -> Iterator[Part]:
+        cells, gaps = self.sizes
+        bounds = cut(np.memmap(cells.with_suffix(".indptr"), dtype=np.int64, mode="r"), n_shards)
+        with self.names.open("rb") as lines:
             for i, (first, last) in enumerate(pairwise(bounds)):
                 names = [unescaped(line[:-1].decode()) for line in islice(lines, last - first)]
-                cells = self._rows("", first, last, n_steps)
-                yield names, cells, self._rows("gap_", first, last, n_steps)
+                shape = len(names), n_steps
+                shown, hidden = (
+                    sparse.csr_array(read_rows(stem, first, last), shape=shape)
+                    for stem in (cells, gaps)
+                )
+                yield names, shown, hidden
                 tell(i + 1, n_shards, "shards written")
-
-    def _rows(self, prefix: str, first: int, last: int, n_steps: int) -> sparse.csr_array:
-        ends = read_numbers(self._file(f"{prefix}ends"), np.int64, first, last + 1)
-        bounds = int(ends[0]), int(ends[-1])
-        steps = read_numbers(self._file(f"{prefix}steps"), np.int32, *bounds)
-        values = np.ones(len(steps))
-        if not prefix:
-            values = read_numbers(self._file("values"), np.float64, *bounds)
-        return sparse.csr_array((values, steps, ends - ends[0]), shape=(last - first, n_steps))

@@ -91,44 +91,32 @@ class ShardWriter:
         """
         width, steps = cells.shape
         if self._steps not in (None, steps) or not width:
-            raise ValueError(
-                f"cells has the shape {cells.shape}: expected features × {self._steps} steps, and "
-                f"at least one feature."
-            )
+            expected = f"at least one feature × {self._steps or 'n'} steps"
+            raise ValueError(f"cells has the shape {cells.shape}: expected {expected}.")
         if not (np.isfinite(cells.data).all() and (cells.data > 0.0).all()):
             raise ValueError("cells has values that are zero, negative or not finite. Remove them.")
         i, self._steps = len(self._nonzeros), steps
-        count = 0
-        with file_of(self.partial, i, "names.txt").open("wb") as file:
-            for name in names:
-                count += 1
-                file.write(f"{escaped(name)}\n".encode())
-        if count != width:
-            raise ValueError(f"names has {count:,} names for {width:,} features. Give one each.")
+        lines = [f"{escaped(name)}\n" for name in names]
+        _check_names(len(lines), width)
+        file_of(self.partial, i, "names.txt").write_bytes("".join(lines).encode())
         self._save(i, "features", cells)
         self._save(i, "steps", cells.T.tocsr())
         gaps = missing is not None and missing.nnz > 0
         if gaps:
-            self._save(i, "missing", missing, parts=("indptr", "indices"))
+            self._save(i, "missing", missing)
         self._nonzeros.append(int(cells.nnz))
         self._bounds.append(self._bounds[-1] + width)
         self._has_missing.append(gaps)
 
-    def _save(
-        self,
-        i: int,
-        order: str,
-        rows: sparse.csr_array,
-        parts: Sequence[str] = ("indptr", "indices", "values"),
-    ) -> None:
+    def _save(self, i: int, order: str, rows: sparse.csr_array) -> None:
         arrays = {
             "indptr": rows.indptr.astype(starts_kind(rows.nnz), copy=False),
             "indices": rows.indices.astype("<i4", copy=False),
-            "values": rows.data,
         }
-        for part in parts:
-            path = file_of(self.partial, i, f"{order}.{part}.npy")
-            np.save(path, arrays[part], allow_pickle=False)
+        if order != "missing":
+            arrays["values"] = rows.data
+        for part, array in arrays.items():
+            np.save(file_of(self.partial, i, f"{order}.{part}.npy"), array, allow_pickle=False)
 
     def finish(
         self,
@@ -228,14 +216,18 @@ def write_shards(
     check_folder(Path(folder), overwrite)
     cells, hidden, seen = _parts_of(X, observed)
     F = cells.shape[0]
-    if len(names) != F:
-        raise ValueError(f"names has {len(names):,} names for {F:,} features. Give one each.")
+    _check_names(len(names), F)
     n_shards = shard_count(cells.nnz, F, n_shards)
     with ShardWriter(folder, overwrite=overwrite) as writer:
         for first, last in pairwise(cut(cells.indptr, n_shards)):
             part = None if hidden is None else hidden[first:last]
             writer.add(map(str, names[first:last]), cells[first:last], part)
         return writer.finish(timeline, exposure=exposure, observed=seen, notes=notes)
+
+
+def _check_names(count: int, width: int) -> None:
+    if count != width:
+        raise ValueError(f"names has {count:,} names for {width:,} features. Give one each.")
 
 
 def _parts_of(
@@ -260,10 +252,8 @@ def _parts_of(
     if observed is not None:
         observed = np.asarray(observed)
         if observed.dtype != np.bool_ or observed.shape not in ((N,), (N, F)):
-            raise ValueError(
-                f"observed holds {observed.dtype} of shape {observed.shape}: expected bool, one "
-                f"per step, ({N},), or one per entry, ({N}, {F})."
-            )
+            found = f"observed holds {observed.dtype} of shape {observed.shape}"
+            raise ValueError(f"{found}: expected bool of shape ({N},) or ({N}, {F}).")
         if observed.ndim == 1:
             seen = observed
         else:
@@ -290,25 +280,17 @@ def _in_steps(rows: sparse.csr_array, seen: Array) -> sparse.csr_array:
 
 def _refuse_value(cells: sparse.csr_array, k: int) -> NoReturn:
     feature = int(np.searchsorted(cells.indptr, k, side="right")) - 1
-    raise ValueError(
-        Text(
-            "X[{step}, {feature}] is {value:g}. The model is for finite, non-negative data: "
-            "correct it, or mark it as missing with {observed=}.",
-            step=cells.indices[k], feature=feature, value=cells.data[k],
-        )
-    )  # fmt: skip
+    problem = f"X[{cells.indices[k]}, {feature}] is {cells.data[k]:g}"
+    remedy = "Correct it, or mark it as missing with {observed=}."
+    raise ValueError(Text(f"{problem}. The model is for finite, non-negative data. {remedy}"))
 
 
 def shard_count(nonzeros: int, n_features: int, wanted: int | None = None) -> int:
     """The number of shards: the one wanted, or one that depends on the data alone."""
     if wanted is not None:
         if not 1 <= wanted <= n_features:
-            raise ArgumentError(
-                "n_shards", wanted,
-                f"is out of range: there are {n_features:,} features, and each shard has at least "
-                f"one.",
-                f"Choose 1 to {n_features:,}.",
-            )  # fmt: skip
+            problem = f"is out of range: there are {n_features:,} features."
+            raise ArgumentError("n_shards", wanted, problem, f"Choose 1 to {n_features:,}.")
         return wanted
     fewest = min(FEWEST_SHARDS, n_features).bit_length() - 1
     needed = max(-(-nonzeros // MOST_NONZEROS) - 1, 0).bit_length()

@@ -85,11 +85,9 @@ def _refuse_two_kinds(values: list[_Value], labels: Array, name: str, where: Whe
     kinds = [_kind(value) for value in values]
     n = next((n for n, kind in enumerate(kinds) if kind != kinds[0]), None)
     if n is not None:
-        raise ValueError(
-            f"{name} has times of two kinds: {str(labels[0])!r} ({where(0)}) is {kinds[0]}, "
-            f"{str(labels[n])!r} ({where(n)}) is {kinds[n]}. Use one kind, and remove rows that "
-            f"are not time steps, such as totals."
-        )
+        one, other = (f"{str(labels[i])!r} ({where(i)}) is {kinds[i]}" for i in (0, n))
+        remedy = "Use one kind, and remove rows that are not time steps, such as totals."
+        raise ValueError(f"{name} has times of two kinds: {one}, {other}. {remedy}")
 
 
 def _kind(value: _Value) -> str:
@@ -139,17 +137,14 @@ def _text(label: object) -> str:
 
 
 def _fiscal_years(texts: list[str], name: str, where: Where, style: str) -> Array | None:
-    """The first years of a column of fiscal years, None if it is something else.
-
-    2001/02 may also be February. Three or more labels are fiscal years: as months, they would be
-    at least 13 months apart.
-    """
-    if not all(map(formats.is_fiscal, texts)):
+    """The first years of a column of fiscal years, None if it is something else."""
+    if not all(map(formats.FISCAL.fullmatch, texts)):
         return None
     starts = [formats.fiscal_start(text) for text in texts]
     years = np.array([start for start in starts if start is not None], dtype=np.int64)
     odd = next((n for n, start in enumerate(starts) if start is None), None)
-    months = all(formats.date_in(text) is not None for text in texts)
+    months = all(formats.date_in(text) is not None for text in texts)  # 2001/02 may be February
+    # Three or more are fiscal years: as months, they would be at least 13 months apart.
     if odd is None and (not months or len(texts) > 2 or style in formats.FISCAL_STYLES):
         return (years - 1970).astype("datetime64[Y]")
     if len(years) < MOST * len(texts) or (months and all(text[4] == "-" for text in texts)):
@@ -159,18 +154,14 @@ def _fiscal_years(texts: list[str], name: str, where: Where, style: str) -> Arra
     other = "" if odd is None else f"; {texts[odd]!r} ({where(odd)}) is no fiscal year"
     if not months:
         raise ValueError(f"{name} has fiscal years such as {first!r}{other}. Correct it.")
-    raise ValueError(
-        f"{name} has times that can be read in two ways: {first!r} is the fiscal year {start} to "
-        f"{start + 1}, or the month {start}-{first[-2:]}{other}. Write fiscal years as "
-        f"{start}/{start + 1}, months as {start}-{first[-2:]}."
-    )
+    month = f"{start}-{first[-2:]}"
+    found = f"{first!r} is the fiscal year {start} to {start + 1}, or the month {month}{other}"
+    remedy = f"Write fiscal years as {start}/{start + 1}, months as {month}."
+    raise ValueError(f"{name} has times that can be read in two ways: {found}. {remedy}")
 
 
 def _with_months(values: list[_Value], texts: list[str]) -> tuple[list[_Value], Notes]:
-    """Read 01.2019 as a month, not as a number, if most labels are such months.
-
-    Others keep their kind, such as 2019 for the total of a year, and are refused later.
-    """
+    """Read 01.2019 as a month, not as a number, if most labels are such months."""
     dotted = [n for n, text in enumerate(texts) if "." in text and formats.year_of_month(text)]
     enough = dotted and len(dotted) >= MOST * len(texts)
     if not enough or not formats.are_months([texts[n] for n in dotted]):
@@ -216,15 +207,11 @@ def _years_of_dates(dates: list[ShortDate]) -> list[int]:
 def _consecutive_years(
     dates: list[ShortDate], consecutive: Callable[[list[ShortDate]], bool]
 ) -> list[int] | None:
-    """Years counted back from the last date, which makes 68, 69 and 99, 00 neighbours.
-
-    None if the dates are consecutive in neither direction.
-    """
-    for direction in (1, -1):
-        ordered = dates[::direction]
+    """Years counted back from the last date; None if they are consecutive in no direction."""
+    for ordered in (dates, dates[::-1]):
         if consecutive(ordered):
             last = ordered[-1].year
-            return [_with_century(last) - (last - d.year) % 100 for d in ordered][::direction]
+            return [_with_century(last) - (last - d.year) % 100 for d in dates]
     return None
 
 
@@ -252,11 +239,8 @@ def _with_slashed(
     orders = [order for order in (True, False) if all(s.allows(order) for s in slashed.values())]
     iso = "Write dates as year-month-day, 2001-12-31."
     if not orders:
-        n = min(slashed)
-        raise ValueError(
-            f"{name} has dates of two forms, some with the day first and some with the month "
-            f"first, such as {str(labels[n])!r} ({where(n)}). {iso}"
-        )
+        first = f"{str(labels[min(slashed)])!r} ({where(min(slashed))})"
+        raise ValueError(f"{name} has dates of two forms, day or month first: {first}. {iso}")
     readings = [
         [value.read(order) if isinstance(value, SlashedDate) else value for value in values]
         for order in orders
@@ -264,11 +248,9 @@ def _with_slashed(
     for n in slashed:
         one, other = readings[0][n], readings[-1][n]
         if one != other:
-            raise ValueError(
-                f"{name} has dates that can be read in two ways: {str(labels[n])!r} ({where(n)}) "
-                f"is {one:%Y-%m-%d} with the day first and {other:%Y-%m-%d} with the month first, "
-                f"and no day of the column is above 12. {iso}"
-            )
+            ways = f"{one:%Y-%m-%d} (day first) or {other:%Y-%m-%d} (month first)"
+            found = f"{str(labels[n])!r} ({where(n)}) is {ways}"
+            raise ValueError(f"{name} has dates that can be read in two ways: {found}. {iso}")
     return readings[0]
 
 

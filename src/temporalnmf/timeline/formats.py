@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import date, datetime, time
 from typing import NamedTuple
 
@@ -36,7 +36,7 @@ _QUARTER_YEAR = re.compile(r"[Qq]([1-4])[- /]?(\d{4})")
 _WEEK = re.compile(r"(\d{4})-?[Ww](\d{1,2})")
 _ISO_SLASHED = re.compile(r"(\d{4})/(\d{1,2})/(\d{1,2})")
 _SLASHED = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})(?:[ T](\d{1,2}:\d{2}(?::\d{2})?))?")
-_FISCAL = re.compile(r"(FY ?)?(\d{4})([/–-])(\d{4}|\d{2})")
+FISCAL = re.compile(r"(FY ?)?(\d{4})([/–-])(\d{4}|\d{2})")
 
 
 def number_in(text: str) -> int | float | None:
@@ -101,10 +101,8 @@ def is_period(text: str) -> bool:
 
 def is_date(text: str) -> bool:
     """Whether a text is a date, including those whose reading depends on the other labels."""
-    readers: tuple[Callable[[str], object], ...] = (
-        date_in, slashed_in, short_date_in, fiscal_start,
-    )  # fmt: skip
-    return any(read(text) is not None for read in readers)
+    readings = date_in(text), slashed_in(text), short_date_in(text), fiscal_start(text)
+    return any(reading is not None for reading in readings)
 
 
 def are_months(texts: Sequence[str]) -> bool:
@@ -130,14 +128,9 @@ def year_of_month(text: str) -> int | None:
     return int(found[2]) if found is not None and 1500 <= int(found[2]) < 2300 else None
 
 
-def is_fiscal(text: str) -> bool:
-    """Whether a text has the form of a fiscal year, valid or not."""
-    return _FISCAL.fullmatch(text) is not None
-
-
 def fiscal_start(text: str) -> int | None:
     """The first year of 2001/02 or 2001/2002, if the second one follows it."""
-    found = _FISCAL.fullmatch(text)
+    found = FISCAL.fullmatch(text)
     if found is None:
         return None
     first, second = int(found[2]), found[4]

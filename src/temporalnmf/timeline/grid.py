@@ -14,7 +14,7 @@ from .._typing import Array
 from ..messages.errors import ArgumentError, Text
 from .dates import Notes, Where, as_weeks, parse_times, row, style_of
 from .formats import STYLES, in_style, short_month_in
-from .periods import Periods, periods_of
+from .periods import periods_of
 from .spacing import even_grid, labels_ahead, rhythm
 
 AS_GIVEN = "as given"
@@ -165,18 +165,14 @@ def timeline_of(
     """
     values, notes = parse_times(labels, name, where, style)
     if freq is not None:
-        return _in_periods(
-            periods_of(values, str(freq), name), str(freq), notes, name, drop_partial
-        )
+        return _in_periods(values, str(freq), notes, name, drop_partial)
     if drop_partial:
         raise ArgumentError("drop_partial", True, "is for periods.", Text("Set {freq=} as well."))
     _refuse_repeats(values, labels, name, where)
     if values.dtype.kind == "U":
         if is_total(last := str(values[-1])):
-            raise ValueError(
-                f"{name}, {where(len(values) - 1)}: the last time is {last!r}, which is not a time "
-                f"step but sums up the others. Remove it."
-            )
+            found = f"{name}, {where(len(values) - 1)}: the last time is {last!r}"
+            raise ValueError(f"{found}, which is not a time step but a total. Remove it.")
         return Timeline(values, np.arange(len(values)), AS_GIVEN, (*notes, _about_text(values)))
     written = style_of(labels, values, style)
     order = np.argsort(values, kind="stable")
@@ -247,14 +243,12 @@ def _refuse_repeats(values: Array, labels: ArrayLike, name: str, where: Where) -
     first = int(np.argmax(values == values[n]))
     given = np.asarray(labels)[n]
     label = given if isinstance(given, str) else time_texts(values[n : n + 1])[0]
-    raise ValueError(
-        Text(
-            "{name} has the time {label!r} twice, in {first} and {again}. Give each time step one "
-            "row, with all features in it; or add up the rows of a period with {freq=}; or, if "
-            "there is a row per time and feature, name its columns with {time=} and {feature=}.",
-            name=name, label=str(label), first=where(first), again=where(n),
-        )
-    )  # fmt: skip
+    found = f"the time {str(label)!r} twice, in {where(first)} and {where(n)}"
+    remedy = (
+        "Give each time step one row; or add up the rows of a period with {freq=}; or, if there is "
+        "a row per time and feature, name its columns with {time=} and {feature=}."
+    )
+    raise ValueError(Text("{name} has {found}. " + remedy, name=name, found=found))
 
 
 _TOTALS = re.compile(
@@ -271,10 +265,8 @@ def is_total(label: str) -> bool:
 
 
 def _about_text(values: Array) -> str:
-    note = (
-        f"times such as {str(values[0])!r} are neither numbers nor dates: their order is taken as "
-        f"it stands"
-    )
+    kind = f"times such as {str(values[0])!r} are neither numbers nor dates"
+    note = f"{kind}: their order is taken as it stands"
     if all(short_month_in(value) is not None for value in values.tolist()):
         note += "; absent periods cannot be seen: write months as 2019-01"
     return note
@@ -291,20 +283,18 @@ def _described(line: Timeline) -> Timeline:
     return replace(line, notes=tuple(notes))
 
 
-def _in_periods(
-    periods: Periods, freq: str, notes: Notes, name: str, drop_partial: bool
-) -> Timeline:
+def _in_periods(values: Array, freq: str, notes: Notes, name: str, drop_partial: bool) -> Timeline:
     """Each time in its period; the labels are the starts of the periods."""
+    periods = periods_of(values, freq, name)
     steps, first, last = periods.steps, 0, len(periods.edges) - 1
     texts = time_texts(periods.edges[:-1])
     if drop_partial:
         first, last = int(0 in periods.partial), last - int(last - 1 in periods.partial)
         steps = np.where((steps >= first) & (steps < last), steps - first, -1)
         if not np.any(steps >= 0):
-            raise ArgumentError(
-                "freq", freq, f"makes no period that {name} covers completely.",
-                Text("Choose shorter periods, or leave out {drop_partial=}."),
-            )  # fmt: skip
+            remedy = Text("Choose shorter periods, or leave out {drop_partial=}.")
+            problem = f"makes no period that {name} covers completely."
+            raise ArgumentError("freq", freq, problem, remedy)
     n_times = int(np.sum(steps >= 0))
     if last - first < n_times:
         notes = (*notes, f"{n_times:,} times in {last - first:,} periods")
@@ -313,9 +303,6 @@ def _in_periods(
     for step, covered in periods.partial.items():
         period = f"the {'last' if step else 'first'} period, {texts[step]},"
         effect = f"{'forecasts from it' if step else 'it'} may be too low"
-        about.append(
-            f"left out: {period} which holds data of {covered}"
-            if drop_partial
-            else f"{period} holds data of {covered}: {effect}"
-        )
+        kept = f"{period} holds data of {covered}: {effect}"
+        about.append(f"left out: {period} which holds data of {covered}" if drop_partial else kept)
     return replace(line, notes=(*line.notes, *about))

@@ -48,18 +48,13 @@ def periods_of(values: Array, freq: str, name: str) -> Periods:
         ruler = _Ruler(values, values.min(), step, values.dtype, f"step of {step}")
     else:
         example = str(values[0]) if values.dtype.kind == "U" else f"{values[0]:.12g}"
-        raise ArgumentError(
-            "freq", freq,
-            f"puts dates into periods, and the times of {name} are of another kind, such as "
-            f"{example!r}.",
-            "Leave it out, or write dates as 2001-12-31.",
-        )  # fmt: skip
+        problem = f"is for dates, and the times of {name} are of another kind, such as {example!r}."
+        raise ArgumentError("freq", freq, problem, "Leave it out, or write dates as 2001-12-31.")
     steps = (ruler.ticks - ruler.origin) // ruler.length
     n_steps = int(steps.max()) + 1
     if n_steps > MOST_STEPS:
-        raise ArgumentError(
-            "freq", freq, f"makes {n_steps:,} steps of {name}.", "Choose longer periods."
-        )
+        problem = f"makes {n_steps:,} steps of {name}."
+        raise ArgumentError("freq", freq, problem, "Choose longer periods.")
     edges = ruler.origin + ruler.length * np.arange(n_steps + 1)
     if ruler.kind == np.dtype("datetime64[Y]"):  # counted in months
         edges = edges.astype("datetime64[M]")
@@ -101,10 +96,8 @@ def _date_ruler(values: Array, freq: str) -> _Ruler:
 def _parsed(freq: str) -> tuple[int, str]:
     found = re.fullmatch(r"(\d*) ?([A-Za-z-]+)", freq)
     if found is None or found[2] not in _FREQS or not int(found[1] or 1):
-        raise ArgumentError(
-            "freq", freq, "is not known.",
-            "Use Y, Q, M, W, D, h, min or s, also with a number before it, such as 3D.",
-        )  # fmt: skip
+        remedy = "Use Y, Q, M, W, D, h, min or s, also with a number before it, such as 3D."
+        raise ArgumentError("freq", freq, "is not known.", remedy)
     return int(found[1] or 1), _FREQS[found[2]]
 
 
@@ -112,24 +105,19 @@ def _number_freq(values: Array, freq: str, name: str) -> int:
     """The width of a period of whole numbers: 5, or 5Y for years."""
     found = re.fullmatch(r"(\d*) ?(Y|y|YS|YE|A|AS)?", freq)
     if found is None or not freq or not int(found[1] or 1):
-        raise ArgumentError(
-            "freq", freq, f"is for dates, and the times of {name} are numbers such as {values[0]}.",
-            "Give a number, such as 5, or Y for years.",
-        )  # fmt: skip
+        problem = f"is for dates, and the times of {name} are numbers such as {values[0]}."
+        raise ArgumentError("freq", freq, problem, "Give a number, such as 5, or Y for years.")
     return int(found[1] or 1)
 
 
 def _partial_ends(values: Array, edges: Array) -> dict[int, str]:
-    """The first and last period, if the times leave much of them uncovered.
-
-    Times that are spaced by weeks or months stand for whole ones. Periods shorter than a day are
-    not judged.
-    """
+    """The first and last period, if they are at least a day long and much of them is uncovered."""
     short = edges.dtype.kind == "M" and np.datetime_data(edges.dtype)[0] == "s"
     if short or len(edges) < 3:
         return {}
     ticks, bounds, unit = _ticks(values, edges)
     distinct = np.unique(ticks)
+    # Times that are spaced by weeks or months stand for whole ones.
     stands_for = (smallest_step(distinct) if len(distinct) > 1 else None) or 1
     before = int(ticks.min() - bounds[0]) - stands_for + 1
     after = int(bounds[-1] - ticks.max()) - stands_for
