@@ -141,16 +141,14 @@ def clean_errors(json: bool = False) -> Iterator[Voice]:
     except BrokenPipeError:  # the reader has gone, as in "| head"
         raise
     except (KeyboardInterrupt, Exception) as error:
-        # Libraries turn a stop into other errors: numba into a SystemError while converting
-        # arguments.
-        stop = stop_behind(error) or stop_that_came()
-        if stop is None and not isinstance(error, ValueError | ImportError | OSError):
+        # Libraries turn a stop into other errors, as numba does into a SystemError.
+        if stop := stop_behind(error) or stop_that_came():
+            typer.echo(_so_far(voice), err=True)
+            raise typer.Exit(exit_code(stop)) from None
+        if not isinstance(error, ValueError | ImportError | OSError):
             raise
-        if stop is None:
-            typer.echo(f"Error: {message_of(error, as_option)}", err=True)
-            raise typer.Exit(2) from error
-        typer.echo(_so_far(voice), err=True)
-        raise typer.Exit(exit_code(stop)) from None
+        typer.echo(f"Error: {message_of(error, as_option)}", err=True)
+        raise typer.Exit(2) from error
 
 
 def _show_warning(message: Warning | str) -> None:
@@ -177,9 +175,8 @@ def check_out(option: str, path: Path, force: bool, *, reads: Sequence[Path] = (
     if path.exists() and any(other.exists() and path.samefile(other) for other in reads):
         raise FileExistsError(f"{option} {path} is the input file. Choose another name.")
     if path.exists() and not force:
-        raise FileExistsError(
-            f"{option} {path} exists already. Replace it with --force, or choose another name."
-        )
+        remedy = "Replace it with --force, or choose another name."
+        raise FileExistsError(f"{option} {path} exists already. {remedy}")
     folder = next(parent for parent in path.absolute().parents if parent.exists())
     if not folder.is_dir():
         raise NotADirectoryError(f"{option} {path}: {folder} is a file. Choose another folder.")
@@ -233,7 +230,7 @@ def busy(what: str) -> Iterator[Callable[[str], None] | None]:
 
 @contextmanager
 def fit_progress(
-    n_starts: int, max_iter: int, more: Callable[[], str] = str
+    n_starts: int, max_iter: int, more: Callable[[], str]
 ) -> Iterator[Callable[[Progress], None] | None]:
     """A callback that shows the progress of a fit, and `more`, on a terminal only."""
     with busy("fitting") as tell:
@@ -242,7 +239,7 @@ def fit_progress(
 
 @contextmanager
 def draws_progress(
-    n_runs: int, n_tune: int, n_sweeps: int, more: Callable[[], str] = str
+    n_runs: int, n_tune: int, n_sweeps: int, more: Callable[[], str]
 ) -> Iterator[Callable[[Progress], None]]:
     """A callback for a fit by draws: a bar over the sweeps of all runs."""
     with progress_bar(f"run 1 of {n_runs}") as show:

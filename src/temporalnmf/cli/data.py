@@ -129,10 +129,10 @@ def with_features_of(table: TimeTable, model: TemporalNMF, long: bool, voice: Vo
     from scipy import sparse
 
     if table.exposure is None and (model.exposure_ != 1.0).any():
-        raise ValueError(
-            "--exposure is missing: the model was fitted with exposure. Name its column in the new "
-            "table."
+        problem = (
+            "is missing: the model was fitted with exposure. Name its column in the new table."
         )
+        raise ValueError(f"--exposure {problem}")
     wanted = model.feature_labels()
     place = {name: f for f, name in enumerate(table.features.tolist())}
     absent = [name for name in wanted.tolist() if name not in place]

@@ -55,13 +55,12 @@ class Choices(NamedTuple):
             check_choice("inference", kind, ("map", "gibbs"))
         if "gibbs" in kinds:
             protocol = protocol.with_draws(modes="map" in kinds)
+        what = "positive numbers"
         if text := self.choose_components:
-            found = listed("--choose-components", text, int, lambda k: k > 0, "positive numbers")
+            found = listed("--choose-components", text, int, lambda k: k > 0, what)
             protocol = protocol.choosing(n_components=tuple(found))
         if text := self.choose_smoothing:
-            tried = listed(
-                "--choose-smoothing", text, _smoothing, _is_smoothing, "positive numbers"
-            )
+            tried = listed("--choose-smoothing", text, _smoothing, _is_smoothing, what)
             protocol = protocol.choosing(smoothing=tuple(tried))
         if self.chains == "all":
             return protocol
@@ -160,10 +159,8 @@ def reproduce(
     same = X.T.shape == SHAPES[dataset]
     if not same:
         size = " x ".join(map(str, SHAPES[dataset]))
-        voice.say(
-            f"This is a stand-in: the paper's {dataset} is {size}. Its published numbers are not "
-            f"shown beside ours."
-        )
+        about = f"the paper's {dataset} is {size}. Its published numbers are not shown beside ours."
+        voice.say(f"This is a stand-in: {about}")
     n_components = components or N_COMPONENTS[dataset]
     protocol = choices.of(PROTOCOLS[way](n_components, n_splits=splits, n_inits=inits, n_origins=0))
     table, _ = _run(protocol, X, out, jobs, connection, voice)
@@ -289,11 +286,9 @@ def _run(
 def _save_picture(draw: Callable[[], Figure], path: Path, voice: Voice) -> None:
     """Write a picture, or say that matplotlib is missing."""
     try:
-        figure = draw()
+        save_figure(draw(), path, voice)
     except ImportError as error:
         voice.say(f"No {path.name}: {error}")
-        return
-    save_figure(figure, path, voice)
 
 
 def _show_table(table: Sequence[Row], voice: Voice) -> None:

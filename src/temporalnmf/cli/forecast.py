@@ -61,6 +61,7 @@ def forecast(
 ) -> None:
     """Forecast the next steps, with intervals."""
     from ..runtime.files import about_apostrophes
+    from ..timeline.grid import time_texts
 
     if out is not None:
         check_out("--out", out, force, reads=[model] if groups is None else [model, groups])
@@ -79,25 +80,14 @@ def forecast(
         frame = frame_of(ahead, of)
         write_frame(frame, out)
         voice.wrote(out)
-        texts = frame.select_dtypes(exclude="number")
-        voice.notes(about_apostrophes(texts.to_numpy().ravel()))
+        voice.notes(about_apostrophes(frame.select_dtypes(exclude="number").to_numpy().ravel()))
     if voice.json:
-        files = {"out": None if out is None else str(out)}
         added = {"sum": sum_, "groups": None if members is None else list(members)}
-        voice.answer({"of": of, **added, **_summary(ahead, of), **files})
-
-
-def _summary(ahead: Forecast, of: Of) -> dict[str, object]:
-    """A forecast as JSON."""
-    from ..timeline.grid import time_texts
-
-    return {
-        "times": time_texts(ahead.times),
-        "point": ahead.point,
-        "coverage": ahead.coverage,
-        "notes": worded(ahead.notes),
-        "rows": frame_of(ahead, of).to_dict("records"),
-    }
+        known = {"times": time_texts(ahead.times), "point": ahead.point, "coverage": ahead.coverage}
+        rows = frame_of(ahead, of).to_dict("records")
+        voice.answer(
+            {"of": of, **added, **known, "notes": worded(ahead.notes), "rows": rows, "out": out}
+        )
 
 
 def _groups(path: Path) -> dict[str, list[str]]:
@@ -158,11 +148,9 @@ def show_forecast(
         rows = np.argsort(-ahead.point_of(of)[0], kind="stable")[:_MOST_ROWS]
     T = len(ahead.times)
     some, wide = ahead.at(range(min(T, _MOST_COLUMNS))), max(ahead.coverage)
-    point = some.point_of(of)[:, rows]
-    columns = [[_number(value) for value in at_step] for at_step in point]
-    if ahead.has_bands:
-        low, high = (end[:, rows] for end in some.interval(wide, of))
-        columns = [list(map(_with_band, *parts)) for parts in zip(point, low, high, strict=True)]
+    bands = some.interval(wide, of) if ahead.has_bands else ()
+    parts = [part[:, rows] for part in (some.point_of(of), *bands)]
+    columns = [list(map(_cell, *at_step)) for at_step in zip(*parts, strict=True)]
     texts, first = time_texts(some.times), [names[f] for f in rows]
     shown = _fitting(texts, columns, voice.width - max(map(len, [noun, *first])))
     table = zip(first, *columns[:shown], strict=True)
@@ -190,35 +178,26 @@ def _fitting(headings: list[str], columns: list[list[str]], width: int) -> int:
     return len(columns)
 
 
-def _with_band(value: float, low: float, high: float) -> str:
-    return f"{_number(value)} ({_number(low)}–{_number(high)})"
+def _cell(value: float, *band: float) -> str:
+    """A number, and its interval in brackets if there is one."""
+    from ..messages.formatting import number_text
+
+    interval = "–".join(map(number_text, band))
+    return f"{number_text(value)} ({interval})" if band else number_text(value)
 
 
 def _show_totals(ahead: Forecast, voice: Voice) -> None:
-    from ..messages.formatting import level_text
+    from ..messages.formatting import level_text, number_text
     from ..timeline.grid import time_texts
 
-    columns = [ahead.point_of("totals")]
-    headings = ["total", "mean"]
+    columns = {"total": time_texts(ahead.times)}
+    columns["mean"] = list(map(number_text, ahead.point_of("totals")))
     if ahead.has_bands:
-        columns.append(ahead.median("totals"))
-        headings += ["median", *(f"{level_text(c)} interval" for c in ahead.coverage)]
-    bands = [ahead.interval(c, "totals") for c in ahead.coverage if ahead.has_bands]
-    rows = [
-        [
-            text,
-            *(_number(column[t]) for column in columns),
-            *(f"{_number(low[t])}–{_number(high[t])}" for low, high in bands),
-        ]
-        for t, text in enumerate(time_texts(ahead.times))
-    ]
-    voice.table(headings, rows, left=("total",))
-
-
-def _number(value: float) -> str:
-    from ..messages.formatting import number_text
-
-    return number_text(value)
+        columns["median"] = list(map(number_text, ahead.median("totals")))
+        for level in ahead.coverage:
+            ends = (map(number_text, end) for end in ahead.interval(level, "totals"))
+            columns[f"{level_text(level)} interval"] = list(map("–".join, zip(*ends, strict=True)))
+    voice.table(list(columns), list(zip(*columns.values(), strict=True)), left=("total",))
 
 
 def show_notes(ahead: Forecast, voice: Voice) -> None:
@@ -234,8 +213,7 @@ def frame_of(ahead: Forecast, of: Of) -> pd.DataFrame:
     from ..timeline.grid import time_texts
 
     frame = ahead.to_frame(of)
-    width = len(frame) // len(ahead.times)
-    frame["time"] = np.repeat(time_texts(ahead.times), width)
+    frame["time"] = np.repeat(time_texts(ahead.times), len(frame) // len(ahead.times))
     return frame
 
 

@@ -54,24 +54,26 @@ def impute(
     levels = probabilities(coverage)
     fitted = load_model(model)
     table = None
-    if file is not None:
+    if file is None:
+        series = fitted._state().data("impute")
+    else:
         table = data.read(file, how, voice)
         table = data.with_features_of(table, fitted, how.feature is not None, voice)
-    series = (
-        fitted._state().data("impute") if table is None else fitted._series_of(table, None, None)
-    )
-    smoothed = fitted.smooth(
-        table, coverage=levels, n_samples=samples if bands else 1, random_state=seed
-    )
+        series = fitted._series_of(table, None, None)
+    n_samples = samples if bands else 1
+    smoothed = fitted.smooth(table, coverage=levels, n_samples=n_samples, random_state=seed)
     missing = _missing_per_step(series)
-    filled = _counts(series, missing)
+    filled = {
+        "entries_filled": int(missing.sum()),
+        "steps_filled": int((missing > 0).sum()),
+        "steps_wholly_missing": int((missing == series.X.shape[1]).sum()),
+    }
     _write_filled(series, smoothed, out)
+    entries, steps, wholly = filled.values()
     voice.say(
-        "Filled {entries_filled:,} of {n_entries:,} entries, in {steps_filled} of {n_steps} steps "
-        "({steps_wholly_missing} of them wholly missing).".format(
-            **filled, n_entries=series.n_steps * series.X.shape[1], n_steps=series.n_steps
-        )
-        if missing.any()
+        f"Filled {entries:,} of {series.n_steps * series.X.shape[1]:,} entries, in {steps} of "
+        f"{series.n_steps} steps ({wholly} of them wholly missing)."
+        if entries
         else "Nothing is missing: the table is written unchanged."
     )
     voice.wrote(out)
@@ -80,8 +82,7 @@ def impute(
         write_frame(_bands(series, smoothed, missing), bands)
         show_notes(smoothed, voice)
         voice.wrote(bands)
-    files = {"out": str(out), "bands": None if bands is None else str(bands)}
-    voice.answer({**files, **filled, "notes": worded(smoothed.notes)})
+    voice.answer({"out": out, "bands": bands, **filled, "notes": worded(smoothed.notes)})
 
 
 def _check_out(model: Path, file: str | None, out: Path, bands: Path | None, force: bool) -> None:
@@ -91,14 +92,6 @@ def _check_out(model: Path, file: str | None, out: Path, bands: Path | None, for
         check_out("--bands", bands, force, reads=[*reads, out])
         if bands.resolve() == out.resolve():
             raise ValueError(f"--bands {bands} is the file of --out. Choose another name.")
-
-
-def _counts(series: Series, missing: Array) -> dict[str, int]:
-    return {
-        "entries_filled": int(missing.sum()),
-        "steps_filled": int((missing > 0).sum()),
-        "steps_wholly_missing": int((missing == series.X.shape[1]).sum()),
-    }
 
 
 def _missing_per_step(series: Series) -> Array:

@@ -233,12 +233,8 @@ class Protocol:
 
     def differs(self, other: Protocol) -> list[str]:
         """Names of settings that differ from another protocol, except the grids."""
-        mine, others = self.describe(), other.describe()
+        mine, others = asdict(self), asdict(other)
         return [name for name in mine if name != "grids" and mine[name] != others[name]]
-
-    def describe(self) -> dict[str, object]:
-        """The settings as a dict, for a JSON file."""
-        return asdict(self)
 
 
 def paper_protocol(n_components: int, **changes: Any) -> Protocol:

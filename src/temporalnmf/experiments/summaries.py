@@ -149,9 +149,8 @@ def _baseline(models: list[str], baseline: str | None) -> str:
     if baseline is None:
         return "gap" if "gap" in models else models[0]
     if baseline not in models:
-        raise ArgumentError(
-            "baseline", baseline, "took no part.", f"Choose one of {', '.join(models)}."
-        )
+        remedy = f"Choose one of {', '.join(models)}."
+        raise ArgumentError("baseline", baseline, "took no part.", remedy)
     return baseline
 
 
@@ -171,11 +170,8 @@ def summary(rows: Sequence[Row], baseline: str | None = None, seed: int = 0) -> 
     models = _models(rows)
     baseline = _baseline(models, baseline)
     by_origin = _has_origins(rows)
-    tested = {
-        (one.metric, one.model): one
-        for one in comparisons(rows, baseline)
-        if one.reference == baseline
-    }
+    compared = comparisons(rows, baseline)
+    tested = {(one.metric, one.model): one for one in compared if one.reference == baseline}
     table: list[Row] = [{"model": model} for model in models]
     for metric in METRICS:
         matrix = matrix_of(rows, models, metric)
@@ -194,12 +190,11 @@ def summary(rows: Sequence[Row], baseline: str | None = None, seed: int = 0) -> 
             row[f"{metric}_diff_low"], row[f"{metric}_diff_high"] = ends
             row[f"{metric}_wins"] = int(np.sum(per_split[:, j] < 0.0))
             row[f"{metric}_p"] = one.p
-    seen = {
-        key: matrix_of(rows, models, metric, key).mean(axis=(0, 1))
-        for key, metric in zip(_SEEN, METRICS, strict=True)
-    }
-    for j, row in enumerate(table):
-        row |= {f"{key}_mean": float(values[j]) for key, values in seen.items()}
+    for metric in METRICS:
+        means = matrix_of(rows, models, metric, f"{metric}_seen").mean(axis=(0, 1))
+        for row, mean in zip(table, means.tolist(), strict=True):
+            row[f"{metric}_seen_mean"] = mean
+    for row in table:
         row["seconds"] = float(np.mean([r["seconds"] for r in rows if r["model"] == row["model"]]))
         row["baseline"] = baseline
         row["n_splits"] = len({r["split"] for r in rows if r.get("origin") is None})
@@ -210,16 +205,13 @@ def summary(rows: Sequence[Row], baseline: str | None = None, seed: int = 0) -> 
 def matrix_of(rows: Sequence[Row], models: list[str], metric: str, key: str = "") -> Array:
     """Errors (n_splits or n_origins, n_inits, n_models) in a metric, or another key of its rows."""
     rows, key = _rows_of(rows, metric), key or metric
-    starts: dict[int, list[int]] = {}
+    splits = sorted({row["split"] for row in rows})
+    starts = [sorted({r["init"] for r in rows if r["split"] == split}) for split in splits]
+    matrix = np.full((len(splits), max(map(len, starts), default=1), len(models)), np.nan)
     for row in rows:
-        starts.setdefault(row["split"], []).append(row["init"])
-    splits = {split: sorted(set(inits)) for split, inits in sorted(starts.items())}
-    places = {split: i for i, split in enumerate(splits)}
-    width = max(map(len, splits.values()), default=1)
-    matrix = np.full((len(splits), width, len(models)), np.nan)
-    for row in rows:
-        start = splits[row["split"]].index(row["init"])
-        matrix[places[row["split"]], start, models.index(row["model"])] = row.get(key, _NOTHING)
+        i = splits.index(row["split"])
+        place = i, starts[i].index(row["init"]), models.index(row["model"])
+        matrix[place] = row.get(key, _NOTHING)
     return matrix
 
 

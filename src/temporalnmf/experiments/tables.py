@@ -188,10 +188,8 @@ def about_the_default(
         if DEFAULT not in chains:
             continue
         best = min(chains, key=chains.__getitem__)
-        found = [
-            one for one in tested
-            if one.metric == metric and {one.reference, one.model} == {DEFAULT, best}
-        ]  # fmt: skip
+        pair = {DEFAULT, best}
+        found = [c for c in tested if c.metric == metric and {c.reference, c.model} == pair]
         if found and found[0].beyond_chance and means[DEFAULT] > means[best]:
             more = 100.0 * (means[DEFAULT] / means[best] - 1.0)
             said.append(
@@ -203,9 +201,8 @@ def about_the_default(
 
 def latex(table: Sequence[Row]) -> str:
     """The table as a LaTeX tabular (package booktabs)."""
-    heading = " & ".join(
-        ["Model", *(name[:1].upper() + name[1:] for name in titles(table).values())]
-    )
+    names = (name[:1].upper() + name[1:] for name in titles(table).values())
+    heading = " & ".join(["Model", *names])
     lines = [r"\begin{tabular}{lrr}", r"\toprule", rf"{heading} \\", r"\midrule"]
     for row in table:
         numbers = [f"${_latex(row[f'{m}_mean'])} \\pm {_latex(row[f'{m}_std'])}$" for m in METRICS]

@@ -198,8 +198,7 @@ def plot_selection(selection: Selection, ax: Axes | None = None) -> Axes:
     for name in dict.fromkeys(c.chain for c in models):
         tried = [[c for c in models if (c.chain, c.n_components) == (name, K)] for K in ranks]
         best = [min(candidates, key=lambda c: c.mean) for candidates in tried]
-        errors = [c.standard_error for c in best]
-        means = [c.mean for c in best]
+        errors, means = [c.standard_error for c in best], [c.mean for c in best]
         ax.errorbar(ranks, means, yerr=errors, label=name, marker="o", capsize=3, lw=1.2)
     ax.plot(selection.best.n_components, selection.best.mean, "D", color=ORANGE, ms=9, zorder=3)
     ax.set(xlabel="number of components", ylabel="held-out error per entry")
@@ -221,11 +220,7 @@ def _errors_by_candidate(ax: Axes, candidates: Sequence[Candidate], best: Candid
 
 
 def draw_simulation(
-    chain: Process,
-    n_paths: int = 10,
-    n_steps: int = 50,
-    h1: ArrayLike | None = None,
-    seed: Seed = 0,
+    chain: Process, n_paths: int, n_steps: int, h1: float | None, seed: int
 ) -> Figure:
     """Paths of a chain beside its prior distribution."""
     figure = Figure(figsize=(9.0, 3.6), layout="constrained")
@@ -283,7 +278,6 @@ def _prior_figure(name: str, seed: int) -> Figure:
 def _regime(chain: Process) -> str:
     regime = chain.regime()
     if isinstance(regime, list):
-        raise ValueError(
-            f"{chain} has hyper-parameters per component: draw a chain with one number each."
-        )
+        remedy = "draw a chain with one number each."
+        raise ValueError(f"{chain} has hyper-parameters per component: {remedy}")
     return regime.title.replace("; ", "\n")

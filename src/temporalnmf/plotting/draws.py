@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..estimator import TemporalNMF
 from ..messages.errors import Arg, Text
 from ..sampling.diagnostics import RHAT
 from ..sampling.draws import PosteriorDraws
@@ -14,9 +13,6 @@ from ..sampling.traces import Trace, ranks, required_draws, traces
 from ..solvers.options import solver_name
 from . import canvas
 from .canvas import GREY, ORANGE, PALETTE, Axes, Components, Panels
-
-if TYPE_CHECKING:
-    from ..estimator import TemporalNMF
 
 
 def plot_trace(
@@ -95,12 +91,8 @@ def plot_ranks(
     draws = _draws(model, "plot_ranks")
     found = _traces(draws, components)
     if len(draws.smoothing) == 1:
-        raise ValueError(
-            Text(
-                "plot_ranks compares runs, and this model has only one: fit it with {several}.",
-                several=Arg("n_chains", "4"),
-            )
-        )
+        problem = "plot_ranks compares runs, and this model has only one: fit it with {several}."
+        raise ValueError(Text(problem, several=Arg("n_chains", "4")))
     axes = _panels(len(found), ax)
     for one, trace in zip(axes, found, strict=True):
         at, excess, reach = ranks(trace.values)
@@ -142,13 +134,9 @@ def _titles(ax: Axes, trace: Trace) -> None:
 
 
 def _legend(axes: Panels, own_figure: bool) -> None:
-    first: Axes = axes[0]
-    handles, labels = first.get_legend_handles_labels()
+    handles, labels = axes[0].get_legend_handles_labels()
+    style = {"fontsize": 8, "frameon": False}
+    place, where = axes[0], {}
     if own_figure:
-        legend = first.figure.legend(
-            handles, labels, loc="outside lower center", ncols=min(len(labels), 8), fontsize=8,
-            frameon=False,
-        )  # fmt: skip
-    else:
-        legend = first.legend(handles, labels, fontsize=8, frameon=False)
-    canvas.thicken(legend)
+        place, where = axes[0].figure, {"loc": "outside lower center", "ncols": min(len(labels), 8)}
+    canvas.thicken(place.legend(handles, labels, **style, **where))

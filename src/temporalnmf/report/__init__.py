@@ -90,11 +90,9 @@ def write_report(
     for name, value, least in (("steps", steps, 0), ("n_features", n_features, 1)):
         if value is not None and (isinstance(value, bool) or int(value) != value or value < least):
             raise ArgumentError(name, value, f": expected a whole number of at least {least}.")
-    missing = HoldOut.__required_keys__ - set(hold_out or HoldOut.__required_keys__)
-    if missing:
-        raise ValueError(
-            f"hold_out lacks {', '.join(sorted(missing))}: see write_report for its keys."
-        )
+    if missing := HoldOut.__required_keys__ - set(hold_out or HoldOut.__required_keys__):
+        lacking = ", ".join(sorted(missing))
+        raise ValueError(f"hold_out lacks {lacking}: see write_report for its keys.")
     content = report_content(
         model,
         question=question,

@@ -8,16 +8,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._typing import Array
 from ..chains.base import Chain
+from ..estimator import TemporalNMF
 from ..forecasting.checks import Calibration
 from ..forecasting.forecast import Forecast
-from ..messages.formatting import number_text
+from ..messages.formatting import counted, number_text
 from ..persistence.models import parameters_of_fit
 from ..sampling.traces import one_step_on
 from ..summary import FOUND_AGAIN, stability_words
@@ -27,10 +28,7 @@ from .made import how_it_was_made
 from .notes import WORDS
 from .runs import Verdict, runs_content, verdict_of
 from .subject import COVERAGE, Subject
-from .texts import NO_BREAK, Content, clean, counted, level, number, percent, percents, thinned
-
-if TYPE_CHECKING:
-    from ..estimator import TemporalNMF
+from .texts import NO_BREAK, Content, clean, level, number, percent, percents, thinned
 
 # Most rows of a table.
 _MOST_GAPS, _MOST_AHEAD = 40, 500
@@ -201,13 +199,7 @@ def _forecast(subject: Subject) -> Content:
 
 
 def _point_text(point: str) -> str:
-    """What the line of a forecast shows.
-
-    Examples
-    --------
-    >>> _point_text("conditional mean"), _point_text("posterior mode")
-    ('the expected value', 'the most probable value')
-    """
+    """What the line of a forecast shows."""
     return next((words for sign, words in _POINTS.items() if sign in point.split(" (")[0]), point)
 
 
@@ -336,12 +328,12 @@ def _specialists(subject: Subject) -> Content:
     if model.posterior_ is not None:
         objective = f"Log posterior {number_text(-model.objective_)} on average, up to a constant."
     likelihood = model._likelihood().name
-    divergence = f"{_DIVERGENCES.get(likelihood, likelihood)} divergence"
+    divergence = _DIVERGENCES.get(likelihood, likelihood)
     return {
         "stop": stop,
         "objective": objective,
         "error": number_text(model.reconstruction_err_),
-        "divergence": f"{divergence}, with the natural logarithm",
+        "divergence": f"{divergence} divergence, with the natural logarithm",
         "point": subject.ahead.point if subject.n_ahead else None,
         "long_run": _long_run(model.chain_, subject),
     }

@@ -10,18 +10,15 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .. import __version__
 from .._typing import Array
 from ..data.series import Series
+from ..estimator import TemporalNMF
 from ..persistence.models import parameters_of_fit
 from .texts import Content, clean
-
-if TYPE_CHECKING:
-    from ..estimator import TemporalNMF
 
 _LONGEST_VALUE = 400
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from .._typing import Array
+from ..estimator import TemporalNMF
 from ..forecasting.forecast import Forecast
 from ..sampling.draws import PosteriorDraws
 from ..summary import component_summary, step_errors
 from ..timeline.grid import time_texts
 from .texts import clean, unit_of
-
-if TYPE_CHECKING:
-    from ..estimator import TemporalNMF
 
 COVERAGE = (0.5, 0.9)
 

@@ -9,16 +9,13 @@ from numpy.typing import ArrayLike
 
 from .._typing import Array
 from ..messages import formatting
-from ..messages.formatting import number_text
+from ..messages.formatting import counted, number_text
 
 _LONGEST_NAME = 80
-
 # Significant digits of numbers in charts.
 _DRAWN = 7
-
 # Between a number and its per cent sign.
 NO_BREAK = "\N{NO-BREAK SPACE}"
-
 # Consecutive whole numbers in this range are taken for years.
 _FIRST_YEAR, _LAST_YEAR = 1000, 2200
 _BEFORE_TIME = {"year": "in", "quarter": "in", "month": "in", "week": "in the week of", "day": "on"}
@@ -32,11 +29,6 @@ def clean(text: str, longest: int = _LONGEST_NAME) -> str:
     text = text.encode("utf-8", "replace").decode()
     text = "".join(c if c.isprintable() else " " for c in text)
     return text if len(text) <= longest else text[: longest - 1] + "…"
-
-
-def counted(n: int, noun: str) -> str:
-    """1 step, 2 steps."""
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 def number(value: float | None, digits: int = _DRAWN) -> Number:
@@ -90,20 +82,13 @@ def change(before: float, after: float) -> str:
     if ratio >= 10.0:
         return f"{number_text(ratio, 2)} times as much"
     percentage = 100.0 * (ratio - 1.0)
-    small = abs(percentage) < 10.0
-    return f"{percentage:+.{1 if small else 0}f}{NO_BREAK}%".replace("-", "−")
+    digits = 1 if abs(percentage) < 10.0 else 0
+    return f"{percentage:+.{digits}f}{NO_BREAK}%".replace("-", "−")
 
 
 @dataclass(frozen=True)
 class Unit:
-    """What a step is called.
-
-    Attributes
-    ----------
-    noun : str
-        Of one step.
-    length : str
-        Length of a step, if the noun does not say it.
+    """What a step is called, and its length if the noun does not say it.
 
     Examples
     --------

@@ -30,9 +30,7 @@ def mean_activation(
         seen = (train if train.ndim == 2 else train[:, None]) & ~np.isnan(values)
         total = float(_rate(np.where(seen, values, 0.0), seen, exposure).sum())
     if total == 0.0:
-        raise ValueError(
-            "X is zero wherever it is observed and not hidden: there is nothing to factorize."
-        )
+        raise ValueError("X is zero wherever it is observed and not hidden: nothing to factorize.")
     return total / n_components
 
 

@@ -22,6 +22,7 @@ from ..estimator import TemporalNMF
 from ..likelihoods.base import Likelihood
 from ..messages.arguments import check_choice, check_count
 from ..messages.errors import ArgumentError, Text
+from ..messages.formatting import counted
 from ..messages.warning import without
 from ..metrics import error_of
 from ..runtime.signals import that_end_with_us
@@ -90,8 +91,7 @@ class Candidate:
             for name, value in self.params.items()
         ]
         inside = f"({', '.join(params)})" if params else ""
-        plural = "" if self.n_components == 1 else "s"
-        return f"{name}{inside} with {self.n_components} component{plural}"
+        return f"{name}{inside} with {counted(self.n_components, 'component')}"
 
 
 @dataclass(frozen=True)
@@ -153,22 +153,18 @@ class Selection:
         if last is not None and last.mean <= best.mean:
             words.append("Repeating the last value does as well or better: use it instead.")
         if self.n_unconverged:
-            words.append(
-                f"{self.n_unconverged} of {self.n_fits} fits ended at max_iter without converging."
-            )
-        words.append(
-            "The setting was chosen by these errors: expect slightly larger ones on new data."
-        )
-        return " ".join(words)
+            fits = f"{self.n_unconverged} of {self.n_fits} fits"
+            words.append(f"{fits} ended at max_iter without converging.")
+        chosen = "The setting was chosen by these errors: expect slightly larger ones on new data."
+        return " ".join([*words, chosen])
 
     def to_frame(self) -> pd.DataFrame:
         """All candidates as a pandas frame, the lowest error first."""
         try:
             import pandas as pd
         except ImportError as error:
-            raise ImportError(
-                'Selection.to_frame needs pandas: pip install "temporalnmf[io]".'
-            ) from error
+            message = 'Selection.to_frame needs pandas: pip install "temporalnmf[io]".'
+            raise ImportError(message) from error
         return pd.DataFrame(self.rows()).sort_values("error", kind="stable", ignore_index=True)
 
     def rows(self) -> list[dict[str, str | int | float | bool]]:

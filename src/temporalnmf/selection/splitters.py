@@ -99,13 +99,9 @@ class HiddenSteps:
             hidden = self._draw(random, observed, n_hidden)
             if len(hidden) == n_hidden:
                 return hidden
-        raise ArgumentError(
-            "fraction",
-            self.fraction,
-            f"asks for {n_hidden} hidden steps of {int(observed.sum())}, no two of them "
-            f"neighbours: none of {_ATTEMPTS} random attempts found room for them.",
-            "Ask for a smaller fraction.",
-        )
+        wanted = f"{n_hidden} hidden steps of {int(observed.sum())}, no two of them neighbours"
+        problem = f"asks for {wanted}: none of {_ATTEMPTS} random attempts found room for them."
+        raise ArgumentError("fraction", self.fraction, problem, "Ask for a smaller fraction.")
 
     def _draw(self, random: np.random.RandomState, observed: Array, n_hidden: int) -> list[int]:
         """Hidden steps in the order of drawing, the last step first, until no room is left."""
@@ -169,13 +165,10 @@ class HiddenBlocks:
             room = np.convolve(free, np.ones(self.length, dtype=int), mode="valid")
             possible = np.flatnonzero(room == self.length)
             if not possible.size:
-                raise ArgumentError(
-                    "n_blocks",
-                    self.n_blocks,
-                    f"blocks of {self.length} steps do not fit into {int(observed.sum())} observed "
-                    f"steps: only {len(starts)} did.",
-                    "Ask for fewer or shorter blocks.",
-                )
+                room_for = f"{int(observed.sum())} observed steps: only {len(starts)} did."
+                problem = f"blocks of {self.length} steps do not fit into {room_for}"
+                remedy = "Ask for fewer or shorter blocks."
+                raise ArgumentError("n_blocks", self.n_blocks, problem, remedy)
             start = int(random.choice(possible))
             free[max(start - 1, 0) : start + self.length + 1] = False
             starts.append(start)
@@ -252,13 +245,10 @@ class RollingOrigin:
                 origins.insert(0, origin)
             origin -= self.stride
         if len(origins) < self.n_splits:
-            raise ArgumentError(
-                "n_splits",
-                self.n_splits,
-                f"origins with a horizon of {self.horizon} and a stride of {self.stride} do not "
-                f"fit: only {len(origins)} have {self.min_train} observed steps before them.",
-                "Ask for fewer origins or a shorter horizon.",
-            )
+            wanted = f"origins with a horizon of {self.horizon} and a stride of {self.stride}"
+            found = f"only {len(origins)} have {self.min_train} observed steps before them."
+            remedy = "Ask for fewer origins or a shorter horizon."
+            raise ArgumentError("n_splits", self.n_splits, f"{wanted} do not fit: {found}", remedy)
         order, nothing = np.arange(len(observed)), np.zeros_like(observed)
         for origin in origins:
             ahead = (order >= origin) & (order < origin + self.horizon)
