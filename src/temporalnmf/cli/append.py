@@ -6,10 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import numpy as np
 import typer
 
 from ..messages.errors import message_of
 from ..messages.formatting import counted
+from ..timeline.grid import Timeline, time_texts
 from . import data, models
 from .console import Force, JsonVoice, Voice, busy, check_out
 from .files import Model, load_model
@@ -79,10 +81,6 @@ def _read(file: str, how: data.Reading, voice: Voice) -> TimeTable:
 
 def _only_new(table: TimeTable, model: TemporalNMF, voice: Voice) -> TimeTable:
     """The steps after the last one of the model, where both have times to compare."""
-    import numpy as np
-
-    from ..timeline.grid import Timeline, time_texts
-
     labels, known_labels = table.timeline.labels, model.timeline_.labels
     if table.numbered:
         voice.say("  the file has no times: all of its steps count as new")
@@ -111,10 +109,6 @@ def _only_new(table: TimeTable, model: TemporalNMF, voice: Voice) -> TimeTable:
 
 def _show_changes(table: TimeTable, model: TemporalNMF, voice: Voice) -> None:
     """Known steps that differ from the fitted ones, such as a month that was incomplete."""
-    import numpy as np
-
-    from ..timeline.grid import time_texts
-
     if model._series is None:
         return
     old, new = (
@@ -136,8 +130,6 @@ def _show_changes(table: TimeTable, model: TemporalNMF, voice: Voice) -> None:
 
 def _show_added(model: TemporalNMF, before: int, updated: bool, voice: Voice) -> list[str]:
     """Print what was added; returns the new times."""
-    from ..timeline.grid import time_texts
-
     new = time_texts(model.times_)[before:]
     missing = int((~model.observed_[before:]).sum())
     span = new[0] if len(new) == 1 else f"{new[0]} to {new[-1]}"

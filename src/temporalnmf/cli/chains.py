@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
+import numpy as np
 import typer
 
 from .. import registry
+from ..messages.formatting import number_text
+from ..runtime.files import write_csv
 from .console import Voice, save_figure
 
 if TYPE_CHECKING:
@@ -52,8 +55,6 @@ def simulate(
     paths = law.sample(n_paths, n_steps, seed, h1)
     _describe(law, n_steps, h1, seed, voice)
     if csv is not None:
-        from ..runtime.files import write_csv
-
         rows = (
             {"path": i + 1, "step": n + 1, "h": float(h)}
             for i, path in enumerate(paths)
@@ -77,10 +78,7 @@ def _set_hyper_parameters(law: Process, given: dict[str, float]) -> None:
 
 def _describe(law: Process, n_steps: int, h1: float | None, seed: int, voice: Voice) -> None:
     """The regime in words, and a table of exact moments and simulated quantiles."""
-    import numpy as np
-
     from ..chains.outlook import paths_for_quantiles
-    from ..messages.formatting import number_text
 
     n_paths, levels = paths_for_quantiles(n_steps), (0.05, 0.5, 0.95)
     fan = np.quantile(law.sample(n_paths, n_steps, seed, h1), levels, axis=0)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from ..messages.arguments import check_choice
+from ..runtime.files import write_csv
 from . import data as tables
 from .cluster import Cluster
 from .console import Voice, listed, progress_bar, save_figure
@@ -221,8 +222,6 @@ def _show_ranks(found: Selection, voice: Voice) -> None:
 
 
 def _write_ranks(found: Selection, out: Path, voice: Voice) -> None:
-    from ..runtime.files import write_csv
-
     records = [
         {"split": i, "model": c.chain, "n_components": c.n_components, "error": float(error)}
         for c in found.candidates
@@ -311,7 +310,6 @@ def _show_table(table: Sequence[Row], voice: Voice) -> None:
 def _show_published(table: Sequence[Row], dataset: str, out: Path, voice: Voice) -> None:
     from ..experiments.published import TABLES
     from ..experiments.tables import METRICS, beside_published
-    from ..runtime.files import write_csv
 
     found = beside_published(table, TABLES[dataset])
     if not found:

@@ -107,14 +107,16 @@ def _check_split(file: str, cluster: str | None, out: Path, calibrate: int) -> N
 
 def _named_columns(path: Path, how: data.Reading, voice: Voice) -> data.Reading:
     """Options with the columns of a folder of long tables; known names need no option."""
+    from ..reading.long_files import column_names
     from ..shards import is_shards
+    from ..shards.sorting import files_of
 
     if is_shards(path):
         reason = f"{path} is a folder of shards, whose times and features are fixed."
         how.refuse(f"{reason} Leave it out, or make other shards with temporalnmf shard.")
         return how
     if path.is_dir():
-        there = data.columns_of(path)
+        there = column_names(files_of(path)[0])
         wanted = [name for name in ("time", "feature", "value") if getattr(how, name) is None]
         if taken := {name: name for name in wanted if name in there}:
             how = data.Reading(**(how._asdict() | taken))

@@ -7,8 +7,12 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+import numpy as np
 import typer
 
+from ..messages.formatting import csv_number, level_text, number_text
+from ..runtime.files import about_apostrophes, plain_cell, written_whole
+from ..timeline.grid import time_texts
 from .console import Force, JsonVoice, Voice, check_out, listed
 from .files import Model, load_model
 from .notes import worded
@@ -60,9 +64,6 @@ def forecast(
     force: Force = False,
 ) -> None:
     """Forecast the next steps, with intervals."""
-    from ..runtime.files import about_apostrophes
-    from ..timeline.grid import time_texts
-
     if out is not None:
         check_out("--out", out, force, reads=[model] if groups is None else [model, groups])
     members = None if groups is None else _groups(groups)
@@ -132,11 +133,7 @@ def show_forecast(
     if of == "totals":
         _show_totals(ahead, voice)
         return
-    import numpy as np
-
-    from ..messages.formatting import level_text
     from ..summary import component_summary
-    from ..timeline.grid import time_texts
 
     if of == "components":
         noun, names = "component", [f"{c.number}  {c.name}" for c in component_summary(model)]
@@ -180,16 +177,11 @@ def _fitting(headings: list[str], columns: list[list[str]], width: int) -> int:
 
 def _cell(value: float, *band: float) -> str:
     """A number, and its interval in brackets if there is one."""
-    from ..messages.formatting import number_text
-
     interval = "–".join(map(number_text, band))
     return f"{number_text(value)} ({interval})" if band else number_text(value)
 
 
 def _show_totals(ahead: Forecast, voice: Voice) -> None:
-    from ..messages.formatting import level_text, number_text
-    from ..timeline.grid import time_texts
-
     columns = {"total": time_texts(ahead.times)}
     columns["mean"] = list(map(number_text, ahead.point_of("totals")))
     if ahead.has_bands:
@@ -208,10 +200,6 @@ def show_notes(ahead: Forecast, voice: Voice) -> None:
 
 def frame_of(ahead: Forecast, of: Of) -> pd.DataFrame:
     """The frame of a forecast, with times as text."""
-    import numpy as np
-
-    from ..timeline.grid import time_texts
-
     frame = ahead.to_frame(of)
     frame["time"] = np.repeat(time_texts(ahead.times), len(frame) // len(ahead.times))
     return frame
@@ -219,8 +207,6 @@ def frame_of(ahead: Forecast, of: Of) -> pd.DataFrame:
 
 def write_frame(frame: pd.DataFrame, path: Path) -> None:
     """Write a CSV file that no spreadsheet runs as formulas."""
-    from ..runtime.files import plain_cell, written_whole
-
     texts = frame.select_dtypes(exclude="number").columns
     frame = frame.assign(**{name: frame[name].map(plain_cell) for name in texts})
     with written_whole(path) as partial:
@@ -228,6 +214,4 @@ def write_frame(frame: pd.DataFrame, path: Path) -> None:
 
 
 def _csv_cell(value: object) -> str:
-    from ..messages.formatting import csv_number
-
     return csv_number(value) if isinstance(value, float) else str(value)

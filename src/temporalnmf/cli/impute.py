@@ -6,8 +6,12 @@ import csv
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import numpy as np
 import typer
 
+from ..messages.formatting import csv_number
+from ..runtime.files import about_apostrophes, plain_cell, written_whole
+from ..timeline.grid import time_texts
 from . import data
 from .console import Force, JsonVoice, check_out
 from .files import Model, load_model
@@ -45,9 +49,6 @@ def impute(
 
     Observed entries are written unchanged.
     """
-    from ..runtime.files import about_apostrophes
-    from ..timeline.grid import time_texts
-
     if file is None:
         how.refuse("this is for a FILE after MODEL. Name one, or leave it out.")
     _check_out(model, file, out, bands, force)
@@ -96,7 +97,6 @@ def _check_out(model: Path, file: str | None, out: Path, bands: Path | None, for
 
 def _missing_per_step(series: Series) -> Array:
     """Numbers of missing entries (n_steps,)."""
-    import numpy as np
     from scipy import sparse
 
     seen = series.weights > 0.0
@@ -107,10 +107,6 @@ def _missing_per_step(series: Series) -> Array:
 
 def _write_filled(series: Series, smoothed: Forecast, path: Path) -> None:
     """A row per time: observed entries with all digits, integers without a decimal point."""
-    from ..messages.formatting import csv_number
-    from ..runtime.files import plain_cell, written_whole
-    from ..timeline.grid import time_texts
-
     with written_whole(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["time", *map(plain_cell, smoothed.feature_names.tolist())])
@@ -129,7 +125,6 @@ def _write_filled(series: Series, smoothed: Forecast, path: Path) -> None:
 
 def _bands(series: Series, smoothed: Forecast, missing: Array) -> pd.DataFrame:
     """The missing entries with intervals; step by step, to save memory."""
-    import numpy as np
     import pandas as pd
 
     frames = []

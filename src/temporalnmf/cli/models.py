@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from ..messages.formatting import counted, percent
+from ..timeline.grid import time_texts
 from . import data
 from .console import Voice, progress_bar
 from .spelling import as_advice
@@ -122,7 +123,6 @@ def summary(model: TemporalNMF) -> dict[str, object]:
     from ..persistence.models import parameters_of_fit
     from ..solvers.options import solver_name
     from ..summary import component_summary
-    from ..timeline.grid import time_texts
 
     texts = time_texts(model.times_)
     return {

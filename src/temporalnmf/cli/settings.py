@@ -63,7 +63,7 @@ class Settings(NamedTuple):
         Path | None,
         _option(
             help="File for the state of the fit: if it is interrupted, the same command continues. "
-            "A folder if the data are not in memory, except with --solver gibbs.",
+            "A folder if the data are not in memory, except with --solver gibbs."
         ),
     ] = None
     checkpoint_every: Annotated[

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..timeline.grid import time_texts
 from . import data
 from .console import Force, JsonVoice, Voice, busy, check_out, progress_bar
 
@@ -119,8 +120,6 @@ def _check_out(out: Path, force: bool, source: Path) -> None:
 
 def _summary(made: Shards) -> dict[str, object]:
     """A folder of shards as JSON."""
-    from ..timeline.grid import time_texts
-
     texts = time_texts(made.timeline.times)
     return {
         "notes": made.notes,

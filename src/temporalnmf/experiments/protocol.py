@@ -252,13 +252,7 @@ def our_protocol(n_components: int, **changes: Any) -> Protocol:
 
 
 def warm_up(n_origins: int) -> int:
-    """Number of first origins that only choose hyper-parameters and are not scored.
-
-    Examples
-    --------
-    >>> warm_up(24), warm_up(2)
-    (4, 1)
-    """
+    """Number of first origins that only choose hyper-parameters and are not scored."""
     return max(n_origins // 5, 1)
 
 

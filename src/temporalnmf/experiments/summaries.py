@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf, isnan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,7 +40,7 @@ def chosen(records: Sequence[Record]) -> list[Row]:
         groups.setdefault((record["split"], record["init"], record["model"]), []).append(record)
     rows = []
     for (split, init, model), tried in groups.items():
-        best = min(tried, key=_validation_error)
+        best = min(tried, key=lambda r: inf if isnan(r["kle_validation"]) else r["kle_validation"])
         rows.append(
             {
                 "split": split,
@@ -71,12 +72,6 @@ def _validated(records: Sequence[Record]) -> list[Record]:
             found.append({**record, "kle_validation": float(np.mean(errors))})
         errors.append(record["kle_f"])
     return found
-
-
-def _validation_error(record: Record) -> float:
-    """The validation error; infinity if it could not be computed."""
-    error = float(record["kle_validation"])
-    return float("inf") if np.isnan(error) else error
 
 
 def _number(value: bool | str | float | list[float]) -> str:

@@ -69,13 +69,7 @@ def percents(shares: list[float]) -> list[str]:
 
 
 def change(before: float, after: float) -> str:
-    """A change in per cent, or as a factor if it is large; empty if it started at zero.
-
-    Examples
-    --------
-    >>> change(0.00065, 0.00082).replace(NO_BREAK, "_"), change(1.0, 25.0), change(0.0, 1.0)
-    ('+26_%', '25 times as much', '')
-    """
+    """A change in per cent, or as a factor if it is large; empty if it started at zero."""
     if not before > 0.0:
         return ""
     ratio = after / before
@@ -88,13 +82,7 @@ def change(before: float, after: float) -> str:
 
 @dataclass(frozen=True)
 class Unit:
-    """What a step is called, and its length if the noun does not say it.
-
-    Examples
-    --------
-    >>> Unit("week").counted(105), Unit("step", "3 days").spanning(40), Unit("year").at("1848")
-    ('105 weeks', '40 steps of 3 days', 'in 1848')
-    """
+    """What a step is called, and its length if the noun does not say it."""
 
     noun: str
     length: str = ""
@@ -117,15 +105,7 @@ class Unit:
 
 
 def unit_of(every: str, times: ArrayLike) -> Unit:
-    """Unit of a timeline, from its spacing (`Timeline.every`) and its labels.
-
-    Examples
-    --------
-    >>> unit_of("week", []).noun, unit_of("3 days", []).spanning(2)
-    ('week', '2 steps of 3 days')
-    >>> unit_of("step of 1", [1998, 1999]).noun, unit_of("step of 1", [8, 9]).noun
-    ('year', 'step')
-    """
+    """Unit of a timeline, from its spacing (`Timeline.every`) and its labels."""
     labels = np.asarray(times)
     whole = every == "step of 1" and labels.dtype.kind in "iu" and labels.size > 0
     if whole and labels.min() >= _FIRST_YEAR and labels.max() <= _LAST_YEAR:

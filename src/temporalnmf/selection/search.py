@@ -134,10 +134,8 @@ class Selection:
         best, lowest = self.best, self.lowest
         words = [f"Chosen: {best}, held-out error {best.mean:.4g} per entry."]
         if best is not lowest:
-            words.append(
-                f"The lowest error is {lowest.mean:.4g}, of {lowest}; the chosen setting is "
-                f"simpler and within one standard error of it."
-            )
+            simpler = "the chosen setting is simpler and within one standard error of it"
+            words.append(f"The lowest error is {lowest.mean:.4g}, of {lowest}; {simpler}.")
         plain, last = self.best_of(_PLAIN), self.best_of(LAST_VALUE)
         if plain is not None and best.chain != _PLAIN:
             words.append(_comparison(best, plain, "plain NMF"))
@@ -146,10 +144,8 @@ class Selection:
         chains = [c for c in self.candidates if c.chain not in (*_WITHOUT_TIME, LAST_VALUE)]
         simple = [c for c in self.candidates if c.chain in _WITHOUT_TIME]
         if chains and _lowest(chains).mean >= _lowest(simple).mean:
-            words.append(
-                f"No chain does better than {_lowest(simple)} here ({_lowest(chains)} has "
-                f"{_lowest(chains).mean:.4g}): modelling time does not help on these data."
-            )
+            found = f"{_lowest(simple)} here ({_lowest(chains)} has {_lowest(chains).mean:.4g})"
+            words.append(f"No chain does better than {found}: modelling time does not help.")
         if last is not None and last.mean <= best.mean:
             words.append("Repeating the last value does as well or better: use it instead.")
         if self.n_unconverged:

@@ -89,10 +89,7 @@ class HiddenSteps:
             raise _too_small(self.fraction, len(steps), "steps")
         random = check_random_state(self.random_state)
         for _ in range(self.n_splits):
-            hidden = self._drawn(random, observed, n_hidden)
-            masks = np.zeros((2, len(observed)), dtype=bool)
-            masks[0, hidden[n_hidden // 2 :]] = masks[1, hidden[: n_hidden // 2]] = True
-            yield Split(observed & ~masks.any(axis=0), *masks)
+            yield _hiding(observed, np.array(self._drawn(random, observed, n_hidden)))
 
     def _drawn(self, random: np.random.RandomState, observed: Array, n_hidden: int) -> list[int]:
         for _ in range(_ATTEMPTS):
@@ -150,11 +147,7 @@ class HiddenBlocks:
         random = check_random_state(self.random_state)
         for _ in range(self.n_splits):
             starts = self._draw(random, observed)
-            masks = np.zeros((2, len(observed)), dtype=bool)
-            for i, start in enumerate(starts):
-                masks[0 if i >= self.n_blocks // 2 else 1, start : start + self.length] = True
-            masks &= observed
-            yield Split(observed & ~masks.any(axis=0), *masks)
+            yield _hiding(observed, np.add.outer(starts, np.arange(self.length)).ravel())
 
     def _draw(self, random: np.random.RandomState, observed: Array) -> list[int]:
         free = observed.copy()
@@ -253,6 +246,13 @@ class RollingOrigin:
         for origin in origins:
             ahead = (order >= origin) & (order < origin + self.horizon)
             yield Split(observed & (order < origin), nothing, observed & ahead)
+
+
+def _hiding(observed: Array, hidden: Array) -> Split:
+    """Hide some observed steps: the first half of them for the test, the rest for validation."""
+    masks = np.zeros((2, len(observed)), dtype=bool)
+    masks[1, hidden[: len(hidden) // 2]] = masks[0, hidden[len(hidden) // 2 :]] = True
+    return Split(observed & ~masks.any(axis=0), *masks)
 
 
 def observed_steps(X: Matrix) -> Array:
