@@ -364,9 +364,9 @@ def test_report_checks_intervals_on_the_past_if_asked_to(plays, tmp_path):
     done("fit", plays[0], *LONG, "--components", 1, "--starts", 1, "--out", model)
     output = done("report", model, "--out", out, "--hold-out", 5).output
     assert "5 forecasts of the past were compared" in output
-    assert "Are the bands honest?" in out.read_text(encoding="utf-8")
+    assert "Are the intervals reliable?" in out.read_text(encoding="utf-8")
     done("report", model, "--out", out, "--force")
-    assert "Are the bands honest?" not in out.read_text(encoding="utf-8")
+    assert "Are the intervals reliable?" not in out.read_text(encoding="utf-8")
 
 
 def test_report_never_shows_the_checksum_of_another_file(plays, tmp_path):

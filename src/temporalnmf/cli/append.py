@@ -54,9 +54,8 @@ def append(
     fitted.provenance_ = _provenance(ctx, fitted, file)
     fitted.save(target, overwrite=True)  # checked by `_target`
     voice.wrote(target)
-    voice.answer(
-        {"model": str(target), "added": new, "notes": table.notes, **models.summary(fitted)}
-    )
+    known = {"model": target, "added": new, "notes": table.notes}
+    voice.answer({**known, **models.summary(fitted)})
 
 
 def _target(model: Path, out: Path | None, force: bool, source: Path) -> Path:
@@ -90,9 +89,8 @@ def _only_new(table: TimeTable, model: TemporalNMF, voice: Voice) -> TimeTable:
     new = labels > known_labels[-1]
     if not new.any():
         end, known = time_texts(table.times)[-1], time_texts(model.times_)[-1]
-        raise ValueError(
-            f"The file ends at {end} and the model at {known}: there are no new steps."
-        )
+        problem = f"ends at {end} and the model at {known}: there are no new steps."
+        raise ValueError(f"The file {problem}")
     if new.all():
         return table
     voice.say(f"  in the model already, so left out: {(~new).sum()} of {len(labels)} steps")
@@ -123,9 +121,8 @@ def _show_changes(table: TimeTable, model: TemporalNMF, voice: Voice) -> None:
     if changed:
         more = f", and {len(changed) - 3} more" if len(changed) > 3 else ""
         shown = f"{'; '.join(changed[:3])}{more}. Fit again to use them."
-        voice.say(
-            f"  steps that differ from the fitted ones are not changed: {shown}", style="yellow"
-        )
+        known = "steps that differ from the fitted ones are not changed"
+        voice.say(f"  {known}: {shown}", style="yellow")
 
 
 def _show_added(model: TemporalNMF, before: int, updated: bool, voice: Voice) -> list[str]:

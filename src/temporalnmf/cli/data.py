@@ -48,9 +48,7 @@ class Reading(NamedTuple):
     freq: Annotated[
         str | None, _option(help="Periods to add times up into: Y, Q, M, W, D, h, min, s, also 3D.")
     ] = None
-    transpose: Annotated[bool, _option("--transpose", help="The file has a column per time.")] = (
-        False
-    )
+    transpose: Annotated[bool, _option("--transpose", help="It has a column per time.")] = False
     drop_partial: Annotated[
         bool, _option("--drop-partial", help="Leave out incomplete first and last periods.")
     ] = False

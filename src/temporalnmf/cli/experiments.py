@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-import typer
+from typer import Argument, Option
 
 from ..messages.arguments import check_choice
 from ..runtime.files import write_csv
@@ -27,26 +27,24 @@ if TYPE_CHECKING:
     from ..reading import TimeTable
     from ..selection import Selection
 
-_Jobs = Annotated[
-    int | None, typer.Option(min=-1, help="Processes, -1 for all cores.", show_default="1")
-]
-_Inits = Annotated[int, typer.Option(min=1, help="Random starts per split.")]
-_Out = Annotated[Path, typer.Option(help="Folder for records and tables.")]
-_Seed = Annotated[int, typer.Option(help="The same seed gives the same numbers.")]
+_Jobs = Annotated[int | None, Option(min=-1, help="Processes, -1 for all cores.", show_default="1")]
+_Inits = Annotated[int, Option(min=1, help="Random starts per split.")]
+_Out = Annotated[Path, Option(help="Folder for records and tables.")]
+_Seed = Annotated[int, Option(help="The same seed gives the same numbers.")]
 
 
 class Choices(NamedTuple):
     """The models of an experiment."""
 
-    chains: Annotated[str, typer.Option(help="'all', or names separated by commas.")] = "all"
+    chains: Annotated[str, Option(help="'all', or names separated by commas.")] = "all"
     inference: Annotated[
-        str, typer.Option(help="'map', 'gibbs' (posterior draws, for counts), or 'map,gibbs'.")
+        str, Option(help="'map', 'gibbs' (posterior draws, for counts), or 'map,gibbs'.")
     ] = "map"
     choose_components: Annotated[
-        str | None, typer.Option(help="Numbers of components to try on validation steps: 3,6,10.")
+        str | None, Option(help="Numbers of components to try on validation steps: 3,6,10.")
     ] = None
     choose_smoothing: Annotated[
-        str | None, typer.Option(help="Smoothings to try on validation steps: learn,0.3,3.")
+        str | None, Option(help="Smoothings to try on validation steps: learn,0.3,3.")
     ] = None
 
     def of(self, protocol: Protocol) -> Protocol:
@@ -76,21 +74,21 @@ def compare(
     cluster: Cluster,
     how: tables.Reading,
     components: Components = 5,
-    splits: Annotated[int, typer.Option(min=1, help="Ways to hide steps.")] = 5,
+    splits: Annotated[int, Option(min=1, help="Ways to hide steps.")] = 5,
     inits: _Inits = 5,
     origins: Annotated[
         int | None,
-        typer.Option(
+        Option(
             min=0,
             help="Past forecasts to score; 0: the last step only, as in the paper.",
             show_default="20, fewer in a short series; 0 with --way paper",
         ),
     ] = None,
     way: Annotated[
-        str, typer.Option(help="'ours': log scale, means, smoothing; 'paper': linear, modes, MM.")
+        str, Option(help="'ours': log scale, means, smoothing; 'paper': linear, modes, MM.")
     ] = "ours",
     baseline: Annotated[
-        str | None, typer.Option(help="Model to compare the others with.", show_default="gap")
+        str | None, Option(help="Model to compare the others with.", show_default="gap")
     ] = None,
     jobs: _Jobs = None,
     seed: _Seed = 0,
@@ -125,19 +123,19 @@ def compare(
 
 def reproduce(
     voice: Voice,
-    dataset: Annotated[str, typer.Argument(help="nips, lastfm or icews.")],
+    dataset: Annotated[str, Argument(help="nips, lastfm or icews.")],
     out: _Out,
     choices: Choices,
     cluster: Cluster,
     data: Annotated[
-        Path | None, typer.Option(help="Data.", show_default="TEMPORALNMF_DATA, or a download")
+        Path | None, Option(help="Data.", show_default="TEMPORALNMF_DATA, or a download")
     ] = None,
     jobs: _Jobs = None,
-    way: Annotated[str, typer.Option(help="'paper' to the letter, or 'ours'.")] = "paper",
-    splits: Annotated[int, typer.Option(min=1, help="Number of the paper's five splits.")] = 5,
+    way: Annotated[str, Option(help="'paper' to the letter, or 'ours'.")] = "paper",
+    splits: Annotated[int, Option(min=1, help="Number of the paper's five splits.")] = 5,
     inits: _Inits = 5,
     components: Annotated[
-        int | None, typer.Option(min=1, help="Number of components.", show_default="the paper's")
+        int | None, Option(min=1, help="Number of components.", show_default="the paper's")
     ] = None,
 ) -> None:
     """Repeat a table of the paper, with its seed, splits, starts, grids and stopping rule.
@@ -179,14 +177,12 @@ def select_rank(
     cluster: Cluster,
     how: tables.Reading,
     out: _Out = Path("results/rank"),
-    largest: Annotated[int, typer.Option(min=1, help="Try 1 to this many components.")] = 10,
-    splits: Annotated[int, typer.Option(min=1, help="Ways to hide entries.")] = 10,
+    largest: Annotated[int, Option(min=1, help="Try 1 to this many components.")] = 10,
+    splits: Annotated[int, Option(min=1, help="Ways to hide entries.")] = 10,
     inits: _Inits = 1,
-    rule: Annotated[
-        str, typer.Option(help="'lowest' error, as in the paper, or 'one_se'.")
-    ] = "lowest",
+    rule: Annotated[str, Option(help="'lowest' error, as in the paper, or 'one_se'.")] = "lowest",
     way: Annotated[
-        str, typer.Option(help="'paper': no smoothing, MM; 'ours': smoothing, accelerated.")
+        str, Option(help="'paper': no smoothing, MM; 'ours': smoothing, accelerated.")
     ] = "paper",
     jobs: _Jobs = None,
     seed: _Seed = 0,

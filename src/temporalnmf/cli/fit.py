@@ -10,6 +10,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from ..messages.formatting import counted
 from . import data, models
@@ -39,22 +40,20 @@ _FILE_HELP = (
     f"time and feature."
 )
 Calibrate = Annotated[
-    int, typer.Option(min=0, help="Past forecasts to check intervals with; 0 for none.")
+    int, Option(min=0, help="Past forecasts to check intervals with; 0 for none.")
 ]
 
 
 def fit(
     ctx: typer.Context,
     voice: JsonVoice,
-    file: Annotated[str, typer.Argument(metavar="FILE", help=_FILE_HELP)],
+    file: Annotated[str, Argument(metavar="FILE", help=_FILE_HELP)],
     settings: Settings,
     how: data.Reading,
     cluster: Cluster,
-    out: Annotated[Path, typer.Option(help="Model file to write.")] = Path("model.npz"),
+    out: Annotated[Path, Option(help="Model file to write.")] = Path("model.npz"),
     calibrate: Calibrate = 0,
-    calibrate_steps: Annotated[
-        int, typer.Option(min=1, help="Steps ahead that --calibrate checks.")
-    ] = 1,
+    calibrate_steps: Annotated[int, Option(min=1, help="Steps ahead that --calibrate checks.")] = 1,
     force: Force = False,
 ) -> None:
     """Find components in a table that changes over time, and write a model file.

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
-import typer
+from typer import Option
 
 from ..messages.formatting import csv_number, level_text, number_text
 from ..runtime.files import about_apostrophes, plain_cell, written_whole
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from ..forecasting.forecast import Forecast
 
 Of = Literal["features", "components", "totals"]
-Coverage = Annotated[str, typer.Option(help="Probabilities of intervals, separated by commas.")]
+Coverage = Annotated[str, Option(help="Probabilities of intervals, separated by commas.")]
 Samples = Annotated[
     int | None,
-    typer.Option(min=1, help="Simulated futures.", show_default="1000, more for wide intervals"),
+    Option(min=1, help="Simulated futures.", show_default="1000, more for wide intervals"),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same numbers.")]
+Seed = Annotated[int, Option(min=0, help="The same seed gives the same numbers.")]
 
 # Rows and columns of a printed table, and characters of a name in it, at most.
 _MOST_ROWS, _MOST_COLUMNS = 15, 12
@@ -39,26 +39,24 @@ _LONGEST_NAME = 40
 def forecast(
     voice: JsonVoice,
     model: Model,
-    steps: Annotated[int, typer.Option(min=1, help="Steps after the last one.")] = 5,
-    of: Annotated[Of, typer.Option(help="What to forecast.")] = "features",
+    steps: Annotated[int, Option(min=1, help="Steps after the last one.")] = 5,
+    of: Annotated[Of, Option(help="What to forecast.")] = "features",
     coverage: Coverage = "0.5,0.9",
     exposure: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="Size behind the future steps: a number, or one per step, separated by commas.",
             show_default="that of the last step",
         ),
     ] = None,
     sum_: Annotated[
-        Literal["steps"] | None, typer.Option("--sum", help="Add up all steps, with intervals.")
+        Literal["steps"] | None, Option("--sum", help="Add up all steps, with intervals.")
     ] = None,
     groups: Annotated[
         Path | None,
-        typer.Option(help="CSV with the columns feature and group: add up the features of each."),
+        Option(help="CSV with the columns feature and group: add up the features of each."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="CSV to write: a row per time and feature.")] = (
-        None
-    ),
+    out: Annotated[Path | None, Option(help="CSV to write: a row per time and feature.")] = None,
     samples: Samples = None,
     seed: Seed = 0,
     force: Force = False,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
-import typer
+from typer import Argument, Option
 
 from ..messages.formatting import csv_number
 from ..runtime.files import about_apostrophes, plain_cell, written_whole
@@ -32,14 +32,12 @@ def impute(
     how: data.Reading,
     file: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             metavar="[FILE]", help="Another table of the same features.", show_default="the fitted"
         ),
     ] = None,
-    out: Annotated[Path, typer.Option(help="CSV to write: a row per time.")] = Path("filled.csv"),
-    bands: Annotated[
-        Path | None, typer.Option(help="CSV to write: the filled entries with intervals.")
-    ] = None,
+    out: Annotated[Path, Option(help="CSV to write: a row per time.")] = Path("filled.csv"),
+    bands: Annotated[Path | None, Option(help="CSV of the filled entries with intervals.")] = None,
     coverage: Coverage = "0.5,0.9",
     samples: Samples = None,
     seed: Seed = 0,

@@ -176,10 +176,7 @@ def _remedy(metric: str, table: Sequence[Row], spell: Spelling) -> str:
 def about_the_default(
     rows: Sequence[Row], baseline: str | None = None, spell: Spelling = in_python
 ) -> list[str]:
-    """Sentences on metrics in which the default chain is significantly worse than the best one.
-
-    `rows` are those of the chosen fits.
-    """
+    """Metrics of chosen fits in which the default chain is significantly worse than the best."""
     tested = comparisons(rows, baseline)
     said = []
     for metric in METRICS:
@@ -219,10 +216,7 @@ def _latex(value: float) -> str:
 
 
 def plot_differences(rows: Sequence[Row], baseline: str | None = None) -> Figure:
-    """Paired differences from the baseline: a dot per split and start, or per origin.
-
-    The mean is orange, with its interval; see `legend`.
-    """
+    """Paired differences from the baseline, and in orange their mean with its interval."""
     from ..plotting import Figure
 
     table = summary(rows, baseline)

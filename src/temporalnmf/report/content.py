@@ -67,21 +67,7 @@ def report_content(
     n_features: int = 12,
     source: str | PathLike[str] | None = None,
 ) -> Content:
-    """The content of a report, for a template or for JSON; see `write_report`.
-
-    Examples
-    --------
-    >>> from temporalnmf import TemporalNMF
-    >>> from temporalnmf.datasets import load_sotu
-    >>> from temporalnmf.report import report_content
-    >>> model = TemporalNMF(6, random_state=0).fit(load_sotu(as_frame=True).data)
-    >>> content = report_content(model, steps=5)
-    >>> content["question"]  # doctest: +NORMALIZE_WHITESPACE
-    'Which of the 1,609 features move together over 232 years (1790 to 2021), when did each group
-    rise and fall, and what comes next?'
-    >>> content["gaps"]["rows"][0]["when"]
-    '1933'
-    """
+    """The content of a report, for a template or for JSON; see `write_report`."""
     check_is_fitted(model)
     subject = Subject(model, steps, forecast, n_features)
     unit = subject.unit
