@@ -114,10 +114,8 @@ def with_features_of(table: TimeTable, model: TemporalNMF, long: bool, voice: Vo
     from scipy import sparse
 
     if table.exposure is None and (model.exposure_ != 1.0).any():
-        problem = (
-            "is missing: the model was fitted with exposure. Name its column in the new table."
-        )
-        raise ValueError(f"--exposure {problem}")
+        remedy = "Name its column in the new table."
+        raise ValueError(f"--exposure is missing: the model was fitted with exposure. {remedy}")
     wanted = model.feature_labels()
     place = {name: f for f, name in enumerate(table.features.tolist())}
     absent = [name for name in wanted.tolist() if name not in place]
@@ -141,8 +139,7 @@ def with_features_of(table: TimeTable, model: TemporalNMF, long: bool, voice: Vo
         if seen is not None and seen.ndim == 2:
             seen = np.column_stack([seen, seen.any(axis=1)])[:, order]
         return replace(table, X=sparse.csr_array(padded[:, order]), features=wanted, observed=seen)
-    blank = np.where(np.isnan(X).all(axis=1), np.nan, 0.0)
-    padded = np.column_stack([X, blank])
+    padded = np.column_stack([X, np.where(np.isnan(X).all(axis=1), np.nan, 0.0)])
     return replace(table, X=np.ascontiguousarray(padded[:, order]), features=wanted)
 
 

@@ -223,13 +223,11 @@ def _write_ranks(found: Selection, out: Path, voice: Voice) -> None:
         for c in found.candidates
         for i, error in enumerate(c.errors)
     ]
+    columns = {"chain": "model", "error": "error_mean", "standard_error": "error_se"}
     table = [
-        {
-            "model": c.chain, "n_components": c.n_components, "error_mean": c.mean,
-            "error_se": c.standard_error, "chosen": c is found.best,
-        }
-        for c in found.candidates
-    ]  # fmt: skip
+        {columns.get(name, name): value for name, value in row.items() if name != "params"}
+        for row in found.rows()
+    ]
     voice.wrote(write_csv(out / "records.csv", records))
     voice.wrote(write_csv(out / "table.csv", table))
 
@@ -291,16 +289,13 @@ def _show_table(table: Sequence[Row], voice: Voice) -> None:
 
     headings = ("model", "error", f"against {table[0]['baseline']}", "mean rank")
     for metric, title in titles(table).items():
-        shown = {
-            row["model"]: (
-                row["model"], mean_and_deviation(row, metric), difference(row, metric, table),
-                mean_rank(row, metric),
-            )
-            for row in table
-        }  # fmt: skip
-        best = [shown[row["model"]] for row in table if is_best(row, metric, table)]
+        shown = []
+        for row in table:
+            cells = row["model"], mean_and_deviation(row, metric), difference(row, metric, table)
+            shown.append((*cells, mean_rank(row, metric)))
+        best = [shown[i] for i, row in enumerate(table) if is_best(row, metric, table)]
         voice.say(f"\n{title[:1].upper()}{title[1:]}")
-        voice.table(headings, list(shown.values()), left=("model",), bold=best)
+        voice.table(headings, shown, left=("model",), bold=best)
 
 
 def _show_published(table: Sequence[Row], dataset: str, out: Path, voice: Voice) -> None:
@@ -310,13 +305,9 @@ def _show_published(table: Sequence[Row], dataset: str, out: Path, voice: Voice)
     found = beside_published(table, TABLES[dataset])
     if not found:
         return  # the paper has no draws
-    rows = []
-    for row in found:
-        cells = [row["model"]]
-        for m in METRICS:
-            cells += [f"{row[f'{m}_{what}']:,.0f}" for what in ("ours", "published")]
-            cells.append(f"{row[f'{m}_ratio']:.3f}")
-        rows.append(cells)
+    kinds = {"ours": ",.0f", "published": ",.0f", "ratio": ".3f"}
+    formats = {f"{m}_{kind}": form for m in METRICS for kind, form in kinds.items()}
+    rows = [[r["model"], *(format(r[name], formats[name]) for name in formats)] for r in found]
     voice.say("\nBeside the published means")
     headings = ("model", "KLE-S", "published", "ratio", "KLE-F", "published", "ratio")
     voice.table(headings, rows, left=("model",))

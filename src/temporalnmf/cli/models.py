@@ -159,11 +159,8 @@ def _component(one: ComponentSummary) -> dict[str, object]:
 
 
 def _calibration(found: Calibration) -> dict[str, object]:
-    return {
-        "coverage": found.coverage,
-        "n_origins": found.n_origins,
-        "checks": [asdict(check) | {"band": check.band(check.after)} for check in found.checks],
-    }
+    checks = [asdict(check) | {"band": check.band(check.after)} for check in found.checks]
+    return {"coverage": found.coverage, "n_origins": found.n_origins, "checks": checks}
 
 
 def _draws(draws: PosteriorDraws) -> dict[str, object]:

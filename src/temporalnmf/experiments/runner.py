@@ -23,6 +23,7 @@ from .. import __version__
 from .._typing import Array
 from ..chains.parameters import Parameter
 from ..cluster.clients import spread
+from ..data.validation import Data
 from ..estimator import TemporalNMF
 from ..messages.errors import ArgumentError, Text
 from ..messages.warning import without
@@ -30,16 +31,14 @@ from ..metrics import kl_error
 from ..runtime.archives import json_of, refuse_links_out
 from ..runtime.files import room_told, written_whole
 from ..runtime.signals import raise_if_stopped, that_end_with_us
-from ..selection.data import gridded
+from ..selection.data import Matrix, dense, gridded
 from ..selection.grids import LAST_VALUE
-from ..selection.prediction import expected_steps, last_values, mean_activation, rows_of
+from ..selection.prediction import expected_steps, last_values, mean_activation
 from ..selection.splitters import Split
-from .protocol import Draws, Matrix, Protocol, Task
+from .protocol import Draws, Protocol, Task
 
 if TYPE_CHECKING:
     from distributed import Client
-
-    from ..reading import TimeTable
 
 Record = dict[str, Any]
 Progress = Callable[[int, int], None]
@@ -84,7 +83,7 @@ def fit_task(
         chosen = {"n_components": len(model.components_), "smoothing": model.smoothing_}
         params |= {name: value for name, value in chosen.items() if name in tried}
         record |= {"params": params, "n_iter": model.n_iter_, "stop_reason": model.stop_reason_}
-    known = np.nansum(rows_of(X, split.train), axis=0) > 0.0  # features seen in training
+    known = np.nansum(dense(X[split.train]), axis=0) > 0.0  # features seen in training
     for name, mask in steps.items():
         record[f"kle_{name}"] = _error(X, rows, mask)
         record[f"kle_{name}_seen"] = _error(X, rows, mask, known)
@@ -111,7 +110,7 @@ def _error(X: Matrix, rows: Array, mask: Array, known: Array | None = None) -> f
     """Error on some steps, over all features or over the known ones."""
     if not mask.any():
         return float("nan")
-    observed = rows_of(X, mask)
+    observed = dense(X[mask])
     seen = ~np.isnan(observed) & (True if known is None else known)
     return kl_error(observed[seen], rows[mask][seen])
 
@@ -123,7 +122,7 @@ def _for_json(value: Parameter) -> bool | str | float | list[float]:
 
 def run(
     protocol: Protocol,
-    X: TimeTable | ArrayLike,
+    X: Data,
     folder: Path,
     *,
     mask: ArrayLike | None = None,

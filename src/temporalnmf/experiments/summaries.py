@@ -21,6 +21,11 @@ Row = dict[str, Any]
 METRICS = ("kle_s", "kle_f")
 # Errors over the features seen in training; only their means are reported.
 _SEEN = ("kle_s_seen", "kle_f_seen")
+# Columns of the chosen fits; old records have none of the last three, nor _SEEN.
+_COLUMNS = (
+    "split", "init", "model", "params", "kle_s", "kle_f", "kle_validation", "n_iter", *_SEEN,
+    "stop_reason", "seconds", "origin", "n_train", "n_test",
+)  # fmt: skip
 DEFAULT = "rate"
 # Differences with an adjusted p-value below this are reported.
 LEVEL = 0.05
@@ -39,21 +44,12 @@ def chosen(records: Sequence[Record]) -> list[Row]:
     for record in _validated(records):
         groups.setdefault((record["split"], record["init"], record["model"]), []).append(record)
     rows = []
-    for (split, init, model), tried in groups.items():
+    for tried in groups.values():
         best = min(tried, key=lambda r: inf if isnan(r["kle_validation"]) else r["kle_validation"])
-        rows.append(
-            {
-                "split": split,
-                "init": init,
-                "model": model,
-                "params": " ".join(f"{name}={_number(v)}" for name, v in best["params"].items()),
-                **{key: best[key] for key in ("kle_s", "kle_f", "kle_validation", "n_iter")},
-                **{key: best.get(key, _NOTHING) for key in _SEEN},
-                "stop_reason": best["stop_reason"],
-                "seconds": sum(record["seconds"] for record in tried),
-                **{key: best.get(key) for key in ("origin", "n_train", "n_test")},
-            }
-        )
+        row: Row = {key: best.get(key, _NOTHING if key in _SEEN else None) for key in _COLUMNS}
+        row["params"] = " ".join(f"{name}={_number(v)}" for name, v in best["params"].items())
+        row["seconds"] = sum(record["seconds"] for record in tried)
+        rows.append(row)
     return rows
 
 

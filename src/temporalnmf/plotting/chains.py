@@ -236,13 +236,17 @@ def draw_simulation(
 def paper_figures(seed: int = 0) -> dict[str, Callable[[], Figure]]:
     """The paper's six figures by name: paths of the five chains, and BGAR's admissible set."""
     paths = {name: partial(_paths_figure, name, seed) for name in PAPER_PANELS}
-    return {**paths, "bgar_region": _region_figure}
+    return {**paths, "bgar_region": partial(_figure, plot_map_region, 5.0, 3.6)}
 
 
 def prior_figures(seed: int = 0) -> dict[str, Callable[[], Figure]]:
     """Prior of each chain with the defaults of a fit, starting at twice the level of the data."""
-    names = [name for name in registry.CHAINS if name in registry.PROCESSES]
-    return {f"prior_{name}": partial(_prior_figure, name, seed) for name in names}
+    figures: dict[str, Callable[[], Figure]] = {}
+    for name in (name for name in registry.CHAINS if name in registry.PROCESSES):
+        chain = registry.create(registry.PROCESSES, name, "chain")
+        draw = partial(plot_prior, chain, h1=2.0, seed=seed)
+        figures[f"prior_{name}"] = partial(_figure, draw, 5.6, 3.4)
+    return figures
 
 
 def _paths_figure(name: str, seed: int) -> Figure:
@@ -262,16 +266,9 @@ def _paths_figure(name: str, seed: int) -> Figure:
     return figure
 
 
-def _region_figure() -> Figure:
-    figure = Figure(figsize=(5.0, 3.6), layout="constrained")
-    plot_map_region(figure.subplots())
-    return figure
-
-
-def _prior_figure(name: str, seed: int) -> Figure:
-    figure = Figure(figsize=(5.6, 3.4), layout="constrained")
-    chain = registry.create(registry.PROCESSES, name, "chain")
-    plot_prior(chain, h1=2.0, seed=seed, ax=figure.subplots())
+def _figure(draw: Callable[..., Axes], width: float, height: float) -> Figure:
+    figure = Figure(figsize=(width, height), layout="constrained")
+    draw(ax=figure.subplots())
     return figure
 
 

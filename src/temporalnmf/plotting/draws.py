@@ -12,12 +12,10 @@ from ..sampling.draws import PosteriorDraws
 from ..sampling.traces import Trace, ranks, required_draws, traces
 from ..solvers.options import solver_name
 from . import canvas
-from .canvas import GREY, ORANGE, PALETTE, Axes, Components, Panels
+from .canvas import GREY, ORANGE, PALETTE, Axes, AxesLike, Components, Panels
 
 
-def plot_trace(
-    model: TemporalNMF, components: Components = None, *, ax: Axes | Panels | None = None
-) -> Panels:
+def plot_trace(model: TemporalNMF, components: Components = None, *, ax: AxesLike = None) -> Panels:
     """Traces of the draws, sweep by sweep, one line per run.
 
     Runs that have converged look alike: each moves over the same range, and none drifts. An orange
@@ -64,9 +62,7 @@ def plot_trace(
     return axes
 
 
-def plot_ranks(
-    model: TemporalNMF, components: Components = None, *, ax: Axes | Panels | None = None
-) -> Panels:
+def plot_ranks(model: TemporalNMF, components: Components = None, *, ax: AxesLike = None) -> Panels:
     """Ranks of the draws of each run among the draws of all runs.
 
     A line is the share of a run's draws below a rank, minus the share of all draws: flat if the
@@ -120,7 +116,7 @@ def _traces(draws: PosteriorDraws, components: Components) -> list[Trace]:
     return traces(draws, chosen)
 
 
-def _panels(n: int, ax: Axes | Panels | None) -> Panels:
+def _panels(n: int, ax: AxesLike) -> Panels:
     n_columns = next((width for width in (3, 2) if n % width == 0), min(n, 3))
     return canvas.panels(n, "quantity", ax, n_columns, size=(3.9, 1.9), legend=0.4)
 

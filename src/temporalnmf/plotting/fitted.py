@@ -13,7 +13,7 @@ from ..messages.formatting import number_text, percent
 from ..summary import ComponentSummary, component_summary, step_errors
 from ..timeline.grid import time_texts
 from . import canvas
-from .canvas import BLUE, GREY, ORANGE, Axes, Components, Panels, new_axes
+from .canvas import BLUE, GREY, ORANGE, Axes, AxesLike, Components, Panels, new_axes
 from .forecasts import bands_title
 
 # Characters of a feature's name beside its bar, and of both the name and a line of the title.
@@ -81,11 +81,7 @@ def plot_activations(
 
 
 def plot_components(
-    model: TemporalNMF,
-    components: Components = None,
-    n_features: int = 10,
-    *,
-    ax: Axes | Panels | None = None,
+    model: TemporalNMF, components: Components = None, n_features: int = 10, *, ax: AxesLike = None
 ) -> Axes | Panels:
     """The most characteristic features of each component.
 

@@ -12,6 +12,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..estimator import TemporalNMF
 from ..forecasting.forecast import Forecast
 from ..messages.errors import ArgumentError, Text
 from ..runtime.files import refuse_overwriting, written_whole
@@ -20,8 +21,6 @@ from .texts import Content
 
 if TYPE_CHECKING:
     from markupsafe import Markup
-
-    from ..estimator import TemporalNMF
 
 __all__ = ["report_content", "write_report"]
 

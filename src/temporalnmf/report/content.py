@@ -164,14 +164,6 @@ def _forecast(subject: Subject) -> Content:
     """Forecast of the totals as a table, with notes."""
     ahead = subject.ahead
     point, bands = subject.totals_ahead()
-    rows = [
-        {
-            "when": subject.texts_ahead[s],
-            "point": number_text(point[s]),
-            "bands": [[number_text(low[s]), number_text(high[s])] for _, low, high in bands],
-        }
-        for s in thinned(np.arange(subject.n_ahead), _MOST_AHEAD)
-    ]
     return {
         "steps": subject.n_ahead,
         "ahead": subject.unit.spanning(subject.n_ahead),
@@ -180,7 +172,14 @@ def _forecast(subject: Subject) -> Content:
         "notes": [clean(note.render(WORDS), _LONGEST_NOTE) for note in ahead.notes],
         "bands": [level(coverage) for coverage, _, _ in bands],
         "checked": bool(ahead.checked.all()),
-        "rows": rows,
+        "rows": [
+            {
+                "when": subject.texts_ahead[s],
+                "point": number_text(point[s]),
+                "bands": [[number_text(low[s]), number_text(high[s])] for _, low, high in bands],
+            }
+            for s in thinned(np.arange(subject.n_ahead), _MOST_AHEAD)
+        ],
     }
 
 
@@ -280,12 +279,8 @@ def _comparison(found: Calibration) -> Content:
         }
         for check in found.checks
     ]
-    return {
-        "nominal": percent(found.coverage),
-        "n_origins": f"{found.n_origins:,}",
-        "holds": not short,
-        "rows": rows,
-    }
+    facts = {"nominal": percent(found.coverage), "n_origins": f"{found.n_origins:,}"}
+    return {**facts, "holds": not short, "rows": rows}
 
 
 def _convergence(subject: Subject) -> Verdict:

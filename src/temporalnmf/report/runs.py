@@ -123,11 +123,8 @@ def _agrees(quantity: Quantity, n_runs: int) -> str:
 
 def _apart(subject: Subject, found: Diagnosis) -> str:
     """Which components differ between runs, by name."""
-    names = [
-        f"“{name}”"
-        for name, rhat in zip(subject.names, found.rhat_of_components, strict=True)
-        if rhat > RHAT
-    ]
+    rhats = zip(subject.names, found.rhat_of_components, strict=True)
+    names = [f"“{name}”" for name, rhat in rhats if rhat > RHAT]
     if not names:
         return "Other quantities are less certain: see the table."
     few = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

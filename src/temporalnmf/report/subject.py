@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from .._typing import Array
@@ -20,12 +18,8 @@ COVERAGE = (0.5, 0.9)
 _MOST_SIMULATED = 5_000_000
 _WORST = 5
 
-
-class Totals(NamedTuple):
-    """Forecast of the totals: points (steps,), and (level, low, high) of each band."""
-
-    point: Array
-    bands: list[tuple[float, Array, Array]]
+# Forecast of the totals: points (steps,), and (level, low, high) of each band.
+Totals = tuple[Array, list[tuple[float, Array, Array]]]
 
 
 class Subject:
@@ -85,7 +79,7 @@ class Subject:
         """The forecast of the totals, widest band first."""
         levels = self.levels if self.ahead.has_bands else []
         bands = [(level, *self.ahead.interval(level, of="totals")) for level in levels]
-        return Totals(self.ahead.point_of("totals"), bands)
+        return self.ahead.point_of("totals"), bands
 
     @property
     def window(self) -> int:

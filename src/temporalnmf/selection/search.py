@@ -450,7 +450,7 @@ def _choose(candidates: Sequence[Candidate], rule: str) -> Candidate:
 def _comparison(best: Candidate, other: Candidate, title: str) -> str:
     """Comparison of the chosen setting with another."""
     if other.mean == 0.0:
-        return f"The error of {title} is {other.mean:g}."
+        return f"The error of {title} is 0."
     gain = 100.0 * (1.0 - best.mean / other.mean)
     won, n = int(np.sum(best.errors < other.errors)), len(best.errors)
     than = f"{gain:.1f} % lower than" if gain >= 0 else f"{-gain:.1f} % higher than"
