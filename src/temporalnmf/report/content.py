@@ -309,12 +309,12 @@ def _specialists(subject: Subject) -> Content:
     if model.posterior_ is not None:
         objective = f"Log posterior {number_text(-model.objective_)} on average, up to a constant."
     likelihood = model._likelihood().name
-    divergence = _DIVERGENCES.get(likelihood, likelihood)
+    divergence = f"{_DIVERGENCES.get(likelihood, likelihood)} divergence"
     return {
         "stop": stop,
         "objective": objective,
         "error": number_text(model.reconstruction_err_),
-        "divergence": f"{divergence} divergence, with the natural logarithm",
+        "divergence": f"{divergence}, with the natural logarithm",
         "point": subject.ahead.point if subject.n_ahead else None,
         "long_run": _long_run(model.chain_, subject),
     }
