@@ -629,7 +629,7 @@ def test_components_and_smoothing_are_chosen_like_hyper_parameters():
     task = Task(0, 0, "rate:gibbs", 2)
     settings = protocol.settings(task, 5.0)
     assert settings["n_components"] == protocol.components_of(task) == 3
-    assert settings["solver"] == "gibbs"
+    assert settings["solver"].name == "gibbs"
     assert settings["smoothing"] == "learn"
     assert "n_components" not in settings["chain"].get_params()
     mode = protocol.settings(Task(0, 0, "rate", 1), 5.0)

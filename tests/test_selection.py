@@ -370,7 +370,7 @@ def test_gaps_of_a_sparse_table_become_missing_values(monkeypatch):
     np.testing.assert_array_equal(found, [[1.0, 0.0], [np.nan, np.nan], [0.0, 2.0]])
     np.testing.assert_array_equal(exposure, np.ones(3))
     monkeypatch.setattr(data, "_MOST_BYTES", 47)
-    with pytest.raises(ValueError, match=r"steps or cells without a value.*would take"):
+    with pytest.raises(ValueError, match=r"missing values.*would take"):
         data.gridded(table)
     whole = TimeTable(X, line.labels, np.array(["a", "b"]), (), line)
     assert sparse.issparse(data.gridded(whole)[0])

@@ -178,10 +178,8 @@ class ShardedComponents:
         rows = _chosen(given[0], K, "rows")
         columns = _chosen(given[1] if len(given) == 2 else slice(None), F, "columns")
         if all(not isinstance(one, slice) and one.ndim for one in (rows, columns)):
-            raise IndexError(
-                "components[rows, columns] with a list of each would be read as pairs. Use "
-                "components[:, columns][rows]."
-            )
+            problem = "components[rows, columns] with a list of each would be read as pairs."
+            raise IndexError(f"{problem} Use components[:, columns][rows].")
         wanted = range(F)[columns] if isinstance(columns, slice) else columns
         out = np.empty((np.size(wanted), *np.arange(K)[rows].shape))
         for i, place, local in self._parts(wanted):
@@ -207,11 +205,9 @@ class ShardedComponents:
         return out
 
     def __repr__(self) -> str:
-        K, F = self.shape
-        return (
-            f"ShardedComponents: {K:,} components × {F:,} features, {self.nbytes:,} bytes in "
-            f"{self.n_blocks:,} blocks in {self.folder}"
-        )
+        size = f"{self.n_components:,} components × {self.bounds[-1]:,} features"
+        parts = f"{self.nbytes:,} bytes in {self.n_blocks:,} blocks in {self.folder}"
+        return f"ShardedComponents: {size}, {parts}"
 
     def _parts(self, columns: range | Array) -> Iterator[tuple[int, slice | Array, slice | Array]]:
         """Blocks with some of the columns, the places of these in the result and in the block."""
@@ -234,8 +230,8 @@ class ShardedComponents:
         block = self._mapped(i)
         if i not in self._read:
             if not (block.min() >= 0.0 and block.max() <= LARGEST):  # false for NaN, too
-                path = block_file(self.folder, i)
-                raise _damaged(path, "it has numbers that are negative or not finite")
+                problem = "it has numbers that are negative or not finite"
+                raise _damaged(block_file(self.folder, i), problem)
             self._read[i] = block.sum(axis=0, dtype=float)
             if len(self._read) == len(self.bounds) - 1:
                 sums = np.sum([self._read[j] for j in sorted(self._read)], axis=0)
@@ -256,16 +252,13 @@ class ShardedComponents:
         except ValueError as error:
             raise _damaged(path, str(error)) from error
         if kind != self.dtype or found != shape or fortran:
-            raise _damaged(
-                path,
-                f"it holds {kind.str} of shape {found} in {'Fortran' if fortran else 'C'} order, "
-                f"and not {self.dtype.str} of shape {shape} in C order",
-            )
-        wanted = start + shape[0] * shape[1] * kind.itemsize
-        if whole < wanted:
-            raise _damaged(path, f"it has {whole:,} bytes, fewer than {wanted:,}")
-        if whole > wanted:
-            raise _damaged(path, f"it has {whole:,} bytes, which does not fit its shape {shape}")
+            held = f"{kind.str} of shape {found} in {'Fortran' if fortran else 'C'} order"
+            wanted = f"{self.dtype.str} of shape {shape} in C order"
+            raise _damaged(path, f"it holds {held}, and not {wanted}")
+        size = start + shape[0] * shape[1] * kind.itemsize
+        if whole != size:
+            compared = "fewer" if whole < size else "more"
+            raise _damaged(path, f"it has {whole:,} bytes, {compared} than {size:,}")
         return np.asarray(np.memmap(path, dtype=kind, mode="r", offset=start, shape=shape))
 
 
@@ -275,17 +268,7 @@ def block_file(folder: str | PathLike[str], i: int) -> Path:
 
 
 def write_header(folder: str | PathLike[str], n_components: int, bounds: Iterable[int]) -> None:
-    """Finish a folder whose blocks are written; see `ShardedComponents`.
-
-    Parameters
-    ----------
-    folder : path
-        Where the blocks are.
-    n_components : int
-        Columns of every block.
-    bounds : list or array of int
-        Block i has the features bounds[i] to bounds[i + 1]; the first is 0.
-    """
+    """Finish a folder whose blocks are written; see `ShardedComponents`."""
     K, bounds = _checked(index(n_components), list(map(index, bounds)))
     header = {"format": FORMAT, "schema": SCHEMA, "n_components": K, "bounds": bounds}
     with written_whole(Path(folder) / HEADER) as partial:
@@ -371,10 +354,8 @@ def refuse_replacing(folder: Path, overwrite: bool) -> None:
         raise NotADirectoryError(f"{folder} is a file, not a folder. Name another.")
     foreign = [path.name for path in folder.glob("*") if not _OURS.fullmatch(path.name)]
     if foreign:
-        raise FileExistsError(
-            f"{folder} holds {min(foreign)!r}, which does not belong to a folder of components, "
-            f"so it is not replaced. Name another folder."
-        )
+        problem = "which does not belong to a folder of components, so it is not replaced."
+        raise FileExistsError(f"{folder} holds {min(foreign)!r}, {problem} Name another folder.")
 
 
 def _chosen(key: Index, size: int, what: str) -> slice | Array:
@@ -382,16 +363,12 @@ def _chosen(key: Index, size: int, what: str) -> slice | Array:
     if isinstance(key, slice):
         return key
     found = np.asarray(key)
-    if found.shape == (0,):
-        found = found.astype(np.intp)
     if found.dtype == np.bool_ and found.shape == (size,):
         return np.flatnonzero(found)
-    if found.dtype.kind not in "iu" or found.ndim > 1:
-        raise IndexError(
-            f"{what}={key!r} of components of {size:,} {what}: expected a number, a slice, a list "
-            f"of numbers or {size:,} bools. Otherwise use numpy.asarray(components), if it fits "
-            f"into memory."
-        )
+    if found.shape != (0,) and (found.dtype.kind not in "iu" or found.ndim > 1):
+        expected = f"a number, a slice, a list of numbers or {size:,} bools"
+        remedy = "Otherwise use numpy.asarray(components), if it fits into memory."
+        raise IndexError(f"{what}={key!r} of {size:,} {what}: expected {expected}. {remedy}")
     found = found.astype(np.intp)
     outside = found[(found < -size) | (found >= size)]
     if outside.size:
@@ -400,10 +377,8 @@ def _chosen(key: Index, size: int, what: str) -> slice | Array:
 
 
 def _unfit(left: tuple[int, ...], right: tuple[int, ...]) -> ValueError:
-    return ValueError(
-        f"Shapes {left} @ {right} do not fit: the last number of the first must equal the first of "
-        f"the second. Transpose one."
-    )
+    rule = "the last number of the first must equal the first of the second"
+    return ValueError(f"Shapes {left} @ {right} do not fit: {rule}. Transpose one.")
 
 
 def _checked(n_components: object, bounds: object) -> tuple[int, tuple[int, ...]]:
@@ -431,10 +406,9 @@ def _header_of(folder: Path) -> tuple[int, tuple[int, ...]]:
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise _damaged(path, "it is not the header of components")
     if header.get("schema") != SCHEMA:
-        raise ValueError(
-            f"{folder.name}/{HEADER} has the schema {header.get('schema')!r}, and temporalnmf "
-            f"{__version__} reads schema {SCHEMA}. Update temporalnmf."
-        )
+        known = f"temporalnmf {__version__} reads schema {SCHEMA}. Update temporalnmf."
+        found = f"{folder.name}/{HEADER} has the schema {header.get('schema')!r}"
+        raise ValueError(f"{found}, and {known}")
     try:
         return _checked(header.get("n_components"), header.get("bounds"))
     except ValueError as error:
@@ -442,7 +416,5 @@ def _header_of(folder: Path) -> tuple[int, tuple[int, ...]]:
 
 
 def _damaged(path: Path, reason: str) -> ValueError:
-    return ValueError(
-        f"{path.parent.name}/{path.name}: {reason}. The folder of components is incomplete, "
-        f"damaged or foreign: copy or write it again."
-    )
+    remedy = "The folder of components is incomplete, damaged or foreign: copy or write it again."
+    return ValueError(f"{path.parent.name}/{path.name}: {reason}. {remedy}")

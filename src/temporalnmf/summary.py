@@ -57,13 +57,7 @@ FOUND_AGAIN, VARIES = 0.9, 0.7
 
 
 def stability_words(stability: float, start: str = "start") -> str:
-    """Stability in words; `start` is "run" for a model fitted by draws.
-
-    Examples
-    --------
-    >>> [stability_words(value) for value in (0.95, 0.75, 0.5)]
-    ['found again', 'varies between starts', 'not found again']
-    """
+    """Stability in words; `start` is "run" for a model fitted by draws."""
     if stability >= FOUND_AGAIN:
         return "found again"
     return f"varies between {start}s" if stability >= VARIES else "not found again"

@@ -6,20 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import numpy as np
 import typer
 
 from ..messages.errors import message_of
 from ..messages.formatting import counted
-from . import data
+from ..timeline.grid import Timeline, time_texts
+from . import data, models
 from .console import Force, JsonVoice, Voice, busy, check_out
 from .files import Model, load_model
-from .models import (
-    draws_text,
-    provenance,
-    show_diagnosis,
-    summary,
-    without_convergence_warnings,
-)  # fmt: skip
 from .spelling import as_option
 
 if TYPE_CHECKING:
@@ -53,13 +48,14 @@ def append(
     table = _only_new(_read(file, how, voice), fitted, voice)
     table = data.with_features_of(table, fitted, how.feature is not None, voice)
     before = len(fitted.times_)
-    with busy("appending"), without_convergence_warnings():
+    with busy("appending"), models.without_convergence_warnings():
         fitted.append(table, update_components=update_components)
     new = _show_added(fitted, before, update_components, voice)
     fitted.provenance_ = _provenance(ctx, fitted, file)
     fitted.save(target, overwrite=True)  # checked by `_target`
     voice.wrote(target)
-    voice.answer({"model": str(target), "added": new, "notes": table.notes, **summary(fitted)})
+    known = {"model": target, "added": new, "notes": table.notes}
+    voice.answer({**known, **models.summary(fitted)})
 
 
 def _target(model: Path, out: Path | None, force: bool, source: Path) -> Path:
@@ -84,10 +80,6 @@ def _read(file: str, how: data.Reading, voice: Voice) -> TimeTable:
 
 def _only_new(table: TimeTable, model: TemporalNMF, voice: Voice) -> TimeTable:
     """The steps after the last one of the model, where both have times to compare."""
-    import numpy as np
-
-    from ..timeline.grid import Timeline, time_texts
-
     labels, known_labels = table.timeline.labels, model.timeline_.labels
     if table.numbered:
         voice.say("  the file has no times: all of its steps count as new")
@@ -96,14 +88,12 @@ def _only_new(table: TimeTable, model: TemporalNMF, voice: Voice) -> TimeTable:
         return table
     new = labels > known_labels[-1]
     if not new.any():
-        raise ValueError(
-            f"The file ends at {time_texts(table.times)[-1]} and the model at "
-            f"{time_texts(model.times_)[-1]}: there are no new steps."
-        )
+        end, known = time_texts(table.times)[-1], time_texts(model.times_)[-1]
+        problem = f"ends at {end} and the model at {known}: there are no new steps."
+        raise ValueError(f"The file {problem}")
     if new.all():
         return table
-    known = int((~new).sum())
-    voice.say(f"  in the model already, so left out: {known} of {len(labels)} steps")
+    voice.say(f"  in the model already, so left out: {(~new).sum()} of {len(labels)} steps")
     _show_changes(table, model, voice)
     return replace(
         table,
@@ -117,10 +107,6 @@ def _only_new(table: TimeTable, model: TemporalNMF, voice: Voice) -> TimeTable:
 
 def _show_changes(table: TimeTable, model: TemporalNMF, voice: Voice) -> None:
     """Known steps that differ from the fitted ones, such as a month that was incomplete."""
-    import numpy as np
-
-    from ..timeline.grid import time_texts
-
     if model._series is None:
         return
     old, new = (
@@ -134,17 +120,13 @@ def _show_changes(table: TimeTable, model: TemporalNMF, voice: Voice) -> None:
     ]
     if changed:
         more = f", and {len(changed) - 3} more" if len(changed) > 3 else ""
-        voice.say(
-            f"  steps that differ from the fitted ones are not changed: {'; '.join(changed[:3])}"
-            f"{more}. Fit again to use them.",
-            style="yellow",
-        )
+        shown = f"{'; '.join(changed[:3])}{more}. Fit again to use them."
+        known = "steps that differ from the fitted ones are not changed"
+        voice.say(f"  {known}: {shown}", style="yellow")
 
 
 def _show_added(model: TemporalNMF, before: int, updated: bool, voice: Voice) -> list[str]:
     """Print what was added; returns the new times."""
-    from ..timeline.grid import time_texts
-
     new = time_texts(model.times_)[before:]
     missing = int((~model.observed_[before:]).sum())
     span = new[0] if len(new) == 1 else f"{new[0]} to {new[-1]}"
@@ -153,8 +135,8 @@ def _show_added(model: TemporalNMF, before: int, updated: bool, voice: Voice) ->
     if not updated:
         voice.say("Components are unchanged; the activations of all steps were inferred again.")
     elif model.posterior_ is not None:
-        voice.say(f"Everything was drawn again: {draws_text(model.posterior_)}.")
-        show_diagnosis(model.posterior_, voice)
+        voice.say(f"Everything was drawn again: {models.draws_text(model.posterior_)}.")
+        models.show_diagnosis(model.posterior_, voice)
     elif model.converged_:
         voice.say("Everything was fitted again: converged.", style="green")
     else:
@@ -164,7 +146,7 @@ def _show_added(model: TemporalNMF, before: int, updated: bool, voice: Voice) ->
 
 def _provenance(ctx: typer.Context, model: TemporalNMF, file: str) -> dict[str, str]:
     """The origin of the model, and what was appended."""
-    new, old = provenance(ctx, file), getattr(model, "provenance_", None) or {}
+    new, old = models.provenance(ctx, file), getattr(model, "provenance_", None) or {}
     if not old:
         return new
     files = [old.get("appended"), f"{file} (SHA-256 {new['sha256']})"]

@@ -5,15 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-import typer
+import numpy as np
+from typer import Argument, Option
 
 from .. import registry
+from ..messages.formatting import number_text
+from ..runtime.files import write_csv
 from .console import Voice, save_figure
 
 if TYPE_CHECKING:
     from ..chains.process import Process
 
-_Number = Annotated[float | None, typer.Option(help="Hyper-parameter, where the chain has it.")]
+_Number = Annotated[float | None, Option(help="Hyper-parameter, where the chain has it.")]
 
 
 class HyperParameters(NamedTuple):
@@ -30,21 +33,19 @@ class HyperParameters(NamedTuple):
 
 def simulate(
     voice: Voice,
-    chain: Annotated[str, typer.Argument(help=f"One of {', '.join(registry.PROCESSES)}.")],
+    chain: Annotated[str, Argument(help=f"One of {', '.join(registry.PROCESSES)}.")],
     numbers: HyperParameters,
-    n_steps: Annotated[int, typer.Option(help="Length of a path.")] = 50,
-    n_paths: Annotated[int, typer.Option(help="Number of paths.")] = 10,
+    n_steps: Annotated[int, Option(help="Length of a path.")] = 50,
+    n_paths: Annotated[int, Option(help="Number of paths.")] = 10,
     h1: Annotated[
         float | None,
-        typer.Option(
+        Option(
             help="First value.", show_default="a draw from the stationary law, or 1 without one"
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same paths.")] = 0,
-    plot: Annotated[Path | None, typer.Option(help="Picture to write (png, pdf, svg).")] = None,
-    csv: Annotated[
-        Path | None, typer.Option(help="Table of the paths to write: path, step, h.")
-    ] = None,
+    seed: Annotated[int, Option(min=0, help="The same seed gives the same paths.")] = 0,
+    plot: Annotated[Path | None, Option(help="Picture to write (png, pdf, svg).")] = None,
+    csv: Annotated[Path | None, Option(help="Table of the paths to write: path, step, h.")] = None,
 ) -> None:
     """Simulate a chain, and describe its long-run behaviour."""
     law = registry.create(registry.PROCESSES, chain, "chain")
@@ -52,8 +53,6 @@ def simulate(
     paths = law.sample(n_paths, n_steps, seed, h1)
     _describe(law, n_steps, h1, seed, voice)
     if csv is not None:
-        from ..runtime.files import write_csv
-
         rows = (
             {"path": i + 1, "step": n + 1, "h": float(h)}
             for i, path in enumerate(paths)
@@ -77,10 +76,7 @@ def _set_hyper_parameters(law: Process, given: dict[str, float]) -> None:
 
 def _describe(law: Process, n_steps: int, h1: float | None, seed: int, voice: Voice) -> None:
     """The regime in words, and a table of exact moments and simulated quantiles."""
-    import numpy as np
-
     from ..chains.outlook import paths_for_quantiles
-    from ..messages.formatting import number_text
 
     n_paths, levels = paths_for_quantiles(n_steps), (0.05, 0.5, 0.95)
     fan = np.quantile(law.sample(n_paths, n_steps, seed, h1), levels, axis=0)
@@ -96,8 +92,8 @@ def _describe(law: Process, n_steps: int, h1: float | None, seed: int, voice: Vo
 
 def figures(
     voice: Voice,
-    out: Annotated[Path, typer.Option(help="Folder for the pictures.")],
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same pictures.")] = 0,
+    out: Annotated[Path, Option(help="Folder for the pictures.")],
+    seed: Annotated[int, Option(min=0, help="The same seed gives the same pictures.")] = 0,
 ) -> None:
     """Draw the six figures of the paper, and the prior of each chain at its defaults."""
     from ..plotting import paper_figures, prior_figures

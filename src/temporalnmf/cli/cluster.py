@@ -41,8 +41,6 @@ class Cluster(NamedTuple):
 
         cluster = serving(self.scheduler, self.dask, self.workers, self.memory_limit)
         if jobs is not None and self.option:
-            raise ValueError(
-                f"--jobs {jobs} is for processes without a cluster: leave out --jobs or "
-                f"{self.option}."
-            )
+            problem = f"is for processes without a cluster: leave out --jobs or {self.option}."
+            raise ValueError(f"--jobs {jobs} {problem}")
         return cluster

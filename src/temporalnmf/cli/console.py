@@ -12,10 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
+import numpy as np
 import typer
 
 from ..messages.errors import message_of
-from ..runtime.files import watched_writes
+from ..runtime.files import watched_writes, written_whole
 from ..runtime.signals import exit_code, stop_behind, stop_that_came, tell_by
 from .spelling import as_option
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from ..solvers.monitor import Progress
 
 Value = TypeVar("Value")
+Words = Sequence[str]
 Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
 
 
@@ -47,17 +49,17 @@ class Voice:
         else:
             typer.echo(text, err=self.json)
 
-    def notes(self, notes: Sequence[str]) -> None:
+    def notes(self, notes: Words) -> None:
         for note in notes:
             self.say(f"  {note}")
 
     def table(
         self,
-        headings: Sequence[str],
-        rows: Sequence[Sequence[str]],
+        headings: Words,
+        rows: Sequence[Words],
         *,
-        left: Sequence[str] = (),
-        bold: Sequence[Sequence[str]] = (),
+        left: Words = (),
+        bold: Sequence[Words] = (),
     ) -> None:
         """Print rows under headings, right-aligned except for the columns named in `left`.
 
@@ -113,8 +115,6 @@ def printable(text: str) -> str:
 
 def _for_json(value: object) -> object:
     """A value that JSON can hold: None for numbers that are not finite."""
-    import numpy as np
-
     if isinstance(value, Mapping):
         return {str(name): _for_json(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
@@ -141,16 +141,14 @@ def clean_errors(json: bool = False) -> Iterator[Voice]:
     except BrokenPipeError:  # the reader has gone, as in "| head"
         raise
     except (KeyboardInterrupt, Exception) as error:
-        # Libraries turn a stop into other errors: numba into a SystemError while converting
-        # arguments.
-        stop = stop_behind(error) or stop_that_came()
-        if stop is None and not isinstance(error, ValueError | ImportError | OSError):
+        # Libraries turn a stop into other errors, as numba does into a SystemError.
+        if stop := stop_behind(error) or stop_that_came():
+            typer.echo(_so_far(voice), err=True)
+            raise typer.Exit(exit_code(stop)) from None
+        if not isinstance(error, ValueError | ImportError | OSError):
             raise
-        if stop is None:
-            typer.echo(f"Error: {message_of(error, as_option)}", err=True)
-            raise typer.Exit(2) from error
-        typer.echo(_so_far(voice), err=True)
-        raise typer.Exit(exit_code(stop)) from None
+        typer.echo(f"Error: {message_of(error, as_option)}", err=True)
+        raise typer.Exit(2) from error
 
 
 def _show_warning(message: Warning | str) -> None:
@@ -177,9 +175,8 @@ def check_out(option: str, path: Path, force: bool, *, reads: Sequence[Path] = (
     if path.exists() and any(other.exists() and path.samefile(other) for other in reads):
         raise FileExistsError(f"{option} {path} is the input file. Choose another name.")
     if path.exists() and not force:
-        raise FileExistsError(
-            f"{option} {path} exists already. Replace it with --force, or choose another name."
-        )
+        remedy = "Replace it with --force, or choose another name."
+        raise FileExistsError(f"{option} {path} exists already. {remedy}")
     folder = next(parent for parent in path.absolute().parents if parent.exists())
     if not folder.is_dir():
         raise NotADirectoryError(f"{option} {path}: {folder} is a file. Choose another folder.")
@@ -233,7 +230,7 @@ def busy(what: str) -> Iterator[Callable[[str], None] | None]:
 
 @contextmanager
 def fit_progress(
-    n_starts: int, max_iter: int, more: Callable[[], str] = str
+    n_starts: int, max_iter: int, more: Callable[[], str]
 ) -> Iterator[Callable[[Progress], None] | None]:
     """A callback that shows the progress of a fit, and `more`, on a terminal only."""
     with busy("fitting") as tell:
@@ -242,7 +239,7 @@ def fit_progress(
 
 @contextmanager
 def draws_progress(
-    n_runs: int, n_tune: int, n_sweeps: int, more: Callable[[], str] = str
+    n_runs: int, n_tune: int, n_sweeps: int, more: Callable[[], str]
 ) -> Iterator[Callable[[Progress], None]]:
     """A callback for a fit by draws: a bar over the sweeps of all runs."""
     with progress_bar(f"run 1 of {n_runs}") as show:
@@ -287,16 +284,14 @@ class Watch:
         self.tell(words + _clock_face(now - self.began) + self._left(now) + self.more())
 
     def _left(self, now: float) -> str:
-        done = self.start - 1
+        done, spent = self.start - 1, now - self.start_began
         if done:
             a_start = (self.start_began - self.first_began) / done
-            left = (self.n_starts - done) * a_start - (now - self.start_began)
+            left = (self.n_starts - done) * a_start - spent
             return f", about {_clock_face(max(left, 0.0))} left"
         passed = self.iteration - self.first_iteration
-        if not passed:
-            return ""
         iterations = self.n_starts * self.max_iter - self.iteration
-        return f", at most {_clock_face((now - self.start_began) / passed * iterations)} left"
+        return f", at most {_clock_face(spent / passed * iterations)} left" if passed else ""
 
 
 def _clock_face(seconds: float) -> str:
@@ -307,8 +302,6 @@ def _clock_face(seconds: float) -> str:
 
 def save_figure(figure: Figure, path: Path, voice: Voice) -> None:
     """Write a picture atomically and announce it."""
-    from ..runtime.files import written_whole
-
     if not path.suffix:
         raise ValueError(f"{path} has no suffix: name the picture as .png, .pdf or .svg.")
     with written_whole(path) as partial:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
+import numpy as np
 import typer
 
+from ..timeline.grid import timeline_of
 from .console import Voice, busy
 
 if TYPE_CHECKING:
@@ -45,9 +48,7 @@ class Reading(NamedTuple):
     freq: Annotated[
         str | None, _option(help="Periods to add times up into: Y, Q, M, W, D, h, min, s, also 3D.")
     ] = None
-    transpose: Annotated[bool, _option("--transpose", help="The file has a column per time.")] = (
-        False
-    )
+    transpose: Annotated[bool, _option("--transpose", help="It has a column per time.")] = False
     drop_partial: Annotated[
         bool, _option("--drop-partial", help="Leave out incomplete first and last periods.")
     ] = False
@@ -65,14 +66,9 @@ def read(file: str, how: Reading, voice: Voice) -> TimeTable:
     with busy(f"reading {file}"):
         table = _embedded(how) if file == EMBEDDED else _read(source_path(file), how)
     n_steps, n_features = table.X.shape
-    voice.say(f"{file}: {n_steps} steps x {n_features} features, total {total(table):,.10g}")
+    voice.say(f"{file}: {n_steps} steps x {n_features} features, total {total(table.X):,.10g}")
     voice.notes(table.notes)
     return table
-
-
-def total(table: TimeTable) -> float:
-    """The sum of all entries."""
-    return _sum(table.X)
 
 
 _folder: TemporaryDirectory[str] | None = None  # removed when the process ends
@@ -109,30 +105,17 @@ def checksum(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def columns_of(folder: Path) -> list[str]:
-    """Column names of the first file in a folder of long tables."""
-    from ..reading.long_files import column_names
-    from ..shards.sorting import files_of
-
-    return column_names(files_of(folder)[0])
-
-
 def with_features_of(table: TimeTable, model: TemporalNMF, long: bool, voice: Voice) -> TimeTable:
     """The table with the features of a model, in its order.
 
     In a long table a feature without a row is zero, and rows of features that the model does not
     know are left out, with a message. A wide table must have exactly the features of the model.
     """
-    from dataclasses import replace
-
-    import numpy as np
     from scipy import sparse
 
     if table.exposure is None and (model.exposure_ != 1.0).any():
-        raise ValueError(
-            "--exposure is missing: the model was fitted with exposure. Name its column in the new "
-            "table."
-        )
+        remedy = "Name its column in the new table."
+        raise ValueError(f"--exposure is missing: the model was fitted with exposure. {remedy}")
     wanted = model.feature_labels()
     place = {name: f for f, name in enumerate(table.features.tolist())}
     absent = [name for name in wanted.tolist() if name not in place]
@@ -146,7 +129,7 @@ def with_features_of(table: TimeTable, model: TemporalNMF, long: bool, voice: Vo
     if absent:
         voice.say(f"  without a row, so zero: {_few(absent)}")
     if unknown:
-        left_out = _sum(X[:, [place[name] for name in unknown]])
+        left_out = total(X[:, [place[name] for name in unknown]])
         voice.say(f"  not in the model, so left out: {_few(unknown)}, total {left_out:,.10g}")
     # Absent features share one more column: zero, and missing in missing steps.
     order = [place.get(name, len(place)) for name in wanted.tolist()]
@@ -156,8 +139,7 @@ def with_features_of(table: TimeTable, model: TemporalNMF, long: bool, voice: Vo
         if seen is not None and seen.ndim == 2:
             seen = np.column_stack([seen, seen.any(axis=1)])[:, order]
         return replace(table, X=sparse.csr_array(padded[:, order]), features=wanted, observed=seen)
-    blank = np.where(np.isnan(X).all(axis=1), np.nan, 0.0)
-    padded = np.column_stack([X, blank])
+    padded = np.column_stack([X, np.where(np.isnan(X).all(axis=1), np.nan, 0.0)])
     return replace(table, X=np.ascontiguousarray(padded[:, order]), features=wanted)
 
 
@@ -166,8 +148,8 @@ def _few(names: list[str]) -> str:
     return shown if len(names) <= 3 else f"{shown} and {len(names) - 3:,} more"
 
 
-def _sum(X: Array | sparse.csr_array) -> float:
-    import numpy as np
+def total(X: Array | sparse.csr_array) -> float:
+    """The sum of all entries that are not missing."""
     from scipy import sparse
 
     return float(np.nansum(X.data if sparse.issparse(X) else X))
@@ -185,7 +167,6 @@ def _read(path: Path, how: Reading) -> TimeTable:
 def _embedded(how: Reading) -> TimeTable:
     from ..datasets import load_sotu
     from ..reading import TimeTable
-    from ..timeline.grid import timeline_of
 
     how.refuse(f"{EMBEDDED!r} is the embedded data, which needs no such option. Leave it out.")
     words = load_sotu()

@@ -7,9 +7,10 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-import typer
+from typer import Argument, Option
 
 from ..messages.arguments import check_choice
+from ..runtime.files import write_csv
 from . import data as tables
 from .cluster import Cluster
 from .console import Voice, listed, progress_bar, save_figure
@@ -26,26 +27,24 @@ if TYPE_CHECKING:
     from ..reading import TimeTable
     from ..selection import Selection
 
-_Jobs = Annotated[
-    int | None, typer.Option(min=-1, help="Processes, -1 for all cores.", show_default="1")
-]
-_Inits = Annotated[int, typer.Option(min=1, help="Random starts per split.")]
-_Out = Annotated[Path, typer.Option(help="Folder for records and tables.")]
-_Seed = Annotated[int, typer.Option(help="The same seed gives the same numbers.")]
+_Jobs = Annotated[int | None, Option(min=-1, help="Processes, -1 for all cores.", show_default="1")]
+_Inits = Annotated[int, Option(min=1, help="Random starts per split.")]
+_Out = Annotated[Path, Option(help="Folder for records and tables.")]
+_Seed = Annotated[int, Option(help="The same seed gives the same numbers.")]
 
 
 class Choices(NamedTuple):
     """The models of an experiment."""
 
-    chains: Annotated[str, typer.Option(help="'all', or names separated by commas.")] = "all"
+    chains: Annotated[str, Option(help="'all', or names separated by commas.")] = "all"
     inference: Annotated[
-        str, typer.Option(help="'map', 'gibbs' (posterior draws, for counts), or 'map,gibbs'.")
+        str, Option(help="'map', 'gibbs' (posterior draws, for counts), or 'map,gibbs'.")
     ] = "map"
     choose_components: Annotated[
-        str | None, typer.Option(help="Numbers of components to try on validation steps: 3,6,10.")
+        str | None, Option(help="Numbers of components to try on validation steps: 3,6,10.")
     ] = None
     choose_smoothing: Annotated[
-        str | None, typer.Option(help="Smoothings to try on validation steps: learn,0.3,3.")
+        str | None, Option(help="Smoothings to try on validation steps: learn,0.3,3.")
     ] = None
 
     def of(self, protocol: Protocol) -> Protocol:
@@ -55,13 +54,12 @@ class Choices(NamedTuple):
             check_choice("inference", kind, ("map", "gibbs"))
         if "gibbs" in kinds:
             protocol = protocol.with_draws(modes="map" in kinds)
+        what = "positive numbers"
         if text := self.choose_components:
-            found = listed("--choose-components", text, int, lambda k: k > 0, "positive numbers")
+            found = listed("--choose-components", text, int, lambda k: k > 0, what)
             protocol = protocol.choosing(n_components=tuple(found))
         if text := self.choose_smoothing:
-            tried = listed(
-                "--choose-smoothing", text, _smoothing, _is_smoothing, "positive numbers"
-            )
+            tried = listed("--choose-smoothing", text, _smoothing, _is_smoothing, what)
             protocol = protocol.choosing(smoothing=tuple(tried))
         if self.chains == "all":
             return protocol
@@ -76,21 +74,21 @@ def compare(
     cluster: Cluster,
     how: tables.Reading,
     components: Components = 5,
-    splits: Annotated[int, typer.Option(min=1, help="Ways to hide steps.")] = 5,
+    splits: Annotated[int, Option(min=1, help="Ways to hide steps.")] = 5,
     inits: _Inits = 5,
     origins: Annotated[
         int | None,
-        typer.Option(
+        Option(
             min=0,
             help="Past forecasts to score; 0: the last step only, as in the paper.",
             show_default="20, fewer in a short series; 0 with --way paper",
         ),
     ] = None,
     way: Annotated[
-        str, typer.Option(help="'ours': log scale, means, smoothing; 'paper': linear, modes, MM.")
+        str, Option(help="'ours': log scale, means, smoothing; 'paper': linear, modes, MM.")
     ] = "ours",
     baseline: Annotated[
-        str | None, typer.Option(help="Model to compare the others with.", show_default="gap")
+        str | None, Option(help="Model to compare the others with.", show_default="gap")
     ] = None,
     jobs: _Jobs = None,
     seed: _Seed = 0,
@@ -125,19 +123,19 @@ def compare(
 
 def reproduce(
     voice: Voice,
-    dataset: Annotated[str, typer.Argument(help="nips, lastfm or icews.")],
+    dataset: Annotated[str, Argument(help="nips, lastfm or icews.")],
     out: _Out,
     choices: Choices,
     cluster: Cluster,
     data: Annotated[
-        Path | None, typer.Option(help="Data.", show_default="TEMPORALNMF_DATA, or a download")
+        Path | None, Option(help="Data.", show_default="TEMPORALNMF_DATA, or a download")
     ] = None,
     jobs: _Jobs = None,
-    way: Annotated[str, typer.Option(help="'paper' to the letter, or 'ours'.")] = "paper",
-    splits: Annotated[int, typer.Option(min=1, help="Number of the paper's five splits.")] = 5,
+    way: Annotated[str, Option(help="'paper' to the letter, or 'ours'.")] = "paper",
+    splits: Annotated[int, Option(min=1, help="Number of the paper's five splits.")] = 5,
     inits: _Inits = 5,
     components: Annotated[
-        int | None, typer.Option(min=1, help="Number of components.", show_default="the paper's")
+        int | None, Option(min=1, help="Number of components.", show_default="the paper's")
     ] = None,
 ) -> None:
     """Repeat a table of the paper, with its seed, splits, starts, grids and stopping rule.
@@ -160,10 +158,8 @@ def reproduce(
     same = X.T.shape == SHAPES[dataset]
     if not same:
         size = " x ".join(map(str, SHAPES[dataset]))
-        voice.say(
-            f"This is a stand-in: the paper's {dataset} is {size}. Its published numbers are not "
-            f"shown beside ours."
-        )
+        about = f"the paper's {dataset} is {size}. Its published numbers are not shown beside ours."
+        voice.say(f"This is a stand-in: {about}")
     n_components = components or N_COMPONENTS[dataset]
     protocol = choices.of(PROTOCOLS[way](n_components, n_splits=splits, n_inits=inits, n_origins=0))
     table, _ = _run(protocol, X, out, jobs, connection, voice)
@@ -181,14 +177,12 @@ def select_rank(
     cluster: Cluster,
     how: tables.Reading,
     out: _Out = Path("results/rank"),
-    largest: Annotated[int, typer.Option(min=1, help="Try 1 to this many components.")] = 10,
-    splits: Annotated[int, typer.Option(min=1, help="Ways to hide entries.")] = 10,
+    largest: Annotated[int, Option(min=1, help="Try 1 to this many components.")] = 10,
+    splits: Annotated[int, Option(min=1, help="Ways to hide entries.")] = 10,
     inits: _Inits = 1,
-    rule: Annotated[
-        str, typer.Option(help="'lowest' error, as in the paper, or 'one_se'.")
-    ] = "lowest",
+    rule: Annotated[str, Option(help="'lowest' error, as in the paper, or 'one_se'.")] = "lowest",
     way: Annotated[
-        str, typer.Option(help="'paper': no smoothing, MM; 'ours': smoothing, accelerated.")
+        str, Option(help="'paper': no smoothing, MM; 'ours': smoothing, accelerated.")
     ] = "paper",
     jobs: _Jobs = None,
     seed: _Seed = 0,
@@ -224,20 +218,16 @@ def _show_ranks(found: Selection, voice: Voice) -> None:
 
 
 def _write_ranks(found: Selection, out: Path, voice: Voice) -> None:
-    from ..runtime.files import write_csv
-
     records = [
         {"split": i, "model": c.chain, "n_components": c.n_components, "error": float(error)}
         for c in found.candidates
         for i, error in enumerate(c.errors)
     ]
+    columns = {"chain": "model", "error": "error_mean", "standard_error": "error_se"}
     table = [
-        {
-            "model": c.chain, "n_components": c.n_components, "error_mean": c.mean,
-            "error_se": c.standard_error, "chosen": c is found.best,
-        }
-        for c in found.candidates
-    ]  # fmt: skip
+        {columns.get(name, name): value for name, value in row.items() if name != "params"}
+        for row in found.rows()
+    ]
     voice.wrote(write_csv(out / "records.csv", records))
     voice.wrote(write_csv(out / "table.csv", table))
 
@@ -289,11 +279,9 @@ def _run(
 def _save_picture(draw: Callable[[], Figure], path: Path, voice: Voice) -> None:
     """Write a picture, or say that matplotlib is missing."""
     try:
-        figure = draw()
+        save_figure(draw(), path, voice)
     except ImportError as error:
         voice.say(f"No {path.name}: {error}")
-        return
-    save_figure(figure, path, voice)
 
 
 def _show_table(table: Sequence[Row], voice: Voice) -> None:
@@ -301,33 +289,25 @@ def _show_table(table: Sequence[Row], voice: Voice) -> None:
 
     headings = ("model", "error", f"against {table[0]['baseline']}", "mean rank")
     for metric, title in titles(table).items():
-        shown = {
-            row["model"]: (
-                row["model"], mean_and_deviation(row, metric), difference(row, metric, table),
-                mean_rank(row, metric),
-            )
-            for row in table
-        }  # fmt: skip
-        best = [shown[row["model"]] for row in table if is_best(row, metric, table)]
+        shown = []
+        for row in table:
+            cells = row["model"], mean_and_deviation(row, metric), difference(row, metric, table)
+            shown.append((*cells, mean_rank(row, metric)))
+        best = [shown[i] for i, row in enumerate(table) if is_best(row, metric, table)]
         voice.say(f"\n{title[:1].upper()}{title[1:]}")
-        voice.table(headings, list(shown.values()), left=("model",), bold=best)
+        voice.table(headings, shown, left=("model",), bold=best)
 
 
 def _show_published(table: Sequence[Row], dataset: str, out: Path, voice: Voice) -> None:
     from ..experiments.published import TABLES
     from ..experiments.tables import METRICS, beside_published
-    from ..runtime.files import write_csv
 
     found = beside_published(table, TABLES[dataset])
     if not found:
         return  # the paper has no draws
-    rows = []
-    for row in found:
-        cells = [row["model"]]
-        for m in METRICS:
-            cells += [f"{row[f'{m}_{what}']:,.0f}" for what in ("ours", "published")]
-            cells.append(f"{row[f'{m}_ratio']:.3f}")
-        rows.append(cells)
+    kinds = {"ours": ",.0f", "published": ",.0f", "ratio": ".3f"}
+    formats = {f"{m}_{kind}": form for m in METRICS for kind, form in kinds.items()}
+    rows = [[r["model"], *(format(r[name], formats[name]) for name in formats)] for r in found]
     voice.say("\nBeside the published means")
     headings = ("model", "KLE-S", "published", "ratio", "KLE-F", "published", "ratio")
     voice.table(headings, rows, left=("model",))

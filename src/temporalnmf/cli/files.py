@@ -54,10 +54,8 @@ def load_model(path: Path, *, refits: bool = False) -> TemporalNMF:
     from ..persistence.models import CappedWarning
 
     if path.is_file() and not is_model(path):
-        raise ValueError(
-            f"{path} is not a model, or is damaged. Make a model of a table with: temporalnmf fit "
-            f"{path} --out model.npz"
-        )
+        remedy = f"Make a model of a table with: temporalnmf fit {path} --out model.npz"
+        raise ValueError(f"{path} is not a model, or is damaged. {remedy}")
     with warnings.catch_warnings():
         if not refits:
             warnings.simplefilter("ignore", CappedWarning)

@@ -10,20 +10,13 @@ from time import monotonic
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from ..messages.formatting import counted
-from . import data
+from . import data, models
 from .cluster import Cluster
 from .console import Force, JsonVoice, Voice, busy, check_out, draws_progress, fit_progress
 from .files import archive_has
-from .models import (
-    calibrate_model,
-    provenance,
-    show_components,
-    show_convergence,
-    summary,
-    without_convergence_warnings,
-)  # fmt: skip
 from .notes import worded
 from .settings import Settings
 from .shard import columns_for, sharded
@@ -36,7 +29,7 @@ if TYPE_CHECKING:
     from ..shards import Shards
     from ..solvers.monitor import Callback
 
-# Options that belong to one way of fitting.
+# Options of one way of fitting.
 _OF_DRAWS = ("draws", "tune", "runs", "thin")
 _OF_MODES = ("starts", "max_iter", "tol")
 # Seconds between two requests for the state of a cluster.
@@ -47,22 +40,20 @@ _FILE_HELP = (
     f"time and feature."
 )
 Calibrate = Annotated[
-    int, typer.Option(min=0, help="Past forecasts to check intervals with; 0 for none.")
+    int, Option(min=0, help="Past forecasts to check intervals with; 0 for none.")
 ]
 
 
 def fit(
     ctx: typer.Context,
     voice: JsonVoice,
-    file: Annotated[str, typer.Argument(metavar="FILE", help=_FILE_HELP)],
+    file: Annotated[str, Argument(metavar="FILE", help=_FILE_HELP)],
     settings: Settings,
     how: data.Reading,
     cluster: Cluster,
-    out: Annotated[Path, typer.Option(help="Model file to write.")] = Path("model.npz"),
+    out: Annotated[Path, Option(help="Model file to write.")] = Path("model.npz"),
     calibrate: Calibrate = 0,
-    calibrate_steps: Annotated[
-        int, typer.Option(min=1, help="Steps ahead that --calibrate checks.")
-    ] = 1,
+    calibrate_steps: Annotated[int, Option(min=1, help="Steps ahead that --calibrate checks.")] = 1,
     force: Force = False,
 ) -> None:
     """Find components in a table that changes over time, and write a model file.
@@ -90,14 +81,14 @@ def fit(
     with until_saved():
         with connection as client, _read(file, how, out, client, voice) as table:
             fit_table(table, model, voice, client)
-            model.provenance_ = provenance(ctx, file, getattr(table, "path", None))
-        show_components(model, voice)
+            model.provenance_ = models.provenance(ctx, file, getattr(table, "path", None))
+        models.show_components(model, voice)
         model.save(out, overwrite=force)
     voice.wrote(out)
     if calibrate:
-        calibrate_model(model, calibrate, voice, calibrate_steps)
+        models.calibrate_model(model, calibrate, voice, calibrate_steps)
         model.save(out, overwrite=True)  # written above
-    voice.answer({"model": str(out), "notes": table.notes, **summary(model)})
+    voice.answer({"model": str(out), "notes": table.notes, **models.summary(model)})
 
 
 def _check_split(file: str, cluster: str | None, out: Path, calibrate: int) -> None:
@@ -109,24 +100,22 @@ def _check_split(file: str, cluster: str | None, out: Path, calibrate: int) -> N
         raise ValueError(f"--out {out} lies in the input folder. Choose another folder.")
     if calibrate:
         where = f"with {cluster} they are on a cluster" if cluster else f"{file} is a folder"
-        raise ValueError(
-            f"--calibrate {calibrate} needs the data in memory, and {where}. Leave out --calibrate "
-            f"or {cluster or 'give one file'}."
-        )
+        remedy = f"Leave out --calibrate or {cluster or 'give one file'}."
+        raise ValueError(f"--calibrate {calibrate} needs the data in memory, and {where}. {remedy}")
 
 
 def _named_columns(path: Path, how: data.Reading, voice: Voice) -> data.Reading:
     """Options with the columns of a folder of long tables; known names need no option."""
+    from ..reading.long_files import column_names
     from ..shards import is_shards
+    from ..shards.sorting import files_of
 
     if is_shards(path):
-        how.refuse(
-            f"{path} is a folder of shards, whose times and features are fixed. Leave it out, or "
-            f"make other shards with temporalnmf shard."
-        )
+        reason = f"{path} is a folder of shards, whose times and features are fixed."
+        how.refuse(f"{reason} Leave it out, or make other shards with temporalnmf shard.")
         return how
     if path.is_dir():
-        there = data.columns_of(path)
+        there = column_names(files_of(path)[0])
         wanted = [name for name in ("time", "feature", "value") if getattr(how, name) is None]
         if taken := {name: name for name in wanted if name in there}:
             how = data.Reading(**(how._asdict() | taken))
@@ -156,14 +145,11 @@ def _read(
     elif path.is_dir() or client is not None:
         # Beside the result: there is room, and workers see it.
         place = next(parent for parent in out.absolute().parents if parent.exists())
-        with TemporaryDirectory(
-            prefix=f".{out.name}.", dir=place, ignore_cleanup_errors=True
-        ) as name:
+        prefix = f".{out.name}."
+        with TemporaryDirectory(prefix=prefix, dir=place, ignore_cleanup_errors=True) as name:
             shards = sharded(file, how, Path(name, "shards"), voice)
-            voice.say(
-                f"  written as {shards.n_shards} shards, for this fit only; temporalnmf shard "
-                f"keeps them"
-            )
+            kept = "for this fit only; temporalnmf shard keeps them"
+            voice.say(f"  written as {shards.n_shards} shards, {kept}")
             yield shards
     else:
         yield data.read(file, how, voice)
@@ -177,10 +163,8 @@ def _check_calibrate(n_origins: int, model: TemporalNMF) -> None:
     if n_origins and model.chain == "none":
         raise ValueError(f"--calibrate {n_origins}: {worded([Note('no_intervals')])[0]}")
     if n_origins and not model._likelihood().counts:
-        raise ValueError(
-            f"--calibrate {n_origins} is for counts, and --likelihood is {model.likelihood}. Leave "
-            f"it out."
-        )
+        problem = f"is for counts, and --likelihood is {model.likelihood}. Leave it out."
+        raise ValueError(f"--calibrate {n_origins} {problem}")
 
 
 def check_origins(n_origins: int) -> None:
@@ -188,32 +172,22 @@ def check_origins(n_origins: int) -> None:
     from ..forecasting.calibrating import _FEWEST_ORIGINS
 
     if 0 < n_origins < _FEWEST_ORIGINS:
-        raise ValueError(
-            f"--calibrate {n_origins}: at least {_FEWEST_ORIGINS} past forecasts are needed. Take "
-            f"20, or 0 for none."
-        )
+        problem = f"at least {_FEWEST_ORIGINS} past forecasts are needed. Take 20, or 0 for none."
+        raise ValueError(f"--calibrate {n_origins}: {problem}")
 
 
 def _check_given(ctx: typer.Context, settings: Settings) -> None:
     """Refuse options that have no effect."""
     remedy = "see --draws and --tune" if settings.drawing else "use --solver gibbs"
-    for name in _OF_MODES if settings.drawing else _OF_DRAWS:
-        if _was_given(ctx, name):
+    without = f"with --solver {settings.solver}: {remedy}"
+    useless = dict.fromkeys(_OF_MODES if settings.drawing else _OF_DRAWS, without)
+    if settings.checkpoint is None:
+        useless["checkpoint_every"] = "without --checkpoint: give that too"
+    for name, why in useless.items():
+        source = ctx.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
             option = f"--{name.replace('_', '-')} {ctx.params[name]}"
-            raise ValueError(
-                f"{option} has no effect with --solver {settings.solver}: {remedy}, or leave it "
-                f"out."
-            )
-    if _was_given(ctx, "checkpoint_every") and settings.checkpoint is None:
-        raise ValueError(
-            f"--checkpoint-every {settings.checkpoint_every:g} has no effect without --checkpoint: "
-            f"give that too, or leave it out."
-        )
-
-
-def _was_given(ctx: typer.Context, name: str) -> bool:
-    source = ctx.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
+            raise ValueError(f"{option} has no effect {why}, or leave it out.")
 
 
 def _check_checkpoint(path: Path | None, out: Path, source: Path, in_folder: bool) -> None:
@@ -222,22 +196,18 @@ def _check_checkpoint(path: Path | None, out: Path, source: Path, in_folder: boo
         return
     if in_folder:  # its content is checked when the fit begins
         if path.exists() and not path.is_dir():
-            raise ValueError(
-                f"--checkpoint {path} is a file, and a fit of shards needs a folder. Choose "
-                f"another name."
-            )
+            problem = "is a file, and a fit of shards needs a folder. Choose another name."
+            raise ValueError(f"--checkpoint {path} {problem}")
         return
     check_out("--checkpoint", path, True, reads=[source])
     if path.resolve() == out.resolve():
         raise ValueError(f"--checkpoint {path} is the file of --out. Choose another name.")
     if not path.parent.exists():
-        raise FileNotFoundError(
-            f"--checkpoint {path}: there is no folder {path.parent}. Make it, or choose another."
-        )
+        problem = f"there is no folder {path.parent}. Make it, or choose another."
+        raise FileNotFoundError(f"--checkpoint {path}: {problem}")
     if path.exists() and not archive_has(path, "identity.npy"):
-        raise ValueError(
-            f"--checkpoint {path} is not a checkpoint of a fit, or is damaged. Name another file."
-        )
+        problem = "is not a checkpoint of a fit, or is damaged. Name another file."
+        raise ValueError(f"--checkpoint {path} {problem}")
 
 
 def fit_table(
@@ -258,10 +228,10 @@ def fit_table(
         voice.say(_about_cluster(client, model, table))
     status = str if client is None else ClusterStatus(client)
     began = monotonic()
-    with _progress(model, table, status) as callback, without_convergence_warnings():
+    with _progress(model, table, status) as callback, models.without_convergence_warnings():
         model.set_params(callback=callback).fit(table)
     model.set_params(callback=None, checkpoint=None)
-    show_convergence(model, monotonic() - began, voice)
+    models.show_convergence(model, monotonic() - began, voice)
 
 
 def _about_cluster(client: Client, model: TemporalNMF, shards: Shards) -> str:
@@ -272,9 +242,8 @@ def _about_cluster(client: Client, model: TemporalNMF, shards: Shards) -> str:
     threads = sum(worker["nthreads"] for worker in workers)
     limits = [worker["memory_limit"] for worker in workers]
     size = sum(shards.nbytes(i) for i in range(shards.n_shards))
-    resident = check_memory(
-        model._config().solver, shards.n_features, model.n_components, size, limits
-    )
+    solver = model._config().solver
+    resident = check_memory(solver, shards.n_features, model.n_components, size, limits)
     each = f", {_size(min(limits))} of memory each" if all(limits) else ""
     kept = "kept in their memory" if resident else "read from disk for every pass"
     return (

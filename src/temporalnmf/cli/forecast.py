@@ -7,8 +7,12 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
+import numpy as np
+from typer import Option
 
+from ..messages.formatting import csv_number, level_text, number_text
+from ..runtime.files import about_apostrophes, plain_cell, written_whole
+from ..timeline.grid import time_texts
 from .console import Force, JsonVoice, Voice, check_out, listed
 from .files import Model, load_model
 from .notes import worded
@@ -20,12 +24,12 @@ if TYPE_CHECKING:
     from ..forecasting.forecast import Forecast
 
 Of = Literal["features", "components", "totals"]
-Coverage = Annotated[str, typer.Option(help="Probabilities of intervals, separated by commas.")]
+Coverage = Annotated[str, Option(help="Probabilities of intervals, separated by commas.")]
 Samples = Annotated[
     int | None,
-    typer.Option(min=1, help="Simulated futures.", show_default="1000, more for wide intervals"),
+    Option(min=1, help="Simulated futures.", show_default="1000, more for wide intervals"),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same numbers.")]
+Seed = Annotated[int, Option(min=0, help="The same seed gives the same numbers.")]
 
 # Rows and columns of a printed table, and characters of a name in it, at most.
 _MOST_ROWS, _MOST_COLUMNS = 15, 12
@@ -35,33 +39,29 @@ _LONGEST_NAME = 40
 def forecast(
     voice: JsonVoice,
     model: Model,
-    steps: Annotated[int, typer.Option(min=1, help="Steps after the last one.")] = 5,
-    of: Annotated[Of, typer.Option(help="What to forecast.")] = "features",
+    steps: Annotated[int, Option(min=1, help="Steps after the last one.")] = 5,
+    of: Annotated[Of, Option(help="What to forecast.")] = "features",
     coverage: Coverage = "0.5,0.9",
     exposure: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="Size behind the future steps: a number, or one per step, separated by commas.",
             show_default="that of the last step",
         ),
     ] = None,
     sum_: Annotated[
-        Literal["steps"] | None, typer.Option("--sum", help="Add up all steps, with intervals.")
+        Literal["steps"] | None, Option("--sum", help="Add up all steps, with intervals.")
     ] = None,
     groups: Annotated[
         Path | None,
-        typer.Option(help="CSV with the columns feature and group: add up the features of each."),
+        Option(help="CSV with the columns feature and group: add up the features of each."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="CSV to write: a row per time and feature.")] = (
-        None
-    ),
+    out: Annotated[Path | None, Option(help="CSV to write: a row per time and feature.")] = None,
     samples: Samples = None,
     seed: Seed = 0,
     force: Force = False,
 ) -> None:
     """Forecast the next steps, with intervals."""
-    from ..runtime.files import about_apostrophes
-
     if out is not None:
         check_out("--out", out, force, reads=[model] if groups is None else [model, groups])
     members = None if groups is None else _groups(groups)
@@ -79,25 +79,14 @@ def forecast(
         frame = frame_of(ahead, of)
         write_frame(frame, out)
         voice.wrote(out)
-        texts = frame.select_dtypes(exclude="number")
-        voice.notes(about_apostrophes(texts.to_numpy().ravel()))
+        voice.notes(about_apostrophes(frame.select_dtypes(exclude="number").to_numpy().ravel()))
     if voice.json:
-        files = {"out": None if out is None else str(out)}
         added = {"sum": sum_, "groups": None if members is None else list(members)}
-        voice.answer({"of": of, **added, **_summary(ahead, of), **files})
-
-
-def _summary(ahead: Forecast, of: Of) -> dict[str, object]:
-    """A forecast as JSON."""
-    from ..timeline.grid import time_texts
-
-    return {
-        "times": time_texts(ahead.times),
-        "point": ahead.point,
-        "coverage": ahead.coverage,
-        "notes": worded(ahead.notes),
-        "rows": frame_of(ahead, of).to_dict("records"),
-    }
+        known = {"times": time_texts(ahead.times), "point": ahead.point, "coverage": ahead.coverage}
+        rows = frame_of(ahead, of).to_dict("records")
+        voice.answer(
+            {"of": of, **added, **known, "notes": worded(ahead.notes), "rows": rows, "out": out}
+        )
 
 
 def _groups(path: Path) -> dict[str, list[str]]:
@@ -142,11 +131,7 @@ def show_forecast(
     if of == "totals":
         _show_totals(ahead, voice)
         return
-    import numpy as np
-
-    from ..messages.formatting import level_text
     from ..summary import component_summary
-    from ..timeline.grid import time_texts
 
     if of == "components":
         noun, names = "component", [f"{c.number}  {c.name}" for c in component_summary(model)]
@@ -158,11 +143,9 @@ def show_forecast(
         rows = np.argsort(-ahead.point_of(of)[0], kind="stable")[:_MOST_ROWS]
     T = len(ahead.times)
     some, wide = ahead.at(range(min(T, _MOST_COLUMNS))), max(ahead.coverage)
-    point = some.point_of(of)[:, rows]
-    columns = [[_number(value) for value in at_step] for at_step in point]
-    if ahead.has_bands:
-        low, high = (end[:, rows] for end in some.interval(wide, of))
-        columns = [list(map(_with_band, *parts)) for parts in zip(point, low, high, strict=True)]
+    bands = some.interval(wide, of) if ahead.has_bands else ()
+    parts = [part[:, rows] for part in (some.point_of(of), *bands)]
+    columns = [list(map(_cell, *at_step)) for at_step in zip(*parts, strict=True)]
     texts, first = time_texts(some.times), [names[f] for f in rows]
     shown = _fitting(texts, columns, voice.width - max(map(len, [noun, *first])))
     table = zip(first, *columns[:shown], strict=True)
@@ -190,35 +173,21 @@ def _fitting(headings: list[str], columns: list[list[str]], width: int) -> int:
     return len(columns)
 
 
-def _with_band(value: float, low: float, high: float) -> str:
-    return f"{_number(value)} ({_number(low)}–{_number(high)})"
+def _cell(value: float, *band: float) -> str:
+    """A number, and its interval in brackets if there is one."""
+    interval = "–".join(map(number_text, band))
+    return f"{number_text(value)} ({interval})" if band else number_text(value)
 
 
 def _show_totals(ahead: Forecast, voice: Voice) -> None:
-    from ..messages.formatting import level_text
-    from ..timeline.grid import time_texts
-
-    columns = [ahead.point_of("totals")]
-    headings = ["total", "mean"]
+    columns = {"total": time_texts(ahead.times)}
+    columns["mean"] = list(map(number_text, ahead.point_of("totals")))
     if ahead.has_bands:
-        columns.append(ahead.median("totals"))
-        headings += ["median", *(f"{level_text(c)} interval" for c in ahead.coverage)]
-    bands = [ahead.interval(c, "totals") for c in ahead.coverage if ahead.has_bands]
-    rows = [
-        [
-            text,
-            *(_number(column[t]) for column in columns),
-            *(f"{_number(low[t])}–{_number(high[t])}" for low, high in bands),
-        ]
-        for t, text in enumerate(time_texts(ahead.times))
-    ]
-    voice.table(headings, rows, left=("total",))
-
-
-def _number(value: float) -> str:
-    from ..messages.formatting import number_text
-
-    return number_text(value)
+        columns["median"] = list(map(number_text, ahead.median("totals")))
+        for level in ahead.coverage:
+            ends = (map(number_text, end) for end in ahead.interval(level, "totals"))
+            columns[f"{level_text(level)} interval"] = list(map("–".join, zip(*ends, strict=True)))
+    voice.table(list(columns), list(zip(*columns.values(), strict=True)), left=("total",))
 
 
 def show_notes(ahead: Forecast, voice: Voice) -> None:
@@ -229,20 +198,13 @@ def show_notes(ahead: Forecast, voice: Voice) -> None:
 
 def frame_of(ahead: Forecast, of: Of) -> pd.DataFrame:
     """The frame of a forecast, with times as text."""
-    import numpy as np
-
-    from ..timeline.grid import time_texts
-
     frame = ahead.to_frame(of)
-    width = len(frame) // len(ahead.times)
-    frame["time"] = np.repeat(time_texts(ahead.times), width)
+    frame["time"] = np.repeat(time_texts(ahead.times), len(frame) // len(ahead.times))
     return frame
 
 
 def write_frame(frame: pd.DataFrame, path: Path) -> None:
     """Write a CSV file that no spreadsheet runs as formulas."""
-    from ..runtime.files import plain_cell, written_whole
-
     texts = frame.select_dtypes(exclude="number").columns
     frame = frame.assign(**{name: frame[name].map(plain_cell) for name in texts})
     with written_whole(path) as partial:
@@ -250,6 +212,4 @@ def write_frame(frame: pd.DataFrame, path: Path) -> None:
 
 
 def _csv_cell(value: object) -> str:
-    from ..messages.formatting import csv_number
-
     return csv_number(value) if isinstance(value, float) else str(value)

@@ -6,8 +6,12 @@ import csv
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import numpy as np
+from typer import Argument, Option
 
+from ..messages.formatting import csv_number
+from ..runtime.files import about_apostrophes, plain_cell, written_whole
+from ..timeline.grid import time_texts
 from . import data
 from .console import Force, JsonVoice, check_out
 from .files import Model, load_model
@@ -28,14 +32,12 @@ def impute(
     how: data.Reading,
     file: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             metavar="[FILE]", help="Another table of the same features.", show_default="the fitted"
         ),
     ] = None,
-    out: Annotated[Path, typer.Option(help="CSV to write: a row per time.")] = Path("filled.csv"),
-    bands: Annotated[
-        Path | None, typer.Option(help="CSV to write: the filled entries with intervals.")
-    ] = None,
+    out: Annotated[Path, Option(help="CSV to write: a row per time.")] = Path("filled.csv"),
+    bands: Annotated[Path | None, Option(help="CSV of the filled entries with intervals.")] = None,
     coverage: Coverage = "0.5,0.9",
     samples: Samples = None,
     seed: Seed = 0,
@@ -45,33 +47,32 @@ def impute(
 
     Observed entries are written unchanged.
     """
-    from ..runtime.files import about_apostrophes
-    from ..timeline.grid import time_texts
-
     if file is None:
         how.refuse("this is for a FILE after MODEL. Name one, or leave it out.")
     _check_out(model, file, out, bands, force)
     levels = probabilities(coverage)
     fitted = load_model(model)
     table = None
-    if file is not None:
+    if file is None:
+        series = fitted._state().data("impute")
+    else:
         table = data.read(file, how, voice)
         table = data.with_features_of(table, fitted, how.feature is not None, voice)
-    series = (
-        fitted._state().data("impute") if table is None else fitted._series_of(table, None, None)
-    )
-    smoothed = fitted.smooth(
-        table, coverage=levels, n_samples=samples if bands else 1, random_state=seed
-    )
+        series = fitted._series_of(table, None, None)
+    n_samples = samples if bands else 1
+    smoothed = fitted.smooth(table, coverage=levels, n_samples=n_samples, random_state=seed)
     missing = _missing_per_step(series)
-    filled = _counts(series, missing)
+    filled = {
+        "entries_filled": int(missing.sum()),
+        "steps_filled": int((missing > 0).sum()),
+        "steps_wholly_missing": int((missing == series.X.shape[1]).sum()),
+    }
     _write_filled(series, smoothed, out)
+    entries, steps, wholly = filled.values()
     voice.say(
-        "Filled {entries_filled:,} of {n_entries:,} entries, in {steps_filled} of {n_steps} steps "
-        "({steps_wholly_missing} of them wholly missing).".format(
-            **filled, n_entries=series.n_steps * series.X.shape[1], n_steps=series.n_steps
-        )
-        if missing.any()
+        f"Filled {entries:,} of {series.n_steps * series.X.shape[1]:,} entries, in {steps} of "
+        f"{series.n_steps} steps ({wholly} of them wholly missing)."
+        if entries
         else "Nothing is missing: the table is written unchanged."
     )
     voice.wrote(out)
@@ -80,8 +81,7 @@ def impute(
         write_frame(_bands(series, smoothed, missing), bands)
         show_notes(smoothed, voice)
         voice.wrote(bands)
-    files = {"out": str(out), "bands": None if bands is None else str(bands)}
-    voice.answer({**files, **filled, "notes": worded(smoothed.notes)})
+    voice.answer({"out": out, "bands": bands, **filled, "notes": worded(smoothed.notes)})
 
 
 def _check_out(model: Path, file: str | None, out: Path, bands: Path | None, force: bool) -> None:
@@ -93,17 +93,8 @@ def _check_out(model: Path, file: str | None, out: Path, bands: Path | None, for
             raise ValueError(f"--bands {bands} is the file of --out. Choose another name.")
 
 
-def _counts(series: Series, missing: Array) -> dict[str, int]:
-    return {
-        "entries_filled": int(missing.sum()),
-        "steps_filled": int((missing > 0).sum()),
-        "steps_wholly_missing": int((missing == series.X.shape[1]).sum()),
-    }
-
-
 def _missing_per_step(series: Series) -> Array:
     """Numbers of missing entries (n_steps,)."""
-    import numpy as np
     from scipy import sparse
 
     seen = series.weights > 0.0
@@ -114,10 +105,6 @@ def _missing_per_step(series: Series) -> Array:
 
 def _write_filled(series: Series, smoothed: Forecast, path: Path) -> None:
     """A row per time: observed entries with all digits, integers without a decimal point."""
-    from ..messages.formatting import csv_number
-    from ..runtime.files import plain_cell, written_whole
-    from ..timeline.grid import time_texts
-
     with written_whole(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["time", *map(plain_cell, smoothed.feature_names.tolist())])
@@ -136,7 +123,6 @@ def _write_filled(series: Series, smoothed: Forecast, path: Path) -> None:
 
 def _bands(series: Series, smoothed: Forecast, missing: Array) -> pd.DataFrame:
     """The missing entries with intervals; step by step, to save memory."""
-    import numpy as np
     import pandas as pd
 
     frames = []

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..messages.formatting import number_text
+from ..timeline.grid import time_texts
 from . import data
 from .console import JsonVoice, Voice
 from .files import header_of, is_model, load_model
@@ -54,8 +56,6 @@ def _about_model(path: Path, voice: Voice) -> None:
 def _lines(
     model: TemporalNMF, known: Mapping[str, object], versions: Mapping[str, str]
 ) -> list[tuple[str, str]]:
-    from ..timeline.grid import time_texts
-
     origin = getattr(model, "provenance_", None) or {}
     gaps = time_texts(model.times_[~model.observed_])
     few = f" ({', '.join(gaps[:5])}{', …' if len(gaps) > 5 else ''})"
@@ -86,8 +86,6 @@ def _learned(model: TemporalNMF) -> list[tuple[str, str]]:
     """What was learned from draws; its values are posterior means."""
     if model.posterior_ is None:
         return []
-    from ..messages.formatting import number_text
-
     names = model.posterior_.learned
     lines = [("", f"means of draws: {', '.join(names)}")] if names else []
     if model.smoothing == "learn":
@@ -103,8 +101,6 @@ def _fit_text(model: TemporalNMF) -> str:
 
 
 def _about_table(file: str, table: TimeTable, voice: Voice) -> None:
-    from ..timeline.grid import time_texts
-
     texts = time_texts(table.times)
     names = table.features.tolist()
     more = f" and {len(names) - 8:,} more" if len(names) > 8 else ""
@@ -120,7 +116,7 @@ def _about_table(file: str, table: TimeTable, voice: Voice) -> None:
             "last": texts[-1],
             "every": table.timeline.every,
             "absent": [texts[n] for n in table.timeline.absent],
-            "total": data.total(table),
+            "total": data.total(table.X),
             "exposure": table.exposure is not None,
             "features": names,
             "notes": table.notes,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from ..messages.formatting import counted, percent
-from ..solvers.options import solver_name
+from ..timeline.grid import time_texts
 from . import data
 from .console import Voice, progress_bar
 from .spelling import as_advice
@@ -52,11 +52,8 @@ def show_convergence(model: TemporalNMF, seconds: float, voice: Voice) -> None:
         reason = model.stop_reason_.removeprefix("converged: ")
         voice.say(f"Converged: {reason}{best}{took}.", style="green")
     else:
-        voice.say(
-            f"Not converged: {model.stop_reason_}{best}{took}. Increase --max-iter, or accept a "
-            f"larger --tol.",
-            style="bold red",
-        )
+        remedy = "Increase --max-iter, or accept a larger --tol."
+        voice.say(f"Not converged: {model.stop_reason_}{best}{took}. {remedy}", style="bold red")
 
 
 def draws_text(draws: PosteriorDraws) -> str:
@@ -69,12 +66,10 @@ def draws_text(draws: PosteriorDraws) -> str:
 def show_diagnosis(draws: PosteriorDraws, voice: Voice) -> None:
     """Whether the runs agree: a table, and the verdict."""
     found = draws.diagnosis
-    rows = [
-        [q.name, f"{q.rhat:.3f}", f"{q.ess_bulk:,.0f}", f"{q.ess_tail:,.0f}"]
-        if isfinite(q.rhat)
-        else [q.name, *"–––"]
-        for q in found.quantities
-    ]
+    rows = []
+    for q in found.quantities:
+        numbers = f"{q.rhat:.3f}", f"{q.ess_bulk:,.0f}", f"{q.ess_tail:,.0f}"
+        rows.append([q.name, *(numbers if isfinite(q.rhat) else "–––")])
     voice.table(["draws of", "R-hat", "bulk ESS", "tail ESS"], rows, left=("draws of",))
     good = found.ok and found.n_runs > 1
     voice.say(found.advice.render(as_advice), style="green" if good else "bold red")
@@ -126,8 +121,8 @@ def provenance(ctx: typer.Context, file: str, folder: Path | None = None) -> dic
 def summary(model: TemporalNMF) -> dict[str, object]:
     """A model as JSON."""
     from ..persistence.models import parameters_of_fit
+    from ..solvers.options import solver_name
     from ..summary import component_summary
-    from ..timeline.grid import time_texts
 
     texts = time_texts(model.times_)
     return {
@@ -164,11 +159,8 @@ def _component(one: ComponentSummary) -> dict[str, object]:
 
 
 def _calibration(found: Calibration) -> dict[str, object]:
-    return {
-        "coverage": found.coverage,
-        "n_origins": found.n_origins,
-        "checks": [asdict(check) | {"band": check.band(check.after)} for check in found.checks],
-    }
+    checks = [asdict(check) | {"band": check.band(check.after)} for check in found.checks]
+    return {"coverage": found.coverage, "n_origins": found.n_origins, "checks": checks}
 
 
 def _draws(draws: PosteriorDraws) -> dict[str, object]:

@@ -10,6 +10,7 @@ import typer
 from . import data
 from .console import Force, JsonVoice, busy, check_out
 from .files import Model, load_model
+from .fit import Calibrate
 from .models import calibrate_model, command_line, summary
 
 if TYPE_CHECKING:
@@ -26,9 +27,7 @@ def report(
         typer.Option(min=0, help="Steps to forecast; 0 for none.", show_default="by the length"),
     ] = None,
     question: Annotated[str | None, typer.Option(help="The question behind the data.")] = None,
-    hold_out: Annotated[
-        int, typer.Option(min=0, help="Past forecasts to check intervals with; 0 for none.")
-    ] = 0,
+    hold_out: Calibrate = 0,
     force: Force = False,
 ) -> None:
     """Write a model as one HTML file to read, print and send."""

@@ -63,7 +63,7 @@ class Settings(NamedTuple):
         Path | None,
         _option(
             help="File for the state of the fit: if it is interrupted, the same command continues. "
-            "A folder if the data are not in memory, except with --solver gibbs.",
+            "A folder if the data are not in memory, except with --solver gibbs."
         ),
     ] = None
     checkpoint_every: Annotated[
@@ -108,16 +108,14 @@ def _learn(learn: str, model: TemporalNMF) -> None:
         if len(names) > 1:
             wrong = f"{unknown[0]} is not known; " if unknown[0] else "one name is empty; "
         more = "" if drawing else f"; --solver gibbs learns {', '.join([*own, 'smoothing'])}"
-        raise ValueError(
-            f"--learn {learn}: {wrong}with --chain {name} and --solver {solver} it can be "
-            f"{', '.join(known) or 'nothing'}{more}."
-        )
+        choice = f"with --chain {name} and --solver {solver} it can be"
+        can_be = ", ".join(known) or "nothing"
+        raise ValueError(f"--learn {learn}: {wrong}{choice} {can_be}{more}.")
     for word in names:
         other = chain._exclusive.get(word)
         if other in names:
-            raise ValueError(
-                f"--learn {learn}: only the ratio of {other} and {word} matters. Learn one of them."
-            )
+            problem = f"only the ratio of {other} and {word} matters. Learn one of them."
+            raise ValueError(f"--learn {learn}: {problem}")
     if "smoothing" in names:
         model.smoothing = "learn"
     if words := {word: "learn" for word in names if word != "smoothing"}:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..timeline.grid import time_texts
 from . import data
 from .console import Force, JsonVoice, Voice, busy, check_out, progress_bar
 
@@ -42,8 +43,9 @@ def shard(
     _check_out(out, force, data.source_path(source))
     made = sharded(source, how, out, voice, shards, force)
     size = sum(file.stat().st_size for file in made.path.iterdir())
-    nonzeros = int(made.nonzeros.sum())
-    voice.say(f"{nonzeros:,} non-zeros in {made.n_shards:,} shards, {size / 1e6:,.1f} MB")
+    voice.say(
+        f"{made.nonzeros.sum():,} non-zeros in {made.n_shards:,} shards, {size / 1e6:,.1f} MB"
+    )
     voice.wrote(out)
     voice.answer({"shards": str(out), "bytes": size, **_summary(made)})
 
@@ -54,10 +56,10 @@ def columns_for(how: data.Reading, path: Path) -> Columns | None:
 
     columns = Columns.of(how.time, how.feature, how.value, how.exposure, how.transpose)
     if columns is None and path.is_dir():
-        raise ValueError(
-            f"{path} is a folder: name its columns with --time and --feature. A table with a row "
-            f"per time is one file."
+        remedy = (
+            "name its columns with --time and --feature. A table with a row per time is one file."
         )
+        raise ValueError(f"{path} is a folder: {remedy}")
     return columns
 
 
@@ -108,8 +110,7 @@ def _check_out(out: Path, force: bool, source: Path) -> None:
     """Refuse a place that cannot be written to, before the work begins."""
     from ..shards.folder import check_folder
 
-    places = [out.resolve(), *out.resolve().parents]
-    if source.is_dir() and source.resolve() in places:
+    if source.is_dir() and source.resolve() in (out.resolve(), *out.resolve().parents):
         raise ValueError(f"--out {out} lies in the input folder. Choose another folder.")
     if out.is_dir():
         check_folder(out, force)
@@ -119,8 +120,6 @@ def _check_out(out: Path, force: bool, source: Path) -> None:
 
 def _summary(made: Shards) -> dict[str, object]:
     """A folder of shards as JSON."""
-    from ..timeline.grid import time_texts
-
     texts = time_texts(made.timeline.times)
     return {
         "notes": made.notes,

@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import product
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from .. import registry
 from .._typing import Array
 from ..chains.base import Point, Scale
 from ..messages.arguments import check_choice, check_count
 from ..messages.errors import ArgumentError
+from ..selection.data import Matrix
 from ..selection.grids import GIBBS_GRIDS, LAST_VALUE, OUR_GRIDS, Grid, in_units
 from ..selection.splitters import HiddenSteps, RollingOrigin, Split, observed_steps
 from ..solvers.options import Gibbs
-
-Matrix: TypeAlias = Array | sparse.csr_array
 
 # The seed of the published tables.
 PAPER_SEED = 20200928
@@ -181,10 +179,8 @@ class Protocol:
         """Parameters of the estimator of a task; `level` is the mean activation."""
         tried = in_units(self.grids[task.model][task.point], level)
         tried.pop("n_components", None)
-        found: dict[str, Any] = {
-            "n_components": self.components_of(task),
-            "smoothing": tried.pop("smoothing", self.smoothing),
-        }
+        smoothing = tried.pop("smoothing", self.smoothing)
+        found: dict[str, Any] = {"n_components": self.components_of(task), "smoothing": smoothing}
         name, drawn, _ = task.model.partition(DRAWN)
         chain = registry.create(registry.CHAINS, name, "model")
         chain.set_params(**tried)
@@ -202,12 +198,8 @@ class Protocol:
         names = {model.partition(DRAWN)[0] for model in self.grids}
         for model in models:
             check_choice("model", model, tuple(dict.fromkeys([*names, *self.grids])))
-        chosen = {
-            name: grid
-            for name, grid in self.grids.items()
-            if name in models or name.partition(DRAWN)[0] in models
-        }
-        return replace(self, grids=chosen)
+        wanted = [name for name in self.grids if {name, name.partition(DRAWN)[0]} & {*models}]
+        return replace(self, grids={name: self.grids[name] for name in wanted})
 
     def with_draws(self, *, modes: bool = True) -> Protocol:
         """With posterior draws for each model that has them, besides the modes or instead."""
@@ -233,12 +225,8 @@ class Protocol:
 
     def differs(self, other: Protocol) -> list[str]:
         """Names of settings that differ from another protocol, except the grids."""
-        mine, others = self.describe(), other.describe()
+        mine, others = asdict(self), asdict(other)
         return [name for name in mine if name != "grids" and mine[name] != others[name]]
-
-    def describe(self) -> dict[str, object]:
-        """The settings as a dict, for a JSON file."""
-        return asdict(self)
 
 
 def paper_protocol(n_components: int, **changes: Any) -> Protocol:
@@ -256,13 +244,7 @@ def our_protocol(n_components: int, **changes: Any) -> Protocol:
 
 
 def warm_up(n_origins: int) -> int:
-    """Number of first origins that only choose hyper-parameters and are not scored.
-
-    Examples
-    --------
-    >>> warm_up(24), warm_up(2)
-    (4, 1)
-    """
+    """Number of first origins that only choose hyper-parameters and are not scored."""
     return max(n_origins // 5, 1)
 
 

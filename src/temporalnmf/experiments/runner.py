@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import asdict
 from io import RawIOBase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from .. import __version__
 from .._typing import Array
 from ..chains.parameters import Parameter
 from ..cluster.clients import spread
+from ..data.validation import Data
 from ..estimator import TemporalNMF
 from ..messages.errors import ArgumentError, Text
 from ..messages.warning import without
@@ -29,20 +31,20 @@ from ..metrics import kl_error
 from ..runtime.archives import json_of, refuse_links_out
 from ..runtime.files import room_told, written_whole
 from ..runtime.signals import raise_if_stopped, that_end_with_us
-from ..selection.data import gridded
+from ..selection.data import Matrix, dense, gridded
 from ..selection.grids import LAST_VALUE
-from ..selection.prediction import expected_steps, last_values, mean_activation, rows_of
+from ..selection.prediction import expected_steps, last_values, mean_activation
 from ..selection.splitters import Split
-from .protocol import Draws, Matrix, Protocol, Task
+from .protocol import Draws, Protocol, Task
 
 if TYPE_CHECKING:
     from distributed import Client
 
-    from ..reading import TimeTable
-
 Record = dict[str, Any]
 Progress = Callable[[int, int], None]
 Shared = tuple[Matrix, Array, Protocol, Draws]  # with the exposure
+
+_REMEDY = "Choose another folder, or delete this one."
 
 
 def fit_task(
@@ -56,7 +58,7 @@ def fit_task(
 ) -> Record:
     """One fit and its errors on validation steps, inner test steps and the step to forecast."""
     started = time.perf_counter()
-    record: Record = {**task._asdict()}
+    record: Record = task._asdict()
     final = int(np.flatnonzero(split.test)[-1])
     at_origin = task.split >= protocol.n_splits
     if at_origin:  # leave out everything after the step to forecast
@@ -81,7 +83,7 @@ def fit_task(
         chosen = {"n_components": len(model.components_), "smoothing": model.smoothing_}
         params |= {name: value for name, value in chosen.items() if name in tried}
         record |= {"params": params, "n_iter": model.n_iter_, "stop_reason": model.stop_reason_}
-    known = np.nansum(rows_of(X, split.train), axis=0) > 0.0  # features seen in training
+    known = np.nansum(dense(X[split.train]), axis=0) > 0.0  # features seen in training
     for name, mask in steps.items():
         record[f"kle_{name}"] = _error(X, rows, mask)
         record[f"kle_{name}_seen"] = _error(X, rows, mask, known)
@@ -108,10 +110,8 @@ def _error(X: Matrix, rows: Array, mask: Array, known: Array | None = None) -> f
     """Error on some steps, over all features or over the known ones."""
     if not mask.any():
         return float("nan")
-    observed = rows_of(X, mask)
-    seen = ~np.isnan(observed)
-    if known is not None:
-        seen &= known
+    observed = dense(X[mask])
+    seen = ~np.isnan(observed) & (True if known is None else known)
     return kl_error(observed[seen], rows[mask][seen])
 
 
@@ -122,7 +122,7 @@ def _for_json(value: Parameter) -> bool | str | float | list[float]:
 
 def run(
     protocol: Protocol,
-    X: TimeTable | ArrayLike,
+    X: Data,
     folder: Path,
     *,
     mask: ArrayLike | None = None,
@@ -209,9 +209,8 @@ def _results(
         for _, record in spread(client, _fit_shared, shared, tasks):
             yield record
     except ConnectionError as error:
-        raise ConnectionError(
-            f"{error} Finished fits are in {folder}: the same command continues from there."
-        ) from error
+        remedy = f"Finished fits are in {folder}: the same command continues from there."
+        raise ConnectionError(f"{error} {remedy}") from error
 
 
 def _fit_shared(shared: Shared, split: int, init: int, model: str, point: int) -> Record:
@@ -237,9 +236,8 @@ def read_records(log: Path, *, repair: bool = False) -> list[Record]:
     try:
         return [_record(line) for line in whole.splitlines()]
     except ValueError as error:
-        raise ValueError(
-            f"{log} is damaged: {error}. Delete the folder, or choose another one."
-        ) from error
+        remedy = "Delete the folder, or choose another one."
+        raise ValueError(f"{log} is damaged: {error}. {remedy}") from error
 
 
 # Types of the fields of a record.
@@ -283,30 +281,25 @@ def _check_config(
     data = fingerprint(X)
     if np.any(exposure != 1.0):
         data += f", exposure {fingerprint(exposure[:, None])}"
-    config = {**protocol.describe(), "data": data, "temporalnmf": __version__}
+    config = {**asdict(protocol), "data": data, "temporalnmf": __version__}
     wanted = json.loads(json.dumps(config))
     if not path.exists():
         if started:
-            raise ValueError(
-                f"{path.parent} has records, but no config.json that describes the experiment. "
-                f"Choose another folder, or delete this one."
-            )
+            problem = "has records, but no config.json that describes the experiment"
+            raise ValueError(f"{path.parent} {problem}. {_REMEDY}")
         with written_whole(path) as partial:
             partial.write_text(json.dumps(wanted, indent=1) + "\n", encoding="utf-8")
         return
     try:
         found = json_of(path.read_bytes(), nan=True)
+        if not isinstance(found, dict):
+            raise ValueError(f"{found!r:.60} is no config")
     except ValueError as error:
         raise ValueError(f"{path} is damaged: {error}. Choose another folder.") from error
-    if not isinstance(found, dict):
-        raise ValueError(f"{path} is damaged: {found!r:.60} is no config. Choose another folder.")
-    differing = [key for key in wanted if wanted[key] != found.get(key)]
-    if differing:
-        key = differing[0]
-        raise ValueError(
-            f"{path.parent} holds another experiment: {key} was {_brief(found.get(key))}, now it "
-            f"is {_brief(wanted[key])}. Choose another folder, or delete this one."
-        )
+    for key, value in wanted.items():
+        if value != found.get(key):
+            differing = f"{key} was {_brief(found.get(key))}, now it is {_brief(value)}"
+            raise ValueError(f"{path.parent} holds another experiment: {differing}. {_REMEDY}")
 
 
 def _brief(value: object) -> str:
@@ -318,11 +311,10 @@ def _brief(value: object) -> str:
 
 def fingerprint(X: Matrix) -> str:
     """Shape and a hash of the values, to recognise data."""
+    parts = [X]
     if sparse.issparse(X):
         rows = sparse.csr_array(X)
         parts = [rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data]
-    else:
-        parts = [np.asarray(X)]
     digest = hashlib.sha256()
     for part in parts:
         digest.update(np.ascontiguousarray(part).tobytes())
@@ -341,9 +333,8 @@ def _alone(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise ValueError(
-                f"Another run is using {folder}. Wait for it, or choose another folder."
-            ) from error
+            remedy = "Wait for it, or choose another folder."
+            raise ValueError(f"Another run is using {folder}. {remedy}") from error
         yield
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf, isnan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,11 @@ Row = dict[str, Any]
 METRICS = ("kle_s", "kle_f")
 # Errors over the features seen in training; only their means are reported.
 _SEEN = ("kle_s_seen", "kle_f_seen")
+# Columns of the chosen fits; old records have none of the last three, nor _SEEN.
+_COLUMNS = (
+    "split", "init", "model", "params", "kle_s", "kle_f", "kle_validation", "n_iter", *_SEEN,
+    "stop_reason", "seconds", "origin", "n_train", "n_test",
+)  # fmt: skip
 DEFAULT = "rate"
 # Differences with an adjusted p-value below this are reported.
 LEVEL = 0.05
@@ -38,21 +44,12 @@ def chosen(records: Sequence[Record]) -> list[Row]:
     for record in _validated(records):
         groups.setdefault((record["split"], record["init"], record["model"]), []).append(record)
     rows = []
-    for (split, init, model), tried in groups.items():
-        best = min(tried, key=_validation_error)
-        rows.append(
-            {
-                "split": split,
-                "init": init,
-                "model": model,
-                "params": " ".join(f"{name}={_number(v)}" for name, v in best["params"].items()),
-                **{key: best[key] for key in ("kle_s", "kle_f", "kle_validation", "n_iter")},
-                **{key: best.get(key, _NOTHING) for key in _SEEN},
-                "stop_reason": best["stop_reason"],
-                "seconds": sum(record["seconds"] for record in tried),
-                **{key: best.get(key) for key in ("origin", "n_train", "n_test")},
-            }
-        )
+    for tried in groups.values():
+        best = min(tried, key=lambda r: inf if isnan(r["kle_validation"]) else r["kle_validation"])
+        row: Row = {key: best.get(key, _NOTHING if key in _SEEN else None) for key in _COLUMNS}
+        row["params"] = " ".join(f"{name}={_number(v)}" for name, v in best["params"].items())
+        row["seconds"] = sum(record["seconds"] for record in tried)
+        rows.append(row)
     return rows
 
 
@@ -71,12 +68,6 @@ def _validated(records: Sequence[Record]) -> list[Record]:
             found.append({**record, "kle_validation": float(np.mean(errors))})
         errors.append(record["kle_f"])
     return found
-
-
-def _validation_error(record: Record) -> float:
-    """The validation error; infinity if it could not be computed."""
-    error = float(record["kle_validation"])
-    return float("inf") if np.isnan(error) else error
 
 
 def _number(value: bool | str | float | list[float]) -> str:
@@ -149,9 +140,8 @@ def _baseline(models: list[str], baseline: str | None) -> str:
     if baseline is None:
         return "gap" if "gap" in models else models[0]
     if baseline not in models:
-        raise ArgumentError(
-            "baseline", baseline, "took no part.", f"Choose one of {', '.join(models)}."
-        )
+        remedy = f"Choose one of {', '.join(models)}."
+        raise ArgumentError("baseline", baseline, "took no part.", remedy)
     return baseline
 
 
@@ -171,11 +161,8 @@ def summary(rows: Sequence[Row], baseline: str | None = None, seed: int = 0) -> 
     models = _models(rows)
     baseline = _baseline(models, baseline)
     by_origin = _has_origins(rows)
-    tested = {
-        (one.metric, one.model): one
-        for one in comparisons(rows, baseline)
-        if one.reference == baseline
-    }
+    compared = comparisons(rows, baseline)
+    tested = {(one.metric, one.model): one for one in compared if one.reference == baseline}
     table: list[Row] = [{"model": model} for model in models]
     for metric in METRICS:
         matrix = matrix_of(rows, models, metric)
@@ -194,12 +181,11 @@ def summary(rows: Sequence[Row], baseline: str | None = None, seed: int = 0) -> 
             row[f"{metric}_diff_low"], row[f"{metric}_diff_high"] = ends
             row[f"{metric}_wins"] = int(np.sum(per_split[:, j] < 0.0))
             row[f"{metric}_p"] = one.p
-    seen = {
-        key: matrix_of(rows, models, metric, key).mean(axis=(0, 1))
-        for key, metric in zip(_SEEN, METRICS, strict=True)
-    }
-    for j, row in enumerate(table):
-        row |= {f"{key}_mean": float(values[j]) for key, values in seen.items()}
+    for metric in METRICS:
+        means = matrix_of(rows, models, metric, f"{metric}_seen").mean(axis=(0, 1))
+        for row, mean in zip(table, means.tolist(), strict=True):
+            row[f"{metric}_seen_mean"] = mean
+    for row in table:
         row["seconds"] = float(np.mean([r["seconds"] for r in rows if r["model"] == row["model"]]))
         row["baseline"] = baseline
         row["n_splits"] = len({r["split"] for r in rows if r.get("origin") is None})
@@ -210,16 +196,13 @@ def summary(rows: Sequence[Row], baseline: str | None = None, seed: int = 0) -> 
 def matrix_of(rows: Sequence[Row], models: list[str], metric: str, key: str = "") -> Array:
     """Errors (n_splits or n_origins, n_inits, n_models) in a metric, or another key of its rows."""
     rows, key = _rows_of(rows, metric), key or metric
-    starts: dict[int, list[int]] = {}
+    splits = sorted({row["split"] for row in rows})
+    starts = [sorted({r["init"] for r in rows if r["split"] == split}) for split in splits]
+    matrix = np.full((len(splits), max(map(len, starts), default=1), len(models)), np.nan)
     for row in rows:
-        starts.setdefault(row["split"], []).append(row["init"])
-    splits = {split: sorted(set(inits)) for split, inits in sorted(starts.items())}
-    places = {split: i for i, split in enumerate(splits)}
-    width = max(map(len, splits.values()), default=1)
-    matrix = np.full((len(splits), width, len(models)), np.nan)
-    for row in rows:
-        start = splits[row["split"]].index(row["init"])
-        matrix[places[row["split"]], start, models.index(row["model"])] = row.get(key, _NOTHING)
+        i = splits.index(row["split"])
+        place = i, starts[i].index(row["init"]), models.index(row["model"])
+        matrix[place] = row.get(key, _NOTHING)
     return matrix
 
 

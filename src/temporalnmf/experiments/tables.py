@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import registry
+from .._typing import Array
 from ..messages.errors import Arg, Spelling, in_python
 from ..messages.formatting import counted
 from ..runtime.files import write_csv, written_whole
@@ -20,8 +21,6 @@ from .summaries import DEFAULT, LEVEL, METRICS, Row, chosen, comparisons, matrix
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from .._typing import Array
 
 # Differences beyond this many percent are written as text, not drawn.
 _OFF_SCALE = 50.0
@@ -116,20 +115,20 @@ def _percent(row: Row, metric: str, table: Sequence[Row], end: str = "") -> floa
 
 def legend(table: Sequence[Row]) -> str:
     """What the spreads and intervals of a table mean."""
-    n_splits, n_origins = int(table[0]["n_splits"]), int(table[0].get("n_origins", 0))
+    splits, n_origins = counted(table[0]["n_splits"], "split"), table[0].get("n_origins", 0)
     if not n_origins:
         return (
-            f"± is the standard deviation over {counted(n_splits, 'split')} and their starts; "
-            "ranges in brackets come from resampling the splits. All splits are of one data set "
-            "and share its last step: both describe this experiment, neither is a confidence "
-            "interval, and no verdict follows from them."
+            f"± is the standard deviation over {splits} and their starts; ranges in brackets come "
+            "from resampling the splits. All splits are of one data set and share its last step: "
+            "both describe this experiment, neither is a confidence interval, and no verdict "
+            "follows from them."
         )
     return (
-        f"Gap errors are those of hidden steps inside the series, over "
-        f"{counted(n_splits, 'split')}; forecast errors those of the next step, from "
-        f"{counted(n_origins, 'origin')}. ± is their standard deviation. In brackets: 95 % "
-        f"confidence intervals of each mean difference, by a corrected resampled t test over "
-        f"splits, and by a t test over origins that allows for their correlation."
+        f"Gap errors are those of hidden steps inside the series, over {splits}; forecast errors "
+        f"those of the next step, from {counted(n_origins, 'origin')}. ± is their standard "
+        "deviation. In brackets: 95 % confidence intervals of each mean difference, by a corrected "
+        "resampled t test over splits, and by a t test over origins that allows for their "
+        "correlation."
     )
 
 
@@ -176,10 +175,7 @@ def _remedy(metric: str, table: Sequence[Row], spell: Spelling) -> str:
 def about_the_default(
     rows: Sequence[Row], baseline: str | None = None, spell: Spelling = in_python
 ) -> list[str]:
-    """Sentences on metrics in which the default chain is significantly worse than the best one.
-
-    `rows` are those of the chosen fits.
-    """
+    """Metrics of chosen fits in which the default chain is significantly worse than the best."""
     tested = comparisons(rows, baseline)
     said = []
     for metric in METRICS:
@@ -188,10 +184,8 @@ def about_the_default(
         if DEFAULT not in chains:
             continue
         best = min(chains, key=chains.__getitem__)
-        found = [
-            one for one in tested
-            if one.metric == metric and {one.reference, one.model} == {DEFAULT, best}
-        ]  # fmt: skip
+        pair = {DEFAULT, best}
+        found = [c for c in tested if c.metric == metric and {c.reference, c.model} == pair]
         if found and found[0].beyond_chance and means[DEFAULT] > means[best]:
             more = 100.0 * (means[DEFAULT] / means[best] - 1.0)
             said.append(
@@ -203,9 +197,8 @@ def about_the_default(
 
 def latex(table: Sequence[Row]) -> str:
     """The table as a LaTeX tabular (package booktabs)."""
-    heading = " & ".join(
-        ["Model", *(name[:1].upper() + name[1:] for name in titles(table).values())]
-    )
+    names = (name[:1].upper() + name[1:] for name in titles(table).values())
+    heading = " & ".join(["Model", *names])
     lines = [r"\begin{tabular}{lrr}", r"\toprule", rf"{heading} \\", r"\midrule"]
     for row in table:
         numbers = [f"${_latex(row[f'{m}_mean'])} \\pm {_latex(row[f'{m}_std'])}$" for m in METRICS]
@@ -222,10 +215,7 @@ def _latex(value: float) -> str:
 
 
 def plot_differences(rows: Sequence[Row], baseline: str | None = None) -> Figure:
-    """Paired differences from the baseline: a dot per split and start, or per origin.
-
-    The mean is orange, with its interval; see `legend`.
-    """
+    """Paired differences from the baseline, and in orange their mean with its interval."""
     from ..plotting import Figure
 
     table = summary(rows, baseline)

@@ -37,9 +37,8 @@ def check_rng(rng: Seed) -> Generator:
     try:
         return np.random.default_rng(rng)
     except (TypeError, ValueError) as error:
-        raise ArgumentError(
-            "rng", rng, ": expected a NumPy Generator, a whole number of at least 0, or None."
-        ) from error
+        problem = ": expected a NumPy Generator, a whole number of at least 0, or None."
+        raise ArgumentError("rng", rng, problem) from error
 
 
 def check_positive(name: str, value: ArrayLike, *, zero: bool = False) -> Array:

@@ -23,13 +23,7 @@ Spelling = Callable[[Arg], str]
 
 
 def in_python(arg: Arg) -> str:
-    """The spelling of Python.
-
-    Examples
-    --------
-    >>> in_python(Arg("freq")), in_python(Arg("freq", "'W'"))
-    ('freq=', "freq='W'")
-    """
+    """The spelling of Python: `freq=`, `freq='W'`."""
     return f"{arg.name}={arg.value or ''}"
 
 

@@ -16,13 +16,7 @@ _EXACT = 2.0**53
 
 
 def number_text(value: float | None, digits: int = _DIGITS) -> str:
-    """A number with separators for thousands; `say` in report.js follows the same rule.
-
-    Examples
-    --------
-    >>> [number_text(value) for value in (12345.6, 945.3, 94.53, 7.0, 0.0005662, 2.5e-7, math.nan)]
-    ['12,346', '945', '94.5', '7', '0.000566', '2.50e-07', '–']
-    """
+    """A number with separators for thousands; `say` in report.js follows the same rule."""
     if value is None or not math.isfinite(value):
         return "–"
     short = float(f"{float(value):.{digits}g}")
@@ -36,13 +30,7 @@ def number_text(value: float | None, digits: int = _DIGITS) -> str:
 
 
 def percent(share: float) -> str:
-    """A share in per cent, with at most one decimal.
-
-    Examples
-    --------
-    >>> [percent(share) for share in (0.9, 0.28, 0.0974, 0.0004, 0.0, 0.996)]
-    ['90 %', '28 %', '9.7 %', '<0.1 %', '0 %', '99.6 %']
-    """
+    """A share in per cent, with at most one decimal."""
     value = 100.0 * share
     if 0.0 < value < 0.05:
         return "<0.1 %"
@@ -52,13 +40,7 @@ def percent(share: float) -> str:
 
 
 def level_text(coverage: float) -> str:
-    """The probability of an interval, with all of its digits.
-
-    Examples
-    --------
-    >>> level_text(0.9), level_text(0.975), level_text(0.9999)
-    ('90 %', '97.5 %', '99.99 %')
-    """
+    """The probability of an interval, with all of its digits."""
     return f"{100.0 * coverage:.12g} %"
 
 
@@ -68,13 +50,7 @@ def counted(n: int, noun: str) -> str:
 
 
 def csv_number(value: float) -> str:
-    """A number for a CSV file: integers in full, others with six significant digits.
-
-    Examples
-    --------
-    >>> [csv_number(value) for value in (12345678.0, 945.32814, 0.0005661999, 3.0)]
-    ['12345678', '945.328', '0.0005662', '3']
-    """
+    """A number for a CSV file: integers in full, others with six significant digits."""
     if float(value).is_integer() and abs(value) <= _EXACT:
         return f"{value:.0f}"
     return f"{value:.{_DIGITS_OF_FILES}g}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +14,9 @@ from ..timeline.grid import time_texts
 try:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Figure
+    from matplotlib.legend import Legend
 except ImportError as error:
     raise ImportError('Pictures need matplotlib: pip install "temporalnmf[plot]".') from error
-
-if TYPE_CHECKING:
-    from matplotlib.legend import Legend
 
 BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#666666"
 
@@ -33,6 +30,7 @@ _FEW_DRAWS, _WIDE = 20, 1e3
 
 Components = int | Sequence[int] | None
 Panels = NDArray[np.object_]  # array of Axes
+AxesLike = Axes | Panels | None
 
 
 def new_axes(width: float = 6.4, height: float = 4.8) -> Axes:
@@ -43,12 +41,7 @@ def new_axes(width: float = 6.4, height: float = 4.8) -> Axes:
 
 
 def panels(
-    n: int,
-    noun: str,
-    ax: Axes | Panels | None,
-    n_columns: int,
-    size: tuple[float, float],
-    legend: float,
+    n: int, noun: str, ax: AxesLike, n_columns: int, size: tuple[float, float], legend: float
 ) -> Panels:
     """Axes (n,), one per `noun`: those given, or a grid of panels in a new figure.
 
@@ -97,8 +90,7 @@ def run_lines(ax: Axes, sweeps: Array, values: Array) -> None:
     """Values (n_runs, n_draws) over their sweeps, one line per run."""
     marker = "." if values.shape[1] < _FEW_DRAWS else None
     for run, line in enumerate(values):
-        color = PALETTE[run % len(PALETTE)]
-        label = f"run {run + 1}"
+        color, label = PALETTE[run % len(PALETTE)], f"run {run + 1}"
         ax.plot(sweeps, line, lw=0.7, alpha=0.8, label=label, color=color, marker=marker)
     ax.set_xlabel("sweep")
 
@@ -114,11 +106,7 @@ def thicken(legend: Legend) -> None:
 
 
 def log_scale(ax: Axes) -> None:
-    """A logarithmic y-axis with a few plain labels, set after drawing.
-
-    On a short range matplotlib's own labels are powers of ten only, or 2×10², 3×10², …
-    overlapping.
-    """
+    """A logarithmic y-axis with a few plain labels, which matplotlib's own are not; set last."""
     from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
     ax.set_yscale("log")

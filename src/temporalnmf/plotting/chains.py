@@ -198,8 +198,7 @@ def plot_selection(selection: Selection, ax: Axes | None = None) -> Axes:
     for name in dict.fromkeys(c.chain for c in models):
         tried = [[c for c in models if (c.chain, c.n_components) == (name, K)] for K in ranks]
         best = [min(candidates, key=lambda c: c.mean) for candidates in tried]
-        errors = [c.standard_error for c in best]
-        means = [c.mean for c in best]
+        errors, means = [c.standard_error for c in best], [c.mean for c in best]
         ax.errorbar(ranks, means, yerr=errors, label=name, marker="o", capsize=3, lw=1.2)
     ax.plot(selection.best.n_components, selection.best.mean, "D", color=ORANGE, ms=9, zorder=3)
     ax.set(xlabel="number of components", ylabel="held-out error per entry")
@@ -221,11 +220,7 @@ def _errors_by_candidate(ax: Axes, candidates: Sequence[Candidate], best: Candid
 
 
 def draw_simulation(
-    chain: Process,
-    n_paths: int = 10,
-    n_steps: int = 50,
-    h1: ArrayLike | None = None,
-    seed: Seed = 0,
+    chain: Process, n_paths: int, n_steps: int, h1: float | None, seed: int
 ) -> Figure:
     """Paths of a chain beside its prior distribution."""
     figure = Figure(figsize=(9.0, 3.6), layout="constrained")
@@ -241,13 +236,17 @@ def draw_simulation(
 def paper_figures(seed: int = 0) -> dict[str, Callable[[], Figure]]:
     """The paper's six figures by name: paths of the five chains, and BGAR's admissible set."""
     paths = {name: partial(_paths_figure, name, seed) for name in PAPER_PANELS}
-    return {**paths, "bgar_region": _region_figure}
+    return {**paths, "bgar_region": partial(_figure, plot_map_region, 5.0, 3.6)}
 
 
 def prior_figures(seed: int = 0) -> dict[str, Callable[[], Figure]]:
     """Prior of each chain with the defaults of a fit, starting at twice the level of the data."""
-    names = [name for name in registry.CHAINS if name in registry.PROCESSES]
-    return {f"prior_{name}": partial(_prior_figure, name, seed) for name in names}
+    figures: dict[str, Callable[[], Figure]] = {}
+    for name in (name for name in registry.CHAINS if name in registry.PROCESSES):
+        chain = registry.create(registry.PROCESSES, name, "chain")
+        draw = partial(plot_prior, chain, h1=2.0, seed=seed)
+        figures[f"prior_{name}"] = partial(_figure, draw, 5.6, 3.4)
+    return figures
 
 
 def _paths_figure(name: str, seed: int) -> Figure:
@@ -267,23 +266,15 @@ def _paths_figure(name: str, seed: int) -> Figure:
     return figure
 
 
-def _region_figure() -> Figure:
-    figure = Figure(figsize=(5.0, 3.6), layout="constrained")
-    plot_map_region(figure.subplots())
-    return figure
-
-
-def _prior_figure(name: str, seed: int) -> Figure:
-    figure = Figure(figsize=(5.6, 3.4), layout="constrained")
-    chain = registry.create(registry.PROCESSES, name, "chain")
-    plot_prior(chain, h1=2.0, seed=seed, ax=figure.subplots())
+def _figure(draw: Callable[..., Axes], width: float, height: float) -> Figure:
+    figure = Figure(figsize=(width, height), layout="constrained")
+    draw(ax=figure.subplots())
     return figure
 
 
 def _regime(chain: Process) -> str:
     regime = chain.regime()
     if isinstance(regime, list):
-        raise ValueError(
-            f"{chain} has hyper-parameters per component: draw a chain with one number each."
-        )
+        remedy = "draw a chain with one number each."
+        raise ValueError(f"{chain} has hyper-parameters per component: {remedy}")
     return regime.title.replace("; ", "\n")

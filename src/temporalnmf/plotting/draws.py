@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..estimator import TemporalNMF
 from ..messages.errors import Arg, Text
 from ..sampling.diagnostics import RHAT
 from ..sampling.draws import PosteriorDraws
 from ..sampling.traces import Trace, ranks, required_draws, traces
 from ..solvers.options import solver_name
 from . import canvas
-from .canvas import GREY, ORANGE, PALETTE, Axes, Components, Panels
-
-if TYPE_CHECKING:
-    from ..estimator import TemporalNMF
+from .canvas import GREY, ORANGE, PALETTE, Axes, AxesLike, Components, Panels
 
 
-def plot_trace(
-    model: TemporalNMF, components: Components = None, *, ax: Axes | Panels | None = None
-) -> Panels:
+def plot_trace(model: TemporalNMF, components: Components = None, *, ax: AxesLike = None) -> Panels:
     """Traces of the draws, sweep by sweep, one line per run.
 
     Runs that have converged look alike: each moves over the same range, and none drifts. An orange
@@ -68,9 +62,7 @@ def plot_trace(
     return axes
 
 
-def plot_ranks(
-    model: TemporalNMF, components: Components = None, *, ax: Axes | Panels | None = None
-) -> Panels:
+def plot_ranks(model: TemporalNMF, components: Components = None, *, ax: AxesLike = None) -> Panels:
     """Ranks of the draws of each run among the draws of all runs.
 
     A line is the share of a run's draws below a rank, minus the share of all draws: flat if the
@@ -95,12 +87,8 @@ def plot_ranks(
     draws = _draws(model, "plot_ranks")
     found = _traces(draws, components)
     if len(draws.smoothing) == 1:
-        raise ValueError(
-            Text(
-                "plot_ranks compares runs, and this model has only one: fit it with {several}.",
-                several=Arg("n_chains", "4"),
-            )
-        )
+        problem = "plot_ranks compares runs, and this model has only one: fit it with {several}."
+        raise ValueError(Text(problem, several=Arg("n_chains", "4")))
     axes = _panels(len(found), ax)
     for one, trace in zip(axes, found, strict=True):
         at, excess, reach = ranks(trace.values)
@@ -128,7 +116,7 @@ def _traces(draws: PosteriorDraws, components: Components) -> list[Trace]:
     return traces(draws, chosen)
 
 
-def _panels(n: int, ax: Axes | Panels | None) -> Panels:
+def _panels(n: int, ax: AxesLike) -> Panels:
     n_columns = next((width for width in (3, 2) if n % width == 0), min(n, 3))
     return canvas.panels(n, "quantity", ax, n_columns, size=(3.9, 1.9), legend=0.4)
 
@@ -142,13 +130,9 @@ def _titles(ax: Axes, trace: Trace) -> None:
 
 
 def _legend(axes: Panels, own_figure: bool) -> None:
-    first: Axes = axes[0]
-    handles, labels = first.get_legend_handles_labels()
+    handles, labels = axes[0].get_legend_handles_labels()
+    style = {"fontsize": 8, "frameon": False}
+    place, where = axes[0], {}
     if own_figure:
-        legend = first.figure.legend(
-            handles, labels, loc="outside lower center", ncols=min(len(labels), 8), fontsize=8,
-            frameon=False,
-        )  # fmt: skip
-    else:
-        legend = first.legend(handles, labels, fontsize=8, frameon=False)
-    canvas.thicken(legend)
+        place, where = axes[0].figure, {"loc": "outside lower center", "ncols": min(len(labels), 8)}
+    canvas.thicken(place.legend(handles, labels, **style, **where))

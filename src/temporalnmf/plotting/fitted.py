@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from textwrap import wrap
-from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..estimator import TemporalNMF
 from ..messages.arguments import check_count
 from ..messages.formatting import number_text, percent
 from ..summary import ComponentSummary, component_summary, step_errors
 from ..timeline.grid import time_texts
 from . import canvas
-from .canvas import BLUE, GREY, ORANGE, Axes, Components, Panels, new_axes
+from .canvas import BLUE, GREY, ORANGE, Axes, AxesLike, Components, Panels, new_axes
 from .forecasts import bands_title
-
-if TYPE_CHECKING:
-    from ..estimator import TemporalNMF
 
 # Characters of a feature's name beside its bar, and of both the name and a line of the title.
 _LABEL_WIDTH, _COLUMN_WIDTH = 22, 50
@@ -84,11 +81,7 @@ def plot_activations(
 
 
 def plot_components(
-    model: TemporalNMF,
-    components: Components = None,
-    n_features: int = 10,
-    *,
-    ax: Axes | Panels | None = None,
+    model: TemporalNMF, components: Components = None, n_features: int = 10, *, ax: AxesLike = None
 ) -> Axes | Panels:
     """The most characteristic features of each component.
 
@@ -121,12 +114,10 @@ def plot_components(
     overall_of = dict(zip(model.feature_labels().tolist(), overall.tolist(), strict=True))
     for k, one in zip(chosen, axes, strict=True):
         _draw_features(one, summary[k], n_features, overall_of)
-    marks = axes[0].lines[-1:]
-    if ax is None:
-        where = "outside lower right"
-        axes[0].figure.legend(handles=marks, loc=where, fontsize=8, frameon=False)
-    else:
-        axes[0].legend(handles=marks, loc="lower right", fontsize=8, frameon=False)
+    place, where = (
+        (axes[0].figure, "outside lower right") if ax is None else (axes[0], "lower right")
+    )
+    place.legend(handles=axes[0].lines[-1:], loc=where, fontsize=8, frameon=False)
     return axes[0] if canvas.is_index(components) else axes
 
 
@@ -224,9 +215,8 @@ def plot_residuals(model: TemporalNMF, n_worst: int = 5, *, ax: Axes | None = No
     n_worst = check_count("n_worst", n_worst)
     errors = step_errors(model)
     if errors is None:
-        raise ValueError(
-            "This model was saved without its data, and residuals need them: fit it again."
-        )
+        problem = "This model was saved without its data, and residuals need them: fit it again."
+        raise ValueError(problem)
     ax = ax or new_axes(9.0, 3.8)
     x = canvas.time_axis(ax, model.times_)
     error = errors.error

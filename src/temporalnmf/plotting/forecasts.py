@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from .._typing import Array
+from ..estimator import TemporalNMF
 from ..forecasting.forecast import Forecast, Of
 from ..messages.arguments import check_count
 from ..messages.errors import ArgumentError
@@ -18,9 +18,6 @@ from ..summary import component_summary, step_errors
 from ..timeline.grid import time_texts
 from . import canvas
 from .canvas import GREY, Axes, new_axes
-
-if TYPE_CHECKING:
-    from ..estimator import TemporalNMF
 
 Chosen = str | int | Sequence[str] | Sequence[int]
 
@@ -136,11 +133,9 @@ def _columns(
     names = [str(name) for name in wanted]
     for name in names:
         if name not in labels:
-            raise ArgumentError(
-                "of", of, f": there is no feature {name!r}.",
-                f'Give "components", "totals", the index of a component, or names of features '
-                f"such as {labels[0]!r}.",
-            )  # fmt: skip
+            known = '"components", "totals", the index of a component, or names of features such as'
+            remedy = f"Give {known} {labels[0]!r}."
+            raise ArgumentError("of", of, f": there is no feature {name!r}.", remedy)
     return "features", [labels.index(name) for name in names], names
 
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._typing import Array
 from ..chains.base import Chain
+from ..estimator import TemporalNMF
 from ..sampling.traces import one_step_on
 from . import canvas
 from .canvas import BLUE, GREY, Axes, Components, new_axes
-
-if TYPE_CHECKING:
-    from ..estimator import TemporalNMF
 
 # Movement within this factor of what the chain expects counts as agreement.
 _AGREEMENT = 1.5

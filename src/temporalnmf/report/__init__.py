@@ -12,6 +12,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..estimator import TemporalNMF
 from ..forecasting.forecast import Forecast
 from ..messages.errors import ArgumentError, Text
 from ..runtime.files import refuse_overwriting, written_whole
@@ -20,8 +21,6 @@ from .texts import Content
 
 if TYPE_CHECKING:
     from markupsafe import Markup
-
-    from ..estimator import TemporalNMF
 
 __all__ = ["report_content", "write_report"]
 
@@ -90,11 +89,9 @@ def write_report(
     for name, value, least in (("steps", steps, 0), ("n_features", n_features, 1)):
         if value is not None and (isinstance(value, bool) or int(value) != value or value < least):
             raise ArgumentError(name, value, f": expected a whole number of at least {least}.")
-    missing = HoldOut.__required_keys__ - set(hold_out or HoldOut.__required_keys__)
-    if missing:
-        raise ValueError(
-            f"hold_out lacks {', '.join(sorted(missing))}: see write_report for its keys."
-        )
+    if missing := HoldOut.__required_keys__ - set(hold_out or HoldOut.__required_keys__):
+        lacking = ", ".join(sorted(missing))
+        raise ValueError(f"hold_out lacks {lacking}: see write_report for its keys.")
     content = report_content(
         model,
         question=question,

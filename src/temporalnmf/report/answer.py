@@ -51,10 +51,8 @@ def _last_step(subject: Subject) -> str:
     usual = float(np.median(errors.observed[before] / size[before]) * size[last] * part)
     total, noun = float(errors.observed[last]), subject.unit.noun
     if total < _FAR_BELOW * usual:
-        problem = (
-            f"has a total of {number_text(total)}, far below the {subject.unit.plural} before "
-            f"(about {number_text(usual)})"
-        )
+        before_it = f"the {subject.unit.plural} before (about {number_text(usual)})"
+        problem = f"has a total of {number_text(total)}, far below {before_it}"
     elif errors.error[last] > _BY_FAR * errors.error[seen[:-1]].max():
         problem = "fits the model by far the worst"
     else:
@@ -95,8 +93,8 @@ def _recent(subject: Subject) -> str:
 def _outlook(subject: Subject) -> str:
     """The last step of the forecast; an interval that was not checked is not stated as a fact."""
     point, bands = subject.totals_ahead()
-    expected = f"For {subject.texts_ahead[-1]} the model expects a total of "
-    expected += number_text(point[-1])
+    total = number_text(point[-1])
+    expected = f"For {subject.texts_ahead[-1]} the model expects a total of {total}"
     if not bands:
         return f"{expected}; its uncertainty is unknown, see below."
     coverage, low, high = bands[0]
@@ -114,15 +112,13 @@ def _outlook(subject: Subject) -> str:
 def _checked(subject: Subject, found: Calibration) -> str:
     """How many actual values the intervals contained, before and after calibration."""
     first = [check for kind in ("totals", "components", "entries") for check in found.of(kind)[:1]]
-    held = [
-        f"{check.of} {check.share(check.before)} before calibration and {check.share(check.after)} "
-        f"after"
-        for check in first
-    ]
+    held = "; ".join(
+        f"{c.of} {c.share(c.before)} before calibration and {c.share(c.after)} after" for c in first
+    )
     return (
         f"The {percent(found.coverage)} intervals were checked on past forecasts. "
         f"{subject.unit.counted(first[0].ahead)} ahead, they contained these shares of the actual "
-        f"values: {'; '.join(held)}."
+        f"values: {held}."
     )
 
 

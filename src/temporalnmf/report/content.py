@@ -8,16 +8,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._typing import Array
 from ..chains.base import Chain
+from ..estimator import TemporalNMF
 from ..forecasting.checks import Calibration
 from ..forecasting.forecast import Forecast
-from ..messages.formatting import number_text
+from ..messages.formatting import counted, number_text
 from ..persistence.models import parameters_of_fit
 from ..sampling.traces import one_step_on
 from ..summary import FOUND_AGAIN, stability_words
@@ -27,10 +28,7 @@ from .made import how_it_was_made
 from .notes import WORDS
 from .runs import Verdict, runs_content, verdict_of
 from .subject import COVERAGE, Subject
-from .texts import NO_BREAK, Content, clean, counted, level, number, percent, percents, thinned
-
-if TYPE_CHECKING:
-    from ..estimator import TemporalNMF
+from .texts import NO_BREAK, Content, clean, level, number, percent, percents, thinned
 
 # Most rows of a table.
 _MOST_GAPS, _MOST_AHEAD = 40, 500
@@ -69,21 +67,7 @@ def report_content(
     n_features: int = 12,
     source: str | PathLike[str] | None = None,
 ) -> Content:
-    """The content of a report, for a template or for JSON; see `write_report`.
-
-    Examples
-    --------
-    >>> from temporalnmf import TemporalNMF
-    >>> from temporalnmf.datasets import load_sotu
-    >>> from temporalnmf.report import report_content
-    >>> model = TemporalNMF(6, random_state=0).fit(load_sotu(as_frame=True).data)
-    >>> content = report_content(model, steps=5)
-    >>> content["question"]  # doctest: +NORMALIZE_WHITESPACE
-    'Which of the 1,609 features move together over 232 years (1790 to 2021), when did each group
-    rise and fall, and what comes next?'
-    >>> content["gaps"]["rows"][0]["when"]
-    '1933'
-    """
+    """The content of a report, for a template or for JSON; see `write_report`."""
     check_is_fitted(model)
     subject = Subject(model, steps, forecast, n_features)
     unit = subject.unit
@@ -180,14 +164,6 @@ def _forecast(subject: Subject) -> Content:
     """Forecast of the totals as a table, with notes."""
     ahead = subject.ahead
     point, bands = subject.totals_ahead()
-    rows = [
-        {
-            "when": subject.texts_ahead[s],
-            "point": number_text(point[s]),
-            "bands": [[number_text(low[s]), number_text(high[s])] for _, low, high in bands],
-        }
-        for s in thinned(np.arange(subject.n_ahead), _MOST_AHEAD)
-    ]
     return {
         "steps": subject.n_ahead,
         "ahead": subject.unit.spanning(subject.n_ahead),
@@ -196,18 +172,19 @@ def _forecast(subject: Subject) -> Content:
         "notes": [clean(note.render(WORDS), _LONGEST_NOTE) for note in ahead.notes],
         "bands": [level(coverage) for coverage, _, _ in bands],
         "checked": bool(ahead.checked.all()),
-        "rows": rows,
+        "rows": [
+            {
+                "when": subject.texts_ahead[s],
+                "point": number_text(point[s]),
+                "bands": [[number_text(low[s]), number_text(high[s])] for _, low, high in bands],
+            }
+            for s in thinned(np.arange(subject.n_ahead), _MOST_AHEAD)
+        ],
     }
 
 
 def _point_text(point: str) -> str:
-    """What the line of a forecast shows.
-
-    Examples
-    --------
-    >>> _point_text("conditional mean"), _point_text("posterior mode")
-    ('the expected value', 'the most probable value')
-    """
+    """What the line of a forecast shows."""
     return next((words for sign, words in _POINTS.items() if sign in point.split(" (")[0]), point)
 
 
@@ -302,12 +279,8 @@ def _comparison(found: Calibration) -> Content:
         }
         for check in found.checks
     ]
-    return {
-        "nominal": percent(found.coverage),
-        "n_origins": f"{found.n_origins:,}",
-        "holds": not short,
-        "rows": rows,
-    }
+    facts = {"nominal": percent(found.coverage), "n_origins": f"{found.n_origins:,}"}
+    return {**facts, "holds": not short, "rows": rows}
 
 
 def _convergence(subject: Subject) -> Verdict:

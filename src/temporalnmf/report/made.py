@@ -5,24 +5,20 @@ from __future__ import annotations
 import hashlib
 import platform
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .. import __version__
 from .._typing import Array
-from ..data.series import Series
+from ..estimator import TemporalNMF
 from ..persistence.models import parameters_of_fit
 from ..solvers.options import nested
 from .texts import Content, clean
-
-if TYPE_CHECKING:
-    from ..estimator import TemporalNMF
 
 _LONGEST_VALUE = 400
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
@@ -65,18 +61,13 @@ def _checksums(model: TemporalNMF, source: str | PathLike[str] | None) -> dict[s
     """SHA-256 of the factors, of the data and their file if available."""
     found = {"components and activations": _checksum([model.components_, model.activations_])}
     if model._series is not None:
-        found["data, missing entries as NaN"] = _checksum(_rows(model._series))
+        rows = map(model._series.row, range(model._series.n_steps))  # dense, of any data
+        entries = (np.where(weight > 0.0, x, np.nan) for x, weight in rows)
+        found["data, missing entries as NaN"] = _checksum(entries)
     if source is not None and Path(source).is_file():
         with Path(source).open("rb") as file:
             found["file of the data"] = hashlib.file_digest(file, "sha256").hexdigest()
     return found
-
-
-def _rows(series: Series) -> Iterator[Array]:
-    """Rows of the data, the same for dense and sparse data."""
-    for n in range(series.n_steps):
-        x, weight = series.row(n)
-        yield np.where(weight > 0.0, x, np.nan)
 
 
 def _checksum(arrays: Iterable[Array]) -> str:

@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from .._typing import Array
-from ..messages.formatting import number_text
+from ..messages.formatting import counted, number_text
 from ..sampling.diagnostics import ESS_PER_RUN, FEWEST, RHAT, Diagnosis, Quantity
 from ..sampling.draws import PosteriorDraws
 from ..sampling.traces import Trace, ranks, traces
 from .subject import Subject
-from .texts import Content, counted, level, numbers
+from .texts import Content, level, numbers
 
 # Most runs in a chart, points of a line, and rows of a table.
 _MOST_RUNS, _MOST_POINTS, _MOST_COMPONENTS = 8, 300, 40
@@ -123,11 +123,8 @@ def _agrees(quantity: Quantity, n_runs: int) -> str:
 
 def _apart(subject: Subject, found: Diagnosis) -> str:
     """Which components differ between runs, by name."""
-    names = [
-        f"“{name}”"
-        for name, rhat in zip(subject.names, found.rhat_of_components, strict=True)
-        if rhat > RHAT
-    ]
+    rhats = zip(subject.names, found.rhat_of_components, strict=True)
+    names = [f"“{name}”" for name, rhat in rhats if rhat > RHAT]
     if not names:
         return "Other quantities are less certain: see the table."
     few = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
-
 import numpy as np
 
 from .._typing import Array
+from ..estimator import TemporalNMF
 from ..forecasting.forecast import Forecast
 from ..sampling.draws import PosteriorDraws
 from ..summary import component_summary, step_errors
 from ..timeline.grid import time_texts
 from .texts import clean, unit_of
-
-if TYPE_CHECKING:
-    from ..estimator import TemporalNMF
 
 COVERAGE = (0.5, 0.9)
 
@@ -22,12 +18,8 @@ COVERAGE = (0.5, 0.9)
 _MOST_SIMULATED = 5_000_000
 _WORST = 5
 
-
-class Totals(NamedTuple):
-    """Forecast of the totals: points (steps,), and (level, low, high) of each band."""
-
-    point: Array
-    bands: list[tuple[float, Array, Array]]
+# Forecast of the totals: points (steps,), and (level, low, high) of each band.
+Totals = tuple[Array, list[tuple[float, Array, Array]]]
 
 
 class Subject:
@@ -87,7 +79,7 @@ class Subject:
         """The forecast of the totals, widest band first."""
         levels = self.levels if self.ahead.has_bands else []
         bands = [(level, *self.ahead.interval(level, of="totals")) for level in levels]
-        return Totals(self.ahead.point_of("totals"), bands)
+        return self.ahead.point_of("totals"), bands
 
     @property
     def window(self) -> int:

@@ -9,16 +9,13 @@ from numpy.typing import ArrayLike
 
 from .._typing import Array
 from ..messages import formatting
-from ..messages.formatting import number_text
+from ..messages.formatting import counted, number_text
 
 _LONGEST_NAME = 80
-
 # Significant digits of numbers in charts.
 _DRAWN = 7
-
 # Between a number and its per cent sign.
 NO_BREAK = "\N{NO-BREAK SPACE}"
-
 # Consecutive whole numbers in this range are taken for years.
 _FIRST_YEAR, _LAST_YEAR = 1000, 2200
 _BEFORE_TIME = {"year": "in", "quarter": "in", "month": "in", "week": "in the week of", "day": "on"}
@@ -32,11 +29,6 @@ def clean(text: str, longest: int = _LONGEST_NAME) -> str:
     text = text.encode("utf-8", "replace").decode()
     text = "".join(c if c.isprintable() else " " for c in text)
     return text if len(text) <= longest else text[: longest - 1] + "…"
-
-
-def counted(n: int, noun: str) -> str:
-    """1 step, 2 steps."""
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 def number(value: float | None, digits: int = _DRAWN) -> Number:
@@ -77,39 +69,20 @@ def percents(shares: list[float]) -> list[str]:
 
 
 def change(before: float, after: float) -> str:
-    """A change in per cent, or as a factor if it is large; empty if it started at zero.
-
-    Examples
-    --------
-    >>> change(0.00065, 0.00082).replace(NO_BREAK, "_"), change(1.0, 25.0), change(0.0, 1.0)
-    ('+26_%', '25 times as much', '')
-    """
+    """A change in per cent, or as a factor if it is large; empty if it started at zero."""
     if not before > 0.0:
         return ""
     ratio = after / before
     if ratio >= 10.0:
         return f"{number_text(ratio, 2)} times as much"
     percentage = 100.0 * (ratio - 1.0)
-    small = abs(percentage) < 10.0
-    return f"{percentage:+.{1 if small else 0}f}{NO_BREAK}%".replace("-", "−")
+    digits = 1 if abs(percentage) < 10.0 else 0
+    return f"{percentage:+.{digits}f}{NO_BREAK}%".replace("-", "−")
 
 
 @dataclass(frozen=True)
 class Unit:
-    """What a step is called.
-
-    Attributes
-    ----------
-    noun : str
-        Of one step.
-    length : str
-        Length of a step, if the noun does not say it.
-
-    Examples
-    --------
-    >>> Unit("week").counted(105), Unit("step", "3 days").spanning(40), Unit("year").at("1848")
-    ('105 weeks', '40 steps of 3 days', 'in 1848')
-    """
+    """What a step is called, and its length if the noun does not say it."""
 
     noun: str
     length: str = ""
@@ -132,15 +105,7 @@ class Unit:
 
 
 def unit_of(every: str, times: ArrayLike) -> Unit:
-    """Unit of a timeline, from its spacing (`Timeline.every`) and its labels.
-
-    Examples
-    --------
-    >>> unit_of("week", []).noun, unit_of("3 days", []).spanning(2)
-    ('week', '2 steps of 3 days')
-    >>> unit_of("step of 1", [1998, 1999]).noun, unit_of("step of 1", [8, 9]).noun
-    ('year', 'step')
-    """
+    """Unit of a timeline, from its spacing (`Timeline.every`) and its labels."""
     labels = np.asarray(times)
     whole = every == "step of 1" and labels.dtype.kind in "iu" and labels.size > 0
     if whole and labels.min() >= _FIRST_YEAR and labels.max() <= _LAST_YEAR:

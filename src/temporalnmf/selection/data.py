@@ -32,10 +32,8 @@ def gridded(
     The data are dense, NaN where they are missing or masked, or sparse if everything is observed.
     """
     if is_split(X):
-        raise ValueError(
-            f"X is {type(X).__name__}, which is not in memory, but models are compared on data in "
-            f"memory. Give an array, a frame or the path of a table."
-        )
+        problem = f"X is {type(X).__name__}, but models are compared on data in memory."
+        raise ValueError(f"{problem} Give an array, a frame or the path of a table.")
     series = check_series(X, mask, exposure, likelihood_of(likelihood)).series
     return _with_gaps(series), series.exposure
 
@@ -46,16 +44,13 @@ def _with_gaps(series: Series) -> Matrix:
     values = np.asarray(weights.data if thin else weights, dtype=float)
     wrong = (values != 0.0) & (values != 1.0)
     if wrong.any():
-        raise ValueError(
-            f"mask contains {values[wrong].flat[0]:g}: a comparison of models takes 1 or True for "
-            f"observed entries and 0 or False for missing ones, no other weights."
-        )
+        expected = "1 or True for observed entries and 0 or False for missing ones"
+        found = f"{values[wrong].flat[0]:g}"
+        raise ValueError(f"mask contains {found}: comparisons take {expected}, no other weights.")
     if not thin and values.all():
         return X
     size = 8 * X.shape[0] * X.shape[1]
     if sparse.issparse(X) and size > _MOST_BYTES:
-        raise ValueError(
-            f"X has steps or cells without a value, and as a dense array with NaN it would take "
-            f"{size / 1e9:.1f} GB. Keep fewer features, or aggregate to longer periods."
-        )
+        problem = f"X has missing values, and as a dense array it would take {size / 1e9:.1f} GB."
+        raise ValueError(f"{problem} Keep fewer features, or aggregate to longer periods.")
     return np.where(dense(weights) > 0.0, dense(X), np.nan)

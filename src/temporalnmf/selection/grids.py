@@ -26,16 +26,9 @@ GIBBS_GRIDS = _grids("draws_grid")
 
 
 def in_units(values: Settings, level: float) -> dict[str, Parameter]:
-    """Hyper-parameters with values such as "100/level" computed for a mean activation.
-
-    Examples
-    --------
-    >>> in_units({"alpha": 1.0, "beta": "200/level"}, level=50.0)
-    {'alpha': 1.0, 'beta': 4.0}
-    """
-    return {
-        name: float(value.removesuffix("/level")) / level
-        if isinstance(value, str) and value.endswith("/level")
-        else value
-        for name, value in values.items()
-    }
+    """Hyper-parameters with values such as "100/level" computed for a mean activation."""
+    found = dict(values)
+    for name, value in values.items():
+        if isinstance(value, str) and value.endswith("/level"):
+            found[name] = float(value.removesuffix("/level")) / level
+    return found

@@ -10,11 +10,6 @@ from ..estimator import TemporalNMF
 from .data import Matrix, dense
 
 
-def rows_of(X: Matrix, mask: Array) -> Array:
-    """Some steps of X, dense."""
-    return dense(X[mask])
-
-
 def mean_activation(
     X: Matrix, train: Array, n_components: int, exposure: Array | None = None
 ) -> float:
@@ -30,9 +25,7 @@ def mean_activation(
         seen = (train if train.ndim == 2 else train[:, None]) & ~np.isnan(values)
         total = float(_rate(np.where(seen, values, 0.0), seen, exposure).sum())
     if total == 0.0:
-        raise ValueError(
-            "X is zero wherever it is observed and not hidden: there is nothing to factorize."
-        )
+        raise ValueError("X is zero wherever it is observed and not hidden: nothing to factorize.")
     return total / n_components
 
 
@@ -52,16 +45,15 @@ def last_values(
     """
     exposure = np.ones(len(train)) if exposure is None else exposure
     known = np.flatnonzero(train)
-    before = np.searchsorted(known, np.arange(len(train)), side="left") - 1
-    source = known[np.maximum(before, 0)]
-    rows = rows_of(X, np.isin(np.arange(len(train)), known))
+    last = np.maximum(np.searchsorted(known, np.arange(len(train))) - 1, 0)  # index into `known`
+    rows = dense(X[known])
     seen = ~np.isnan(rows)
     usual = _rate(np.where(seen, rows, 0.0), seen, exposure[known])
     rows = np.where(seen, rows, usual * exposure[known, None])
     totals = rows.sum(axis=1, keepdims=True)
     rows = rows + smoothing
     rows *= totals / np.maximum(rows.sum(axis=1, keepdims=True), 1e-300)
-    return rows[np.searchsorted(known, source)] * (exposure / exposure[source])[:, None]
+    return rows[last] * (exposure / exposure[known[last]])[:, None]
 
 
 def expected_steps(model: TemporalNMF) -> Array:

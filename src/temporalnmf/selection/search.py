@@ -22,6 +22,7 @@ from ..estimator import TemporalNMF
 from ..likelihoods.base import Likelihood
 from ..messages.arguments import check_choice, check_count
 from ..messages.errors import ArgumentError, Text
+from ..messages.formatting import counted
 from ..messages.warning import without
 from ..metrics import error_of
 from ..runtime.signals import that_end_with_us
@@ -90,8 +91,7 @@ class Candidate:
             for name, value in self.params.items()
         ]
         inside = f"({', '.join(params)})" if params else ""
-        plural = "" if self.n_components == 1 else "s"
-        return f"{name}{inside} with {self.n_components} component{plural}"
+        return f"{name}{inside} with {counted(self.n_components, 'component')}"
 
 
 @dataclass(frozen=True)
@@ -134,10 +134,8 @@ class Selection:
         best, lowest = self.best, self.lowest
         words = [f"Chosen: {best}, held-out error {best.mean:.4g} per entry."]
         if best is not lowest:
-            words.append(
-                f"The lowest error is {lowest.mean:.4g}, of {lowest}; the chosen setting is "
-                f"simpler and within one standard error of it."
-            )
+            simpler = "the chosen setting is simpler and within one standard error of it"
+            words.append(f"The lowest error is {lowest.mean:.4g}, of {lowest}; {simpler}.")
         plain, last = self.best_of(_PLAIN), self.best_of(LAST_VALUE)
         if plain is not None and best.chain != _PLAIN:
             words.append(_comparison(best, plain, "plain NMF"))
@@ -146,29 +144,23 @@ class Selection:
         chains = [c for c in self.candidates if c.chain not in (*_WITHOUT_TIME, LAST_VALUE)]
         simple = [c for c in self.candidates if c.chain in _WITHOUT_TIME]
         if chains and _lowest(chains).mean >= _lowest(simple).mean:
-            words.append(
-                f"No chain does better than {_lowest(simple)} here ({_lowest(chains)} has "
-                f"{_lowest(chains).mean:.4g}): modelling time does not help on these data."
-            )
+            found = f"{_lowest(simple)} here ({_lowest(chains)} has {_lowest(chains).mean:.4g})"
+            words.append(f"No chain does better than {found}: modelling time does not help.")
         if last is not None and last.mean <= best.mean:
             words.append("Repeating the last value does as well or better: use it instead.")
         if self.n_unconverged:
-            words.append(
-                f"{self.n_unconverged} of {self.n_fits} fits ended at max_iter without converging."
-            )
-        words.append(
-            "The setting was chosen by these errors: expect slightly larger ones on new data."
-        )
-        return " ".join(words)
+            fits = f"{self.n_unconverged} of {self.n_fits} fits"
+            words.append(f"{fits} ended at max_iter without converging.")
+        chosen = "The setting was chosen by these errors: expect slightly larger ones on new data."
+        return " ".join([*words, chosen])
 
     def to_frame(self) -> pd.DataFrame:
         """All candidates as a pandas frame, the lowest error first."""
         try:
             import pandas as pd
         except ImportError as error:
-            raise ImportError(
-                'Selection.to_frame needs pandas: pip install "temporalnmf[io]".'
-            ) from error
+            message = 'Selection.to_frame needs pandas: pip install "temporalnmf[io]".'
+            raise ImportError(message) from error
         return pd.DataFrame(self.rows()).sort_values("error", kind="stable", ignore_index=True)
 
     def rows(self) -> list[dict[str, str | int | float | bool]]:
@@ -458,7 +450,7 @@ def _choose(candidates: Sequence[Candidate], rule: str) -> Candidate:
 def _comparison(best: Candidate, other: Candidate, title: str) -> str:
     """Comparison of the chosen setting with another."""
     if other.mean == 0.0:
-        return f"The error of {title} is {other.mean:g}."
+        return f"The error of {title} is 0."
     gain = 100.0 * (1.0 - best.mean / other.mean)
     won, n = int(np.sum(best.errors < other.errors)), len(best.errors)
     than = f"{gain:.1f} % lower than" if gain >= 0 else f"{-gain:.1f} % higher than"

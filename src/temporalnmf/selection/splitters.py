@@ -89,23 +89,16 @@ class HiddenSteps:
             raise _too_small(self.fraction, len(steps), "steps")
         random = check_random_state(self.random_state)
         for _ in range(self.n_splits):
-            hidden = self._drawn(random, observed, n_hidden)
-            masks = np.zeros((2, len(observed)), dtype=bool)
-            masks[0, hidden[n_hidden // 2 :]] = masks[1, hidden[: n_hidden // 2]] = True
-            yield Split(observed & ~masks.any(axis=0), *masks)
+            yield _hiding(observed, np.array(self._drawn(random, observed, n_hidden)))
 
     def _drawn(self, random: np.random.RandomState, observed: Array, n_hidden: int) -> list[int]:
         for _ in range(_ATTEMPTS):
             hidden = self._draw(random, observed, n_hidden)
             if len(hidden) == n_hidden:
                 return hidden
-        raise ArgumentError(
-            "fraction",
-            self.fraction,
-            f"asks for {n_hidden} hidden steps of {int(observed.sum())}, no two of them "
-            f"neighbours: none of {_ATTEMPTS} random attempts found room for them.",
-            "Ask for a smaller fraction.",
-        )
+        wanted = f"{n_hidden} hidden steps of {int(observed.sum())}, no two of them neighbours"
+        problem = f"asks for {wanted}: none of {_ATTEMPTS} random attempts found room for them."
+        raise ArgumentError("fraction", self.fraction, problem, "Ask for a smaller fraction.")
 
     def _draw(self, random: np.random.RandomState, observed: Array, n_hidden: int) -> list[int]:
         """Hidden steps in the order of drawing, the last step first, until no room is left."""
@@ -154,11 +147,7 @@ class HiddenBlocks:
         random = check_random_state(self.random_state)
         for _ in range(self.n_splits):
             starts = self._draw(random, observed)
-            masks = np.zeros((2, len(observed)), dtype=bool)
-            for i, start in enumerate(starts):
-                masks[0 if i >= self.n_blocks // 2 else 1, start : start + self.length] = True
-            masks &= observed
-            yield Split(observed & ~masks.any(axis=0), *masks)
+            yield _hiding(observed, np.add.outer(starts, np.arange(self.length)).ravel())
 
     def _draw(self, random: np.random.RandomState, observed: Array) -> list[int]:
         free = observed.copy()
@@ -169,13 +158,10 @@ class HiddenBlocks:
             room = np.convolve(free, np.ones(self.length, dtype=int), mode="valid")
             possible = np.flatnonzero(room == self.length)
             if not possible.size:
-                raise ArgumentError(
-                    "n_blocks",
-                    self.n_blocks,
-                    f"blocks of {self.length} steps do not fit into {int(observed.sum())} observed "
-                    f"steps: only {len(starts)} did.",
-                    "Ask for fewer or shorter blocks.",
-                )
+                room_for = f"{int(observed.sum())} observed steps: only {len(starts)} did."
+                problem = f"blocks of {self.length} steps do not fit into {room_for}"
+                remedy = "Ask for fewer or shorter blocks."
+                raise ArgumentError("n_blocks", self.n_blocks, problem, remedy)
             start = int(random.choice(possible))
             free[max(start - 1, 0) : start + self.length + 1] = False
             starts.append(start)
@@ -252,17 +238,21 @@ class RollingOrigin:
                 origins.insert(0, origin)
             origin -= self.stride
         if len(origins) < self.n_splits:
-            raise ArgumentError(
-                "n_splits",
-                self.n_splits,
-                f"origins with a horizon of {self.horizon} and a stride of {self.stride} do not "
-                f"fit: only {len(origins)} have {self.min_train} observed steps before them.",
-                "Ask for fewer origins or a shorter horizon.",
-            )
+            wanted = f"origins with a horizon of {self.horizon} and a stride of {self.stride}"
+            found = f"only {len(origins)} have {self.min_train} observed steps before them."
+            remedy = "Ask for fewer origins or a shorter horizon."
+            raise ArgumentError("n_splits", self.n_splits, f"{wanted} do not fit: {found}", remedy)
         order, nothing = np.arange(len(observed)), np.zeros_like(observed)
         for origin in origins:
             ahead = (order >= origin) & (order < origin + self.horizon)
             yield Split(observed & (order < origin), nothing, observed & ahead)
+
+
+def _hiding(observed: Array, hidden: Array) -> Split:
+    """Hide some observed steps: the first half of them for the test, the rest for validation."""
+    masks = np.zeros((2, len(observed)), dtype=bool)
+    masks[1, hidden[: len(hidden) // 2]] = masks[0, hidden[len(hidden) // 2 :]] = True
+    return Split(observed & ~masks.any(axis=0), *masks)
 
 
 def observed_steps(X: Matrix) -> Array:

@@ -79,13 +79,7 @@ def _t(differences: Array, ratio: float, n: float) -> Difference:
 
 
 def holm(p: Array) -> Array:
-    """p-values adjusted for multiple comparisons (Holm 1979); NaN stays NaN.
-
-    Examples
-    --------
-    >>> holm(np.array([0.01, 0.04, 0.03])).tolist()
-    [0.03, 0.06, 0.06]
-    """
+    """p-values adjusted for multiple comparisons (Holm 1979); NaN stays NaN."""
     adjusted = np.full(len(p), np.nan)
     order = np.argsort(p)[: int(np.sum(~np.isnan(p)))]
     m = len(order)
