@@ -171,7 +171,7 @@ def test_numbers_that_happen_to_be_whole_follow_halves():
 
 def test_append_of_an_array_needs_to_know_what_follows():
     named = pd.DataFrame(X, index=[f"step {n}" for n in range(40)])
-    with pytest.raises(ValueError, match=r"no times.*what follows 'step 29' is not known"):
+    with pytest.raises(ValueError, match=r"no times.*up to 'step 29' are not evenly spaced"):
         fitted(data=named[:30]).append(X[30:])
     with pytest.raises(ValueError, match=r"time 'step 29', which was fitted already"):
         fitted(data=named[:30]).append(named[29:])

@@ -163,11 +163,9 @@ class Worker:
         """With the array that was sent last in the place of `_Same`."""
 
         def unpacked(given: object) -> object:
-            if isinstance(given, _Same):
-                return self._last
             if _large(given):
                 self._last = given
-            return given
+            return self._last if isinstance(given, _Same) else given
 
         return [r._replace(arguments=tuple(map(unpacked, r.arguments))) for r in requests]
 
@@ -217,7 +215,7 @@ class _Call:
     """A pending call of a method of an actor."""
 
     def __init__(
-        self, executor: DaskExecutor, placed: _Placement, name: str, arguments: tuple[object, ...]
+        self, executor: DaskExecutor, placed: _Placement, name: str, *arguments: object
     ) -> None:
         self._executor, self._placed = executor, placed
         self._name, self._arguments = name, arguments
@@ -317,11 +315,10 @@ class DaskExecutor(Executor):
         """With `_Same` in the place of a large array that all groups have."""
 
         def packed(given: object) -> object:
-            if not _large(given):
-                return given
-            if given is self._sent:
+            if _large(given) and given is self._sent:
                 return _Same()
-            self._sent = given
+            if _large(given):
+                self._sent = given
             return given
 
         return [r._replace(arguments=tuple(map(packed, r.arguments))) for r in requests]
@@ -338,7 +335,7 @@ class DaskExecutor(Executor):
         pending = [(self._placements[branch.number], branch.below, packed) for branch in tree]
         while pending:
             calls = [
-                (placed, below, self._call(placed, "ask", self._serial, placed.own(sent), below))
+                (placed, below, _Call(self, placed, "ask", self._serial, placed.own(sent), below))
                 for placed, below, sent in pending
             ]
             pending = []
@@ -356,9 +353,6 @@ class DaskExecutor(Executor):
         for placed in self._placements:
             placed.losses = 0
         return nodes
-
-    def _call(self, placed: _Placement, name: str, *arguments: object) -> _Call:
-        return _Call(self, placed, name, arguments)
 
     # Workers that come and go.
 
@@ -413,15 +407,15 @@ class DaskExecutor(Executor):
             placed.losses += 1
             if placed.losses > _MOST_LOSSES:
                 raise ClusterLostError(
-                    f"{placed.losses} workers in a row were lost with the same features, number "
-                    f"{placed.group.offsets[0]} and following. Perhaps these do not fit into "
-                    f"memory: give workers more of it, or cut the data into more shards."
+                    f"{placed.losses} workers in a row were lost with features "
+                    f"{placed.group.offsets[0]} and following, perhaps for lack of memory: give "
+                    f"workers more of it, or cut the data into more shards."
                 )
             others = [other.address for other in self._placements if other is not placed]
             self._place(placed, min(self.workers(), key=lambda a: (others.count(a), a)))
             try:
                 self._wait(placed)
-                self._call(placed, "resume", self._completed, log, self._files).result()
+                _Call(self, placed, "resume", self._completed, log, self._files).result()
                 return
             except _LostError:
                 continue
@@ -452,7 +446,7 @@ class DaskExecutor(Executor):
         """Call a method of all actors."""
         pending = list(self._placements)
         while pending:
-            calls = [(placed, self._call(placed, name, *arguments)) for placed in pending]
+            calls = [(placed, _Call(self, placed, name, *arguments)) for placed in pending]
             pending = []
             for placed, call in calls:
                 try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from os import PathLike
 from pathlib import Path
 from zipfile import BadZipFile
@@ -50,7 +51,7 @@ class FolderStore:
             remedy = "Empty the folder, or name another."
             raise ArgumentError("checkpoint", str(self._new.folder), problem, remedy) from error
         numbers = dict(slots.tolist())
-        self._executor.number_from(max(numbers.values()) + 1)
+        self._executor.numbers = count(max(numbers.values()) + 1)
         return {
             start: SplitFeatures(self._observations, Slot(self._executor, number))
             for start, number in numbers.items()

@@ -13,7 +13,7 @@ from ..data.aligning import aligned_ahead
 from ..data.series import Series
 from ..data.validation import check_exposure
 from ..messages.arguments import check_choice, check_count
-from ..messages.errors import Arg
+from ..messages.errors import Arg, ArgumentError
 from ..messages.formatting import counted, level_text, percent
 from ..timeline.grid import time_texts
 from .forecast import Forecast, check_coverage, few_beyond, samples_for
@@ -74,13 +74,11 @@ def _n_samples(n_samples: int | None, coverage: tuple[float, ...], numbers: int)
 
 def _few(draws: Array | None, coverage: tuple[float, ...]) -> list[Note]:
     """A note on intervals whose ends have few samples beyond them."""
-    if draws is None or len(draws) == 1:
+    widest = max(coverage)
+    if draws is None or len(draws) == 1 or (1 - widest) / 2 >= few_beyond(len(draws)) - 1e-9:
         return []
-    if (1.0 - max(coverage)) / 2.0 >= few_beyond(len(draws)) - 1e-9:
-        return []
-    wanted = Arg("n_samples", str(samples_for(max(coverage))))
-    level = level_text(max(coverage))
-    return [Note("few_samples", level=level, samples=len(draws), wanted=wanted)]
+    wanted = Arg("n_samples", str(samples_for(widest)))
+    return [Note("few_samples", level=level_text(widest), samples=len(draws), wanted=wanted)]
 
 
 def smooth(
@@ -164,7 +162,8 @@ def _check_seed(seed: Any) -> int:
     if seed is None:
         return int(np.random.default_rng().integers(2**31))
     if not isinstance(seed, Integral) or isinstance(seed, bool) or seed < 0:
-        raise ValueError(f"random_state={seed!r}: expected a whole number of at least 0, or None.")
+        problem = ": expected a whole number of at least 0, or None."
+        raise ArgumentError("random_state", seed, problem)
     return int(seed)
 
 
@@ -199,8 +198,7 @@ def _short(state: State, ahead: Array) -> list[Note]:
     found = state.calibration
     if found is None or not state.chain.has_law:
         return []
-    short = found.short(range(1, max(int(ahead.max()), 1) + 1))
-    if not short:
+    if not (short := found.short(range(1, max(int(ahead.max()), 1) + 1))):
         return []
     held = ", ".join(f"{check.name} {check.share(check.after)}" for check in short)
     return [Note("too_narrow", level=level_text(found.coverage), held=held)]
@@ -211,8 +209,7 @@ def _horizon(state: State, ahead: Array) -> list[Note]:
     found, last = state.calibration, int(ahead[-1])
     if found is None or not state.chain.has_law or last <= max(found.horizons):
         return []
-    checked = counted(max(found.horizons), "step")
-    return [Note("beyond_checked", checked=checked, last=last)]
+    return [Note("beyond_checked", checked=counted(max(found.horizons), "step"), last=last)]
 
 
 # Steps in a season.
@@ -259,12 +256,6 @@ def _fates(state: State, future: Steps, times: Array) -> list[Note]:
         code: Code = "fades_out" if low >= high else "explodes"
         share = percent(max(low, high))
         regime = regimes[k] if isinstance(regimes, list) else regimes
-        facts = {
-            "component": k + 1,
-            "name": str(name),
-            "when": when,
-            "share": share,
-            "regime": regime,
-        }
-        found.append(Note(code, **facts))
+        about = {"component": k + 1, "name": str(name)}
+        found.append(Note(code, **about, when=when, share=share, regime=regime))
     return found
