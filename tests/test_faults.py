@@ -181,7 +181,7 @@ def test_data_that_kill_every_worker(own_client, monkeypatch):
     sources = memory_sources(series, BOUNDS)
     sources[4] = Deadly(sources[4].data)
     executor = DaskExecutor(own_client, groups_of(sources, BOUNDS, 2), BOUNDS)
-    words = rf"2 workers in a row were lost with the same features, number {BOUNDS[3]} and"
+    words = rf"2 workers in a row were lost with features {BOUNDS[3]} and"
     with pytest.raises(ClusterLostError, match=words):
         SplitSeries.of(executor, series.exposure)
     # The cluster can be used again.

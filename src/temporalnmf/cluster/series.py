@@ -149,11 +149,9 @@ class SplitObservations(Observations):
         if isinstance(self.executor, LocalExecutor) or self.executor.folder is not None:
             return
         if too_large(self.shape[0], n_components):
-            raise ValueError(
-                f"The components of {self.shape[0]:,} features are too large for this process, and "
-                f"its temporary files are not visible to the workers. Set TMPDIR to a folder that "
-                f"all machines share."
-            )
+            problem = f"The components of {self.shape[0]:,} features are too large for this process"
+            remedy = "Set TMPDIR to a folder that all machines share."
+            raise ValueError(f"{problem}, and workers do not see its temporary files. {remedy}")
 
     def store(self, checkpoint: str | PathLike[str] | None) -> FolderStore | None:
         """In the folder of the executor: a cluster also uses it to recover from lost workers."""
