@@ -138,9 +138,7 @@ def _greet(address: str, timeout: float) -> None:
 
 @contextmanager
 def local(
-    n_workers: int | None = None,
-    memory_limit: str | int | None = None,
-    threads_per_worker: int = 1,
+    n_workers: int | None = None, memory_limit: str | int | None = None, threads_per_worker: int = 1
 ) -> Iterator[Client]:
     """A client of a cluster on this machine, which is closed at the end of the block.
 

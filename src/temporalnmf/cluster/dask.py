@@ -99,6 +99,14 @@ class _Branch(NamedTuple):
         return [self.number, *(n for branch in self.below for n in branch.numbers())]
 
 
+@contextmanager
+def _disk() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise _DiskError(f"{type(error).__name__}: {error}") from error
+
+
 class Worker:
     """A group of blocks on a Dask worker: the actor."""
 
@@ -114,6 +122,7 @@ class Worker:
         self._response: Nodes = {}
         self._last: object = None
 
+    @_disk()
     def ask(
         self, serial: int, requests: list[Request], below: Sequence[_Branch] = ()
     ) -> tuple[Nodes, list[int]]:
@@ -128,7 +137,7 @@ class Worker:
         if serial != self._serial:
             if serial != self._serial + 1:
                 raise RuntimeError(f"got request {serial} after request {self._serial}")
-            self._response = self._process(self._unpacked(requests))
+            self._response = self._blocks.ask(self._unpacked(requests))
             self._serial = serial
         nodes, lost = dict(self._response), {n for branch in below for n in branch.numbers()}
         for branch, sent in pending:
@@ -138,26 +147,22 @@ class Worker:
                 lost = lost - set(branch.numbers()) | set(missing)
         return combined(nodes, self._n_blocks, requests[-1].how), sorted(lost)
 
+    @_disk()
     def resume(self, serial: int, log: list[list[Request]], files: BlockFiles | None) -> None:
         """Replay requests, the first of which prepare the data; then the checkpoint is read."""
         for i, requests in enumerate(log):
-            self._process(requests)
+            self._blocks.ask(requests)
             if i == 0 and files is not None:
-                with _disk():
-                    self._blocks.load(files.file)
+                self._blocks.load(files.file)
         self._serial = serial
 
+    @_disk()
     def save(self, files: BlockFiles) -> None:
         """Write the state of all blocks."""
-        with _disk():
-            self._blocks.save(files.file)
+        self._blocks.save(files.file)
 
     def close(self) -> None:
         self._blocks.close()
-
-    def _process(self, requests: list[Request]) -> Nodes:
-        with _disk():
-            return self._blocks.ask(requests)
 
     def _unpacked(self, requests: list[Request]) -> list[Request]:
         """With the array that was sent last in the place of `_Same`."""
@@ -168,14 +173,6 @@ class Worker:
             return self._last if isinstance(given, _Same) else given
 
         return [r._replace(arguments=tuple(map(unpacked, r.arguments))) for r in requests]
-
-
-@contextmanager
-def _disk() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise _DiskError(f"{type(error).__name__}: {error}") from error
 
 
 def _large(given: object) -> bool:

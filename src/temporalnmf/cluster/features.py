@@ -31,9 +31,7 @@ def too_large(n_features: int, n_components: int) -> bool:
     return 8 * n_features * n_components > MOST_HERE
 
 
-def _sum(
-    method: Callable[Concatenate[Block, P], T],
-) -> Callable[Concatenate[SplitFeatures, P], T]:
+def _sum(method: Callable[Concatenate[Block, P], T]) -> Callable[Concatenate[SplitFeatures, P], T]:
     """The method of `Features` that adds up the results of all blocks."""
 
     def call(features: SplitFeatures, /, *arguments: P.args, **_: P.kwargs) -> T:

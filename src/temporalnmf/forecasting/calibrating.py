@@ -171,15 +171,8 @@ def _outcome(
         mass = drawn[:, :, there].sum(axis=2, dtype=float)[which]
         of_some = drawn[which[:_N_ENTRY_SAMPLES]][:, :, there[some]]
     mean = futures.activations[:, step].mean(axis=0)
-    return Outcome(
-        step=step,
-        total=float(x.sum()),
-        mass=mass,
-        activations=h,
-        spread=_spread(W, mean, float(futures.exposure[step])),
-        x=x[some],
-        components=of_some,
-    )
+    spread = _spread(W, mean, float(futures.exposure[step]))
+    return Outcome(step, float(x.sum()), mass, h, spread, x[some], of_some)
 
 
 def _spread(W: Array, h: Array, exposure: float) -> Array:

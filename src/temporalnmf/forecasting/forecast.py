@@ -493,7 +493,7 @@ class Forecast:
         warn(
             f"A quantile at {float(levels.ravel()[tails.argmin()]):g} ends among the last of "
             f"{self.n_samples:,} samples, and depends on the seed. Ask for more: "
-            f"n_samples={wanted} has {_FEWEST_BEYOND} beyond it.",
+            f"n_samples={wanted} has {_FEWEST_BEYOND} beyond it."
         )
 
 

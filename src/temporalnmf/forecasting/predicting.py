@@ -143,15 +143,9 @@ def _simulated(
         noise = state.calibration.noise
         draws = noise.widen(draws, ahead, np.random.default_rng([seed, first, _WIDENED]))
         dispersion = noise.dispersion
-    steps = draws.shape[1]
-    return Futures(
-        activations=draws,
-        exposure=exposure,
-        mixture=Mixture(components, len(draws), found.which),
-        likelihood=state.config.likelihood,
-        streams=np.column_stack([np.full(steps, seed), first + np.arange(steps)]),
-        dispersion=dispersion,
-    )
+    steps, mixture = draws.shape[1], Mixture(components, len(draws), found.which)
+    streams = np.column_stack([np.full(steps, seed), first + np.arange(steps)])
+    return Futures(draws, exposure, mixture, state.config.likelihood, streams, dispersion)
 
 
 # Purpose of random numbers, beside those of `Futures`.

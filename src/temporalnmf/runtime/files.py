@@ -142,10 +142,7 @@ def _sync_folder(folder: Path) -> None:
 def write_csv(path: Path, rows: Iterable[Mapping[str, object]]) -> Path:
     """Write rows with the same keys as a table with a header."""
     rows = list(rows)
-    with (
-        written_whole(path) as partial,
-        partial.open("w", newline="", encoding="utf-8") as file,
-    ):
+    with written_whole(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writerow({name: plain_cell(name) for name in rows[0]})
         writer.writerows({name: plain_cell(cell) for name, cell in row.items()} for row in rows)

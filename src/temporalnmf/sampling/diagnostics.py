@@ -79,11 +79,8 @@ class Diagnosis:
         """The verdict, for front ends that spell arguments differently."""
         unsettled = {q.name: q for q in self.quantities if not q.settled(self.n_runs)}
         if not unsettled and self.n_runs == 1:
-            return Text(
-                "The run has settled, but it is the only one, so nothing tells whether another "
-                "would agree: take {four} to find out.",
-                four=Arg("n_chains", "4"),
-            )
+            settled = "The run has settled, but nothing tells whether another one would agree:"
+            return Text(f"{settled} take {{four}} to find out.", four=Arg("n_chains", "4"))
         if not unsettled:
             least, worst = _least(self.quantities), max(q.rhat for q in self.quantities)
             return Text(
@@ -101,11 +98,8 @@ class Diagnosis:
                 f"components may be all that the data tell apart."
             )
         if self.n_draws < FEWEST:
-            return Text(
-                "Too few draws to tell anything, {n} per run. Take some hundreds, {hundreds}.",
-                n=self.n_draws,
-                hundreds=Arg("n_draws", "500"),
-            )
+            problem = f"Too few draws to tell anything, {self.n_draws} per run."
+            return Text(f"{problem} Take some hundreds, {{many}}.", many=Arg("n_draws", "500"))
         least, worst = _least(unsettled.values()), max(q.rhat for q in unsettled.values())
         return Text(
             f"Not settled: {', '.join(unsettled)} (R-hat up to {worst:.2f}, should be at most "
