@@ -115,9 +115,7 @@ class SplitFeatures(Features):
         return float(self.slot.add(Block.log_sum))
 
     def sums(self, H: Array) -> Sums:
-        if self._brief:
-            return self._sums(*self.slot.add(Block.brief_sums, H))
-        return self._sums(*self.slot.add(Block.sums, H))
+        return self._sums(*self.slot.add(Block.brief_sums if self._brief else Block.sums, H))
 
     def _sums(self, A: Array, B: Array) -> Sums:
         return Sums(A, np.multiply.outer(B, self.observations.exposed) if self._brief else B)

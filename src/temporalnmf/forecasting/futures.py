@@ -110,12 +110,10 @@ class Futures:
 
     def features(self, t: int, wanted: Array | None = None) -> Iterator[tuple[slice, Array]]:
         """Blocks of features and their draws (S, …) of a step; all blocks, or those wanted."""
-        blocks = self.mixture.blocks
-        numbers = range(len(blocks)) if wanted is None else wanted.tolist()
-        in_blocks = None
+        blocks, in_blocks = self.mixture.blocks, None
         if self.likelihood.additive:
             in_blocks = self._split(self.totals(t), self._block_rates(t), self._rng(t, _BLOCKS))
-        for b in numbers:
+        for b in range(len(blocks)) if wanted is None else wanted.tolist():
             yield blocks[b], self._block(t, b, None if in_blocks is None else in_blocks[:, b])
 
     def _block(self, t: int, b: int, counts: Array | None) -> Array:

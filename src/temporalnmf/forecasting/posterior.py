@@ -20,6 +20,7 @@ from .state import State
 
 # Numbers in the draws of a smoothed series, at the most.
 MOST = 20_000_000
+Rows = Callable[[int], Array]  # the data (F,) of a step, by its number
 
 
 class Steps(NamedTuple):
@@ -85,9 +86,7 @@ class ModePosterior:
             name = f"{name} from the mode of h"
         return Steps(np.ascontiguousarray(H.T), name, draws, start=start)
 
-    def expected_rows(
-        self, series: Series, *, continue_chain: bool = False
-    ) -> Callable[[int], Array]:
+    def expected_rows(self, series: Series, *, continue_chain: bool = False) -> Rows:
         """The expected data (F,) of each step of a series, as a function of the step."""
         H = self.mean(series, continue_chain=continue_chain)
         components = self._state.components
@@ -144,9 +143,7 @@ class DrawnPosterior:
         drawn = DrawnComponents(posterior.flat("components"), numbers, expected)
         return Steps(expected.mean(axis=0), name, draws, drawn, which, start)
 
-    def expected_rows(
-        self, series: Series, *, continue_chain: bool = False
-    ) -> Callable[[int], Array]:
+    def expected_rows(self, series: Series, *, continue_chain: bool = False) -> Rows:
         numbers, _, expected = self._inferred(series, continue_chain)
         drawn = DrawnComponents(self._draws.flat("components"), numbers, expected)
         return lambda n: series.exposure[n] * drawn.at(np.array([n])).values()[0]

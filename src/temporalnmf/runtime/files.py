@@ -49,7 +49,9 @@ def written_whole(path: Path) -> Iterator[Path]:
         target.parent.mkdir(parents=True, exist_ok=True)
         _remove_left(target.parent, names)
         try:
-            _make(partial, target)
+            partial.touch(exist_ok=False)
+            if target.is_file():
+                shutil.copymode(target, partial)  # from the start
             yield partial
             with partial.open("r+b") as file:
                 os.fsync(file.fileno())  # else a power cut may leave an empty file
@@ -63,14 +65,6 @@ def written_whole(path: Path) -> Iterator[Path]:
             raise stop from None
         finally:
             partial.unlink(missing_ok=True)
-
-
-def _make(partial: Path, target: Path) -> None:
-    """Create an empty file, with the permissions of the file it replaces from the start."""
-    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY
-    os.close(os.open(partial, flags, 0o666))
-    if target.is_file():
-        shutil.copymode(target, partial)
 
 
 @contextmanager
