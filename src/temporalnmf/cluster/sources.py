@@ -71,18 +71,15 @@ def _is_dask(X: object) -> TypeGuard[dask.array.Array]:
 
 @dataclass(frozen=True, eq=False)
 class SplitData:
-    """Checked data in blocks of the features bounds[b] to bounds[b + 1], not distributed yet.
-
-    `sources` makes the sources of the blocks, for this process or for a client and a folder that
-    its workers see.
-    """
+    """Checked data in blocks of features, not distributed yet."""
 
     shape: tuple[int, int]
     names: list[str] | None
     exposure: Array
     timeline: Timeline
-    bounds: Array
+    bounds: Array  # block b has the features bounds[b] to bounds[b + 1]
     nbytes: int
+    # Makes the sources for this process, or for a client and a folder that its workers see.
     sources: Callable[[Client | None, Path | None], Sequence[BlockSource]]
 
 

@@ -24,19 +24,14 @@ Rows = Callable[[int], Array]  # the data (F,) of a step, by its number
 
 
 class Steps(NamedTuple):
-    """Steps of the past or of the future.
+    """Steps of the past or of the future."""
 
-    `activations` (T, K) is their point, which `point` names; `draws` (S, T, K) is None where there
-    is no law. Where components are known by draws, `which` (S,) says which goes with each draw,
-    and `drawn` has them. `start` (K,) is where paths into the future begin.
-    """
-
-    activations: Array
-    point: str
-    draws: Array | None
+    activations: Array  # (T, K), the point prediction
+    point: str  # its name
+    draws: Array | None  # (S, T, K); None if the chain has no law
     drawn: DrawnComponents | None = None
-    which: Array | None = None
-    start: Array = np.empty(0)
+    which: Array | None = None  # (S,), the draw of the components of each draw
+    start: Array = np.empty(0)  # (K,), where paths into the future begin
 
 
 class ModePosterior:

@@ -75,7 +75,9 @@ def announced(wanted: bool) -> Iterator[None]:
 
     That is if it is `wanted`, in a terminal or in a notebook. Cached code is not compiled.
     """
-    if not (wanted or _terminal() or "ipykernel" in sys.modules):
+    # Services may have no stderr, or have closed it.
+    terminal = not getattr(sys.stderr, "closed", True) and sys.stderr.isatty()
+    if not (wanted or terminal or "ipykernel" in sys.modules):
         yield
         return
     listener = _Announcer()
@@ -85,8 +87,3 @@ def announced(wanted: bool) -> Iterator[None]:
             yield
     finally:
         _Announcer.active.remove(listener)
-
-
-def _terminal() -> bool:
-    """Whether stderr is a terminal; services may have none, or have closed it."""
-    return not getattr(sys.stderr, "closed", True) and sys.stderr.isatty()
