@@ -258,8 +258,9 @@ class Side:
     def _on_workers(self, spec: Record, stack: ExitStack) -> tuple[Any, Any]:
         """Blocks that stay in the memory of workers of one thread each."""
         from temporalnmf.cluster import local
+        from temporalnmf.cluster.block_data import MemorySource
         from temporalnmf.cluster.dask import DaskExecutor, groups_of
-        from temporalnmf.cluster.series import SplitSeries, even_bounds, memory_sources
+        from temporalnmf.cluster.series import SplitSeries, even_bounds
         from temporalnmf.cluster.shard_source import ShardSource
         from temporalnmf.shards import Shards
 
@@ -267,7 +268,9 @@ class Side:
         if spec["folder"] is None:
             series = _tiny(spec)
             bounds = even_bounds(series.X.shape[1], spec["blocks"])
-            pieces, exposure = memory_sources(series, bounds), series.exposure
+            columns = pairwise(bounds.tolist())
+            pieces = [MemorySource(_series(series.X[:, i:j])) for i, j in columns]
+            exposure = series.exposure
         else:
             shards = Shards.open(spec["folder"])
             bounds, exposure = shards.bounds, shards.exposure

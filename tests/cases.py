@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +11,10 @@ from scipy import sparse
 from clusters import inside
 from temporalnmf import TemporalNMF, registry
 from temporalnmf.chains import BGAR, GAR, GaP, HierRate, HierShape, NoChain, Rate, Shape
-from temporalnmf.cluster.series import SplitSeries, even_bounds, memory_sources, split_here
+from temporalnmf.cluster.block_data import MemorySource
+from temporalnmf.cluster.blocks import Blocks
+from temporalnmf.cluster.executor import LocalExecutor
+from temporalnmf.cluster.series import SplitSeries, even_bounds
 from temporalnmf.data.series import Series
 from temporalnmf.likelihoods.base import Likelihood
 from temporalnmf.objective import Problem
@@ -156,6 +159,25 @@ def placed(series: Series, likelihood: Likelihood, place: str, n_blocks: int = 3
         return split_here(series, bounds).observe(likelihood)
     assert place == "dask"
     return on_workers(inside(), series, bounds, 2).observe(likelihood)
+
+
+def memory_sources(series: Series, bounds: Any) -> list[MemorySource]:
+    """The blocks of data in memory."""
+    thin, weights = sparse.issparse(series.X), series.weights
+    X: Any = sparse.csc_array(series.X) if thin else series.X
+    found = []
+    for i, j in pairwise(np.asarray(bounds).tolist()):
+        part = sparse.csr_array(X[:, i:j]) if thin else np.ascontiguousarray(X[:, i:j])
+        own = weights[:, i:j] if weights.shape[1] > 1 else weights
+        found.append(MemorySource(Series(part, own, series.exposure)))
+    return found
+
+
+def split_here(series: Series, bounds: Any, *, n_jobs: int = 1) -> SplitSeries:
+    """Data in memory as blocks in this process: the same as one block, up to rounding."""
+    bounds = np.asarray(bounds)
+    blocks = Blocks(memory_sources(series, bounds), bounds[:-1].tolist(), n_jobs=n_jobs)
+    return SplitSeries.of(LocalExecutor(blocks, bounds), series.exposure, series.timeline)
 
 
 def on_workers(

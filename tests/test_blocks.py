@@ -16,12 +16,13 @@ from cases import (
     placed,
     random_problem,
     random_series,
+    split_here,
     w_step,
 )
 from clusters import inside
 from temporalnmf.cluster import dask as actors
 from temporalnmf.cluster.requests import combined, result
-from temporalnmf.cluster.series import even_bounds, split_here
+from temporalnmf.cluster.series import even_bounds
 from temporalnmf.data.series import Series
 from temporalnmf.observations import observe, starts
 from temporalnmf.observations.starts import random_rows, skip_rows

@@ -447,7 +447,7 @@ def test_files_of_earlier_versions_are_read(tmp_path):
         ):  # fmt: skip
             with target.open(f"{name}.npy", "w") as file:
                 np.save(file, np.array(numbers))
-    with pytest.warns(UserWarning, match=r"calibrated by an earlier version.*model.calibrate\(\)"):
+    with pytest.warns(UserWarning, match=r"earlier version calibrated.*model.calibrate\(\)"):
         found = load(old).calibration_
     assert "Totals 1 step ahead: 11 of 20 inside the 90 % interval before" in str(found)
     assert (found.noise.dispersion, found.noise.persistence) == (1.5, 1.0)

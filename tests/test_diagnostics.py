@@ -160,8 +160,8 @@ def test_what_is_looked_at():
 def test_one_run_tells_nothing_of_others():
     diagnosis = draws_of(independent(runs=1)).diagnosis
     assert diagnosis.verdict == (
-        "The run has settled, but it is the only one, so nothing tells whether another would "
-        "agree: take n_chains=4 to find out."
+        "The run has settled, but nothing tells whether another one would agree: "
+        "take n_chains=4 to find out."
     )
 
 

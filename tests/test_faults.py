@@ -9,14 +9,14 @@ import distributed  # noqa: F401  its settings, before one is changed
 import numpy as np
 import pytest
 
-from cases import on_workers
+from cases import memory_sources, on_workers, split_here
 from clusters import Deadly, Filed, a_client, a_client_of_its_own, eventually, kill_one  # noqa: F401
 from temporalnmf import TemporalNMF
 from temporalnmf.chains import Rate
 from temporalnmf.cluster import dask as actors
 from temporalnmf.cluster import sources as splitting
 from temporalnmf.cluster.dask import ClusterLostError, DaskExecutor, groups_of
-from temporalnmf.cluster.series import SplitSeries, even_bounds, memory_sources, split_here
+from temporalnmf.cluster.series import SplitSeries, even_bounds
 from temporalnmf.data.series import Series
 from temporalnmf.likelihoods.poisson import Poisson
 from temporalnmf.objective import Problem
@@ -181,7 +181,7 @@ def test_data_that_kill_every_worker(own_client, monkeypatch):
     sources = memory_sources(series, BOUNDS)
     sources[4] = Deadly(sources[4].data)
     executor = DaskExecutor(own_client, groups_of(sources, BOUNDS, 2), BOUNDS)
-    words = rf"2 workers in a row were lost with the same features, number {BOUNDS[3]} and"
+    words = rf"2 workers in a row were lost with features {BOUNDS[3]} and"
     with pytest.raises(ClusterLostError, match=words):
         SplitSeries.of(executor, series.exposure)
     # The cluster can be used again.

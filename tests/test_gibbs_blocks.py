@@ -12,13 +12,13 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 import geweke as joint
-from cases import estimator
+from cases import estimator, memory_sources, split_here
 from clusters import a_client, a_client_of_its_own, eventually  # noqa: F401
 from temporalnmf.chains import Rate
 from temporalnmf.chains.base import First
 from temporalnmf.cluster import dask
 from temporalnmf.cluster.gibbs import SplitGibbs
-from temporalnmf.cluster.series import SplitSeries, even_bounds, memory_sources, split_here
+from temporalnmf.cluster.series import SplitSeries, even_bounds
 from temporalnmf.data.series import Series
 from temporalnmf.likelihoods.poisson import Poisson
 from temporalnmf.observations import observe

@@ -272,7 +272,7 @@ def whole_file(tmp_path_factory):
 
 @pytest.mark.parametrize("members", BROKEN.values(), ids=BROKEN.keys())
 def test_a_damaged_file_gives_one_clear_error(members, whole_file, tmp_path):
-    with pytest.raises(ValueError, match=r"changed.npz cannot be read as a model.*save the model"):
+    with pytest.raises(ValueError, match=r"changed.npz cannot be read as a model.*Save the model"):
         load(rewritten(whole_file, tmp_path, **members))
 
 

@@ -334,7 +334,7 @@ def test_other_collections_of_dask(alone):
         dask.bag.from_sequence([1, 2]),
         dataframe.from_pandas(pd.DataFrame(counts()), npartitions=2),
     ):
-        with pytest.raises(ValueError, match=r"only arrays with two dimensions.*to_dask_array"):
+        with pytest.raises(ValueError, match=r"array with two dimensions.*to_dask_array"):
             fit(wrong)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from cases import placed
+from cases import placed, split_here
 from temporalnmf import TemporalNMF, load, registry
 from temporalnmf.chains import Shape
 from temporalnmf.data.series import Series
@@ -74,7 +74,7 @@ def test_blocks_count_in_the_unit(place):
     if place == "memory":
         found = placed(series.in_unit(0.25), Exponential(), place).level
     else:
-        from temporalnmf.cluster.series import even_bounds, split_here
+        from temporalnmf.cluster.series import even_bounds
 
         found = split_here(series, even_bounds(6, 3)).in_unit(0.25).observe(Exponential()).level
     plain = placed(series, Exponential(), "memory").level

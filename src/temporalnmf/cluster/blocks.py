@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from zipfile import BadZipFile
 
 from .._typing import Array
 from ..messages.errors import ArgumentError
@@ -99,9 +100,9 @@ class Blocks:
                     states.setdefault(int(slot), {})[name] = array
                 for number, state in states.items():
                     self._slots.setdefault(number, {})[i] = self._restored(i, state)
-            except (FileNotFoundError, ValueError) as error:
-                problem = f"is damaged: {path.name} cannot be read ({error})."
-                remedy = "Delete the folder, or name another checkpoint."
+            except (FileNotFoundError, ValueError, KeyError, EOFError, BadZipFile) as error:
+                problem = f"lacks the file of a block, or has a damaged one: {path.name} ({error})."
+                remedy = "Empty the folder, or name another."
                 raise ArgumentError("checkpoint", str(path.parent), problem, remedy) from error
 
     def _restored(self, i: int, state: dict[str, Array]) -> Block | GibbsBlock:

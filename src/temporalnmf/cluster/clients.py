@@ -64,9 +64,8 @@ def serving(
         return local(n_workers, memory_limit)
     for name, value in (("n_workers", n_workers), ("memory_limit", memory_limit)):
         if value is not None:
-            where = Arg("dask", "'local'")
-            problem = Text("is for a cluster on this machine: {where}.", where=where)
-            raise ArgumentError(name, value, problem)
+            needs = Text("is for a cluster on this machine: {dask}.", dask=Arg("dask", "'local'"))
+            raise ArgumentError(name, value, needs)
     if scheduler is None:
         return nullcontext()
     _distributed()
@@ -139,9 +138,7 @@ def _greet(address: str, timeout: float) -> None:
 
 @contextmanager
 def local(
-    n_workers: int | None = None,
-    memory_limit: str | int | None = None,
-    threads_per_worker: int = 1,
+    n_workers: int | None = None, memory_limit: str | int | None = None, threads_per_worker: int = 1
 ) -> Iterator[Client]:
     """A client of a cluster on this machine, which is closed at the end of the block.
 
@@ -216,21 +213,18 @@ def check_workers(client: Client, timeout: float | None = None) -> None:
         found[f"Worker {worker}"] = theirs
     for who, theirs in found.items():
         if theirs != ours:
-            raise ValueError(
-                f"{who} has {theirs}, and this process has {ours}. Install the same version "
-                f'everywhere, for instance pip install "temporalnmf[dask]=={__version__}", and '
-                f"start it again."
-            )
+            problem = f"{who} has {theirs}, and this process has {ours}."
+            remedy = f'pip install "temporalnmf[dask]=={__version__}"'
+            raise ValueError(f"{problem} Install the same version everywhere: {remedy}.")
 
 
 def _wait_for_a_worker(client: Client, timeout: float) -> None:
     try:
         client.wait_for_workers(1, timeout)
     except TimeoutError as error:
-        raise ConnectionError(
-            f"The scheduler has no workers after {timeout:g} s. `dask worker {address_of(client)}` "
-            f"starts one."
-        ) from error
+        remedy = f"`dask worker {address_of(client)}` starts one."
+        problem = f"The scheduler has no workers after {timeout:g} s."
+        raise ConnectionError(f"{problem} {remedy}") from error
 
 
 def spread(
@@ -321,9 +315,8 @@ def _room(client: Client) -> int:
 
 
 def _lost(client: Client) -> ConnectionError:
-    return ConnectionError(
-        f"The connection to the scheduler {address_of(client)} is lost. Start it again."
-    )
+    problem = f"The connection to the scheduler {address_of(client)} is lost."
+    return ConnectionError(f"{problem} Start it again.")
 
 
 def address_of(client: Client) -> str:

@@ -99,6 +99,14 @@ class _Branch(NamedTuple):
         return [self.number, *(n for branch in self.below for n in branch.numbers())]
 
 
+@contextmanager
+def _disk() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise _DiskError(f"{type(error).__name__}: {error}") from error
+
+
 class Worker:
     """A group of blocks on a Dask worker: the actor."""
 
@@ -114,6 +122,7 @@ class Worker:
         self._response: Nodes = {}
         self._last: object = None
 
+    @_disk()
     def ask(
         self, serial: int, requests: list[Request], below: Sequence[_Branch] = ()
     ) -> tuple[Nodes, list[int]]:
@@ -128,7 +137,7 @@ class Worker:
         if serial != self._serial:
             if serial != self._serial + 1:
                 raise RuntimeError(f"got request {serial} after request {self._serial}")
-            self._response = self._process(self._unpacked(requests))
+            self._response = self._blocks.ask(self._unpacked(requests))
             self._serial = serial
         nodes, lost = dict(self._response), {n for branch in below for n in branch.numbers()}
         for branch, sent in pending:
@@ -138,46 +147,32 @@ class Worker:
                 lost = lost - set(branch.numbers()) | set(missing)
         return combined(nodes, self._n_blocks, requests[-1].how), sorted(lost)
 
+    @_disk()
     def resume(self, serial: int, log: list[list[Request]], files: BlockFiles | None) -> None:
         """Replay requests, the first of which prepare the data; then the checkpoint is read."""
         for i, requests in enumerate(log):
-            self._process(requests)
+            self._blocks.ask(requests)
             if i == 0 and files is not None:
-                with _disk():
-                    self._blocks.load(files.file)
+                self._blocks.load(files.file)
         self._serial = serial
 
+    @_disk()
     def save(self, files: BlockFiles) -> None:
         """Write the state of all blocks."""
-        with _disk():
-            self._blocks.save(files.file)
+        self._blocks.save(files.file)
 
     def close(self) -> None:
         self._blocks.close()
-
-    def _process(self, requests: list[Request]) -> Nodes:
-        with _disk():
-            return self._blocks.ask(requests)
 
     def _unpacked(self, requests: list[Request]) -> list[Request]:
         """With the array that was sent last in the place of `_Same`."""
 
         def unpacked(given: object) -> object:
-            if isinstance(given, _Same):
-                return self._last
             if _large(given):
                 self._last = given
-            return given
+            return self._last if isinstance(given, _Same) else given
 
         return [r._replace(arguments=tuple(map(unpacked, r.arguments))) for r in requests]
-
-
-@contextmanager
-def _disk() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise _DiskError(f"{type(error).__name__}: {error}") from error
 
 
 def _large(given: object) -> bool:
@@ -217,7 +212,7 @@ class _Call:
     """A pending call of a method of an actor."""
 
     def __init__(
-        self, executor: DaskExecutor, placed: _Placement, name: str, arguments: tuple[object, ...]
+        self, executor: DaskExecutor, placed: _Placement, name: str, *arguments: object
     ) -> None:
         self._executor, self._placed = executor, placed
         self._name, self._arguments = name, arguments
@@ -317,11 +312,10 @@ class DaskExecutor(Executor):
         """With `_Same` in the place of a large array that all groups have."""
 
         def packed(given: object) -> object:
-            if not _large(given):
-                return given
-            if given is self._sent:
+            if _large(given) and given is self._sent:
                 return _Same()
-            self._sent = given
+            if _large(given):
+                self._sent = given
             return given
 
         return [r._replace(arguments=tuple(map(packed, r.arguments))) for r in requests]
@@ -338,7 +332,7 @@ class DaskExecutor(Executor):
         pending = [(self._placements[branch.number], branch.below, packed) for branch in tree]
         while pending:
             calls = [
-                (placed, below, self._call(placed, "ask", self._serial, placed.own(sent), below))
+                (placed, below, _Call(self, placed, "ask", self._serial, placed.own(sent), below))
                 for placed, below, sent in pending
             ]
             pending = []
@@ -356,9 +350,6 @@ class DaskExecutor(Executor):
         for placed in self._placements:
             placed.losses = 0
         return nodes
-
-    def _call(self, placed: _Placement, name: str, *arguments: object) -> _Call:
-        return _Call(self, placed, name, arguments)
 
     # Workers that come and go.
 
@@ -413,15 +404,15 @@ class DaskExecutor(Executor):
             placed.losses += 1
             if placed.losses > _MOST_LOSSES:
                 raise ClusterLostError(
-                    f"{placed.losses} workers in a row were lost with the same features, number "
-                    f"{placed.group.offsets[0]} and following. Perhaps these do not fit into "
-                    f"memory: give workers more of it, or cut the data into more shards."
+                    f"{placed.losses} workers in a row were lost with features "
+                    f"{placed.group.offsets[0]} and following, perhaps for lack of memory: give "
+                    f"workers more of it, or cut the data into more shards."
                 )
             others = [other.address for other in self._placements if other is not placed]
             self._place(placed, min(self.workers(), key=lambda a: (others.count(a), a)))
             try:
                 self._wait(placed)
-                self._call(placed, "resume", self._completed, log, self._files).result()
+                _Call(self, placed, "resume", self._completed, log, self._files).result()
                 return
             except _LostError:
                 continue
@@ -452,7 +443,7 @@ class DaskExecutor(Executor):
         """Call a method of all actors."""
         pending = list(self._placements)
         while pending:
-            calls = [(placed, self._call(placed, name, *arguments)) for placed in pending]
+            calls = [(placed, _Call(self, placed, name, *arguments)) for placed in pending]
             pending = []
             for placed, call in calls:
                 try:

@@ -48,7 +48,7 @@ class Executor(ABC):
         self.folder = folder
         self.bounds = np.asarray(bounds)
         self.n_blocks = len(bounds) - 1
-        self._numbers = count()
+        self.numbers = count()  # of new slots
         self.data = Slot(self, DATA)
 
     @abstractmethod
@@ -74,14 +74,6 @@ class Executor(ABC):
     @abstractmethod
     def close(self) -> None:
         """Free the resources; no requests after it."""
-
-    def next_number(self) -> int:
-        """The number of a new slot."""
-        return next(self._numbers)
-
-    def number_from(self, number: int) -> None:
-        """Number new slots from here on."""
-        self._numbers = count(number)
 
 
 class LocalExecutor(Executor):
@@ -119,7 +111,7 @@ class Slot:
 
     def __init__(self, executor: Executor, number: int | None = None) -> None:
         self.executor = executor
-        self.number = executor.next_number() if number is None else number
+        self.number = next(executor.numbers) if number is None else number
 
     def add(self, method: Callable[[B, *Ts], T], *arguments: *Ts) -> T:
         """Call a method of every block, and add up the results."""

@@ -31,9 +31,7 @@ def too_large(n_features: int, n_components: int) -> bool:
     return 8 * n_features * n_components > MOST_HERE
 
 
-def _sum(
-    method: Callable[Concatenate[Block, P], T],
-) -> Callable[Concatenate[SplitFeatures, P], T]:
+def _sum(method: Callable[Concatenate[Block, P], T]) -> Callable[Concatenate[SplitFeatures, P], T]:
     """The method of `Features` that adds up the results of all blocks."""
 
     def call(features: SplitFeatures, /, *arguments: P.args, **_: P.kwargs) -> T:
@@ -117,9 +115,7 @@ class SplitFeatures(Features):
         return float(self.slot.add(Block.log_sum))
 
     def sums(self, H: Array) -> Sums:
-        if self._brief:
-            return self._sums(*self.slot.add(Block.brief_sums, H))
-        return self._sums(*self.slot.add(Block.sums, H))
+        return self._sums(*self.slot.add(Block.brief_sums if self._brief else Block.sums, H))
 
     def _sums(self, A: Array, B: Array) -> Sums:
         return Sums(A, np.multiply.outer(B, self.observations.exposed) if self._brief else B)

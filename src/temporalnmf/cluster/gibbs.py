@@ -42,7 +42,7 @@ class SplitGibbs(Sweeps):
         self._slot = Slot(executor)
         self._slot.tell_with(GibbsBlock.begin, start, exposure, of_blocks)
         self._n_active = int(self._slot.add(GibbsBlock.count_active))
-        self._divide(self._slot.add(GibbsBlock.totals))
+        self._slot.tell(GibbsBlock.divide, self._slot.add(GibbsBlock.totals))
         # Components of many features are not shared, see `_share_components`.
         few = self._n_active <= _MOST_FEATURES
         self._active = self._slot.gather(GibbsBlock.seen) if few else None
@@ -80,13 +80,8 @@ class SplitGibbs(Sweeps):
         slot, smoothing = self._slot, self.smoothing
         if smoothing.learned:
             tally = Tally(*slot.add(GibbsBlock.tally))
-            smoothing.draw_given(
-                tally, lambda s: float(slot.add(GibbsBlock.of_large, s)), self._rng
-            )
-        self._divide(slot.add(GibbsBlock.draw_weights, smoothing.value))
-
-    def _divide(self, totals: Array) -> None:
-        self._slot.tell(GibbsBlock.divide, totals)
+            smoothing.draw_given(tally, lambda s: slot.add(GibbsBlock.of_large, s), self._rng)
+        slot.tell(GibbsBlock.divide, slot.add(GibbsBlock.draw_weights, smoothing.value))
 
     def _share_components(self) -> None:
         if self._active is not None and len(self.H) > 1:

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from os import PathLike
 from typing import ClassVar, Literal
 from zlib import crc32
 
 import numpy as np
-from scipy import sparse
 
 from .._typing import Array
 from ..chains.base import First
-from ..data.series import Series
 from ..likelihoods.base import Likelihood
 from ..observations.base import Observations, Sums
 from ..observations.features import Features
 from ..runtime.threads import Workers
 from ..sampling.learning import Learned, Smoothing
 from ..timeline.grid import Timeline
-from .block_data import BlockData, Description, MemorySource, Steps
-from .blocks import Blocks
+from .block_data import BlockData, Description, Steps
 from .executor import Executor, LocalExecutor, Slot
 from .features import SplitFeatures, too_large
 from .gibbs import SplitGibbs
@@ -154,11 +149,9 @@ class SplitObservations(Observations):
         if isinstance(self.executor, LocalExecutor) or self.executor.folder is not None:
             return
         if too_large(self.shape[0], n_components):
-            raise ValueError(
-                f"The components of {self.shape[0]:,} features are too large for this process, and "
-                f"its temporary files are not visible to the workers. Set TMPDIR to a folder that "
-                f"all machines share."
-            )
+            problem = f"The components of {self.shape[0]:,} features are too large for this process"
+            remedy = "Set TMPDIR to a folder that all machines share."
+            raise ValueError(f"{problem}, and workers do not see its temporary files. {remedy}")
 
     def store(self, checkpoint: str | PathLike[str] | None) -> FolderStore | None:
         """In the folder of the executor: a cluster also uses it to recover from lost workers."""
@@ -190,22 +183,3 @@ class SplitObservations(Observations):
 def even_bounds(n_features: int, n_blocks: int) -> Array:
     """Bounds of blocks of about the same number of features."""
     return np.arange(n_blocks + 1) * n_features // n_blocks
-
-
-def memory_sources(series: Series, bounds: Array) -> list[MemorySource]:
-    """The blocks of data in memory."""
-    thin, weights = sparse.issparse(series.X), series.weights
-    X = sparse.csc_array(series.X) if thin else series.X
-    found = []
-    for i, j in pairwise(np.asarray(bounds).tolist()):
-        part = sparse.csr_array(X[:, i:j]) if thin else np.ascontiguousarray(X[:, i:j])
-        own = weights[:, i:j] if weights.shape[1] > 1 else weights
-        found.append(MemorySource(Series(part, own, series.exposure)))
-    return found
-
-
-def split_here(series: Series, bounds: Array | Sequence[int], *, n_jobs: int = 1) -> SplitSeries:
-    """Data in memory as blocks in this process: the same as one block, up to rounding."""
-    bounds = np.asarray(bounds)
-    blocks = Blocks(memory_sources(series, bounds), bounds[:-1].tolist(), n_jobs=n_jobs)
-    return SplitSeries.of(LocalExecutor(blocks, bounds), series.exposure, series.timeline)

@@ -62,9 +62,7 @@ class ShardSource(BlockSource):
         used = steps.of(series)
         by_feature = None
         if used is series:
-            indptr, indices, values = self.shards.by_feature(self.number)
-            shape = series.X.shape[::-1]
-            by_feature = _sorted(sparse.csr_array((values, indices, indptr), shape=shape))
+            by_feature = _rows(self.shards.by_feature(self.number), series.X.shape[::-1])
         found = SparseObservations(
             used.X, used.weights, used.exposure, likelihood, by_feature=by_feature, known=known
         )
@@ -72,10 +70,8 @@ class ShardSource(BlockSource):
         return found
 
     def _by_step(self) -> sparse.csr_array:
-        indptr, indices, values = self.shards.by_step(self.number)
-        bounds = self.shards.bounds
-        shape = self.shards.n_times, int(bounds[self.number + 1] - bounds[self.number])
-        return _sorted(sparse.csr_array((values, indices, indptr), shape=shape))
+        first, last = self.shards.bounds[self.number : self.number + 2].tolist()
+        return _rows(self.shards.by_step(self.number), (self.shards.n_times, last - first))
 
     def _weights(self) -> Matrix:
         missing = self.shards.missing(self.number)
@@ -93,7 +89,8 @@ class ShardSource(BlockSource):
 _EVERY = 1009
 
 
-def _sorted(rows: sparse.csr_array) -> sparse.csr_array:
-    """Rows are written in order: SciPy need not check it."""
-    rows.has_canonical_format = True
+def _rows(parts: tuple[Array, Array, Array], shape: tuple[int, int]) -> sparse.csr_array:
+    indptr, indices, values = parts
+    rows = sparse.csr_array((values, indices, indptr), shape=shape)
+    rows.has_canonical_format = True  # rows are written in order: SciPy need not check it
     return rows

@@ -11,7 +11,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -62,9 +62,7 @@ _MOST_NAMES = 10**6
 
 def is_split(X: object) -> bool:
     """Whether X is a Dask array or a folder of shards."""
-    if isinstance(X, Shards) or _is_dask(X):
-        return True
-    return isinstance(X, str | PathLike) and is_shards(X)
+    return isinstance(X, Shards) or _is_dask(X) or (isinstance(X, str | PathLike) and is_shards(X))
 
 
 def _is_dask(X: object) -> TypeGuard[dask.array.Array]:
@@ -73,18 +71,15 @@ def _is_dask(X: object) -> TypeGuard[dask.array.Array]:
 
 @dataclass(frozen=True, eq=False)
 class SplitData:
-    """Checked data in blocks of the features bounds[b] to bounds[b + 1], not distributed yet.
-
-    `sources` makes the sources of the blocks, for this process or for a client and a folder that
-    its workers see.
-    """
+    """Checked data in blocks of features, not distributed yet."""
 
     shape: tuple[int, int]
     names: list[str] | None
     exposure: Array
     timeline: Timeline
-    bounds: Array
+    bounds: Array  # block b has the features bounds[b] to bounds[b + 1]
     nbytes: int
+    # Makes the sources for this process, or for a client and a folder that its workers see.
     sources: Callable[[Client | None, Path | None], Sequence[BlockSource]]
 
 
@@ -141,24 +136,20 @@ def _dask_data(
     import dask
 
     if not hasattr(X, "chunks") or X.ndim != 2:
-        raise ValueError(
-            f"X is {type(X).__name__}: of Dask's collections only arrays with two dimensions "
-            f"are accepted. Turn a frame into one with X.to_dask_array(lengths=True)."
-        )
+        problem = f"X is {type(X).__name__}: expected a Dask array with two dimensions."
+        raise ValueError(f"{problem} Turn a frame into one with X.to_dask_array(lengths=True).")
     if np.isnan(sum(map(sum, X.chunks))):
-        raise ValueError(
-            "X has chunks of unknown size. Call X.compute_chunk_sizes() first, or "
-            "to_dask_array(lengths=True) of a frame."
-        )
+        remedy = "Call X.compute_chunk_sizes(), or to_dask_array(lengths=True) of a frame."
+        raise ValueError(f"X has chunks of unknown size. {remedy}")
     shape = N, F = int(X.shape[0]), int(X.shape[1])
     sizes = check_exposure(exposure, N)
     columns = np.concatenate([[0], np.cumsum(X.chunks[1])])
     bounds = columns if len(columns) > 2 else even_bounds(F, min(_BLOCKS, F))
     if len(X.chunks[0]) > 1 and X.nbytes > _COSTLY:
         warn(
-            f"X has {len(X.chunks[0])} chunks in time, and a fit needs all steps of a feature "
-            f"in one chunk: {X.nbytes / 1e9:.1f} GB are moved between workers, once. Chunks "
-            f"such as X.rechunk((-1, {X.chunksize[1]})) avoid it.",
+            f"X has {len(X.chunks[0])} chunks in time, and a fit needs all steps of a feature in "
+            f"one: {X.nbytes / 1e9:.1f} GB are moved between workers, once. Chunks such as "
+            f"X.rechunk((-1, {X.chunksize[1]})) avoid it."
         )
     if _is_dask(mask) and mask.shape != shape:
         raise ValueError(f"mask has shape {mask.shape}: expected {shape}, that of X.")
@@ -183,17 +174,14 @@ def _dask_sources(
     if client is None:
         return list(dask.compute(*delayed))
     if folder is None:
-        raise ValueError(
-            Text(
-                "X is a Dask array, and its blocks are written to files for all workers, so that "
-                "nothing is lost with a worker; but they do not see the temporary files of this "
-                "machine. Give {checkpoint=} a folder that all machines share."
-            )
+        problem = (
+            "Blocks of a Dask array are written to files for all workers, but these do not see the "
+            "temporary files of this machine. Give {checkpoint=} a folder that all machines share."
         )
+        raise ValueError(Text(problem))
     store = dask.delayed(_store, pure=False)
     tasks = [store(block, folder / _DATA / f"{b:05d}.npz") for b, block in enumerate(delayed)]
-    found: list[BlockSource] = client.gather(client.compute(tasks))
-    return found
+    return list(client.gather(client.compute(tasks)))
 
 
 @dataclass(frozen=True)
@@ -214,8 +202,7 @@ class FileSource(BlockSource):
 def _store(block: MemorySource, path: Path) -> FileSource:
     series = block.series()
     arrays = {"exposure": series.exposure, "shape": np.array(series.shape)}
-    matrices = arrays_of("X", series.X) | arrays_of("weights", series.weights)
-    write_npz(path, arrays | matrices)
+    write_npz(path, arrays | arrays_of("X", series.X) | arrays_of("weights", series.weights))
     return FileSource(path)
 
 
@@ -251,10 +238,8 @@ def _on_workers(data: SplitData, config: Config, client: Client) -> Iterator[Exe
         sources = data.sources(client, folder)
         groups = groups_of(sources, data.bounds, max(len(workers), 1))
         executor = DaskExecutor(client, groups, data.bounds, resident=resident, folder=folder)
-        try:
+        with closing(executor):
             yield executor
-        finally:
-            executor.close()
 
 
 def check_memory(
@@ -271,36 +256,23 @@ def check_memory(
     each = _BYTES.get(solver, _BYTES["mm"]) * n_features * n_components / len(limits)
     if each > room:
         others = ", {mm}" if solver == "accelerated" else ""
-        raise ValueError(
-            Text(
-                "The weights of {n_features:,} features, and what {solver} keeps of each, take "
-                "{each:.2g} GB on each of {n} workers, which have a limit of {limit:.2g} GB, the "
-                f"program itself included. Take more workers or memory, fewer components{others}.",
-                n_features=n_features,
-                solver=Arg("solver", repr(solver)),
-                each=each / 1e9,
-                n=len(limits),
-                limit=min(known) / 1e9,
-                mm=Arg("solver", "'mm'"),
-            )
+        problem = (
+            f"The weights of {n_features:,} features, and what {{solver}} keeps of each, take "
+            f"{each / 1e9:.2g} GB on each of {len(limits)} workers, which have a limit of "
+            f"{min(known) / 1e9:.2g} GB, the program itself included. Take more workers or memory, "
+            f"fewer components{others}."
         )
+        solvers = {"solver": Arg("solver", repr(solver)), "mm": Arg("solver", "'mm'")}
+        raise ValueError(Text(problem, **solvers))
     return nbytes / len(limits) <= _SHARE * (room - each)
 
 
-@contextmanager
-def _local(data: SplitData, config: Config) -> Iterator[Executor]:
+def _local(data: SplitData, config: Config) -> AbstractContextManager[Executor]:
     """The blocks in this process."""
-    blocks = Blocks(
-        data.sources(None, None),
-        data.bounds[:-1].tolist(),
-        resident=data.nbytes <= memory_of_machine() / 2,
-        n_jobs=config.n_jobs,
-    )
-    executor = LocalExecutor(blocks, data.bounds, _checkpoint_folder(config))
-    try:
-        yield executor
-    finally:
-        executor.close()
+    sources, offsets = data.sources(None, None), data.bounds[:-1].tolist()
+    resident = data.nbytes <= memory_of_machine() / 2
+    blocks = Blocks(sources, offsets, resident=resident, n_jobs=config.n_jobs)
+    return closing(LocalExecutor(blocks, data.bounds, _checkpoint_folder(config)))
 
 
 def _client() -> Client | None:
@@ -350,14 +322,12 @@ def _shared_folder(given: Path | None, client: Client) -> Iterator[Path | None]:
         lost = (folder / "fit.npz").exists()
         if not lost:
             raise ClusterLostError(f"{error} There is no checkpoint yet: fit again.") from error
-        raise ClusterLostError(
-            Text(
-                "{error} There is a checkpoint: the same fit with {checkpoint} resumes from it, "
-                "on any cluster that sees this folder, or without one.",
-                error=error,
-                checkpoint=Arg("checkpoint", repr(str(folder))),
-            )
-        ) from error
+        remedy = (
+            "{error} There is a checkpoint: the same fit with {checkpoint} resumes from it, on any "
+            "cluster that sees this folder, or without one."
+        )
+        checkpoint = Arg("checkpoint", repr(str(folder)))
+        raise ClusterLostError(Text(remedy, error=error, checkpoint=checkpoint)) from error
     finally:
         for file in (folder / _DATA).glob("[0-9]*.npz"):
             file.unlink(missing_ok=True)

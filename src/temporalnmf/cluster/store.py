@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import count
 from os import PathLike
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 
-from ..messages.errors import ArgumentError
 from ..observations.base import Observations
 from ..observations.features import Features
 from ..observations.stores import State
@@ -43,14 +42,9 @@ class FolderStore:
             raise UnlikeError("it contains invalid slots")
         refuse_negative({"slots": slots}, ("slots",))
         self._new = BlockFiles(self._new.folder, int(found["number"]))
-        try:
-            self._executor.load(self._new)
-        except (FileNotFoundError, ValueError, KeyError, EOFError, BadZipFile) as error:
-            problem = "lacks the file of a block, or has a damaged one."
-            remedy = "Empty the folder, or name another."
-            raise ArgumentError("checkpoint", str(self._new.folder), problem, remedy) from error
+        self._executor.load(self._new)
         numbers = dict(slots.tolist())
-        self._executor.number_from(max(numbers.values()) + 1)
+        self._executor.numbers = count(max(numbers.values()) + 1)
         return {
             start: SplitFeatures(self._observations, Slot(self._executor, number))
             for start, number in numbers.items()

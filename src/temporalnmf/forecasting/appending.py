@@ -20,16 +20,13 @@ from .state import State
 
 
 class Appended(NamedTuple):
-    """A longer series, its steps that took part, and what was inferred from it.
-
-    `activations` are (N, K), `draws` None for a mode, `divergence` that of the whole series.
-    """
+    """A longer series and what was inferred from it."""
 
     series: Series
-    kept: Array
-    activations: Array
-    draws: PosteriorDraws | None
-    divergence: float
+    kept: Array  # the steps that took part
+    activations: Array  # (N, K)
+    draws: PosteriorDraws | None  # None for a mode
+    divergence: float  # of the whole series
 
 
 def whole_series(state: State, new: Series) -> Series:
@@ -78,17 +75,13 @@ def _joined(old: Timeline, new: Timeline) -> Timeline:
         labels = len(old.labels) + labels
     elif new.numbered:  # an array has no labels: its rows are the next ones
         if old.every == AS_GIVEN:
-            raise ValueError(
-                f"X has no times, and what follows {last!r} is not known, since the fitted steps "
-                f"are not evenly spaced. Give X as a frame with times as its index."
-            )
+            problem = f"X has no times, and the fitted steps up to {last!r} are not evenly spaced."
+            raise ValueError(f"{problem} Give X as a frame with times as its index.")
         labels = old.labels_after(len(labels))
     first = time_texts(labels)[0]
     if _KINDS[labels.dtype.kind] != _KINDS[old.labels.dtype.kind]:
-        raise ValueError(
-            f"X has times such as {first!r}, the fitted steps such as {last!r}. Give times of one "
-            f"kind."
-        )
+        problem = f"X has times such as {first!r}, the fitted steps such as {last!r}."
+        raise ValueError(f"{problem} Give times of one kind.")
     both = np.concatenate([old.labels, labels])
     if labels.dtype.kind == "U":
         if len(np.unique(both)) < len(both):
@@ -96,16 +89,12 @@ def _joined(old: Timeline, new: Timeline) -> Timeline:
             raise ValueError(f"X has the time {str(again)!r}, which was fitted already.")
         return Timeline(both, np.arange(len(both)), old.every)
     if labels[0] <= old.labels[-1]:
-        raise ValueError(
-            f"X starts at {first}, and the fitted steps go on to {last}. append takes later steps "
-            f"only: leave out what is known."
-        )
+        problem = f"X starts at {first}, but the fitted steps end at {last}."
+        raise ValueError(f"{problem} Append later steps only.")
     joined, N = timeline_of(both, style=old.style), len(old.labels)
     if joined.every != old.every or not np.array_equal(joined.labels[:N], old.labels):
-        raise ValueError(
-            f"X has times that are not on the grid of the fitted steps (every {old.every}), such "
-            f"as {first!r}."
-        )
+        grid = f"the grid of the fitted steps (every {old.every})"
+        raise ValueError(f"X has times that are not on {grid}, such as {first!r}.")
     return joined
 
 

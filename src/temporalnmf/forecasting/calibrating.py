@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -21,6 +21,7 @@ from ..inference.config import Config
 from ..inference.fitting import fit_factors, infer_mode
 from ..kernels.floor import FLOOR
 from ..messages.arguments import check_count
+from ..messages.errors import ArgumentError
 from ..messages.warning import without
 from ..timeline.grid import timeline_of
 from .checks import CHECKED, Calibration, Check, Checked, Noise, Tally
@@ -37,9 +38,11 @@ _N_SAMPLES, _N_ENTRY_SAMPLES = 500, 250
 # Entries that are compared, at the most about; of each step at least some.
 _MOST_ENTRIES, _FEWEST_ENTRIES = 10_000, 50
 
+Progress = Callable[[int, int], object]  # called with the origins done, and all
+
 
 def calibrate(
-    state: State, n_origins: int, steps: int, coverage: float, progress: Callable[..., Any] | None
+    state: State, n_origins: int, steps: int, coverage: float, progress: Progress | None
 ) -> Calibration:
     """See `TemporalNMF.calibrate`."""
     n_origins, steps = check_count("n_origins", n_origins), check_count("steps", steps)
@@ -47,9 +50,8 @@ def calibrate(
     if not state.chain.has_law:
         raise ValueError(Note("no_intervals"))
     if not state.likelihood.counts:
-        raise ValueError(
-            f"calibrate is for counts, and the likelihood is {state.likelihood.name!r}."
-        )
+        name = state.likelihood.name
+        raise ValueError(f"calibrate is for counts, and the likelihood is {name!r}.")
     series = state.data("calibrate")
     origins = _origins(series, n_origins)
     config = replace(
@@ -79,13 +81,10 @@ def calibrate(
 def _origins(series: Series, n_origins: int) -> Array:
     """The last observed steps that have enough before them, and not only zeros."""
     if n_origins < _FEWEST_ORIGINS:
-        raise ValueError(
-            f"n_origins={n_origins}: fewer than {_FEWEST_ORIGINS} forecasts teach nothing. Ask for "
-            f"more."
-        )
+        problem = f": at least {_FEWEST_ORIGINS} forecasts are needed to learn from."
+        raise ArgumentError("n_origins", n_origins, problem)
     seen = np.flatnonzero(series.observed)
-    counted = (int(n) for n in seen if np.any(np.multiply(*series.row(int(n))) > 0.0))
-    first = next(counted)
+    first = next(int(n) for n in seen if np.any(np.multiply(*series.row(int(n))) > 0.0))
     origins = seen[_FEWEST_STEPS:]
     origins = origins[origins > first][-n_origins:]
     if len(origins) < _FEWEST_ORIGINS:
@@ -108,32 +107,15 @@ def _fit_until(config: Config, series: Series, origin: int) -> State:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What came at a step of a forecast, over the entries that were observed.
+    """The observed entries of a step of a forecast."""
 
-    Attributes
-    ----------
-    step : int
-        Its place in the forecast.
-    total : float
-    mass : array, (K,) or (S, K)
-        Sums of the components over the entries.
-    activations : array, (K,)
-        Those that the data of this step alone give, at the components of the origin.
-    spread : array, (K, K)
-        Root of the covariance that these would have in data of the forecast mean.
-    x : array, (n,)
-        Some of the entries.
-    components : array, (K, n) or (S′, K, n)
-        The components of these.
-    """
-
-    step: int
+    step: int  # its place in the forecast
     total: float
-    mass: Array
-    activations: Array
-    spread: Array
-    x: Array
-    components: Array
+    mass: Array  # (K,) or (S, K), sums of the components over the entries
+    activations: Array  # (K,), from the data of this step alone, at the components of the origin
+    spread: Array  # (K, K), root of the covariance of these in data with the forecast mean
+    x: Array  # (n,), some of the entries
+    components: Array  # (K, n) or (S′, K, n), of these entries
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,15 +171,8 @@ def _outcome(
         mass = drawn[:, :, there].sum(axis=2, dtype=float)[which]
         of_some = drawn[which[:_N_ENTRY_SAMPLES]][:, :, there[some]]
     mean = futures.activations[:, step].mean(axis=0)
-    return Outcome(
-        step=step,
-        total=float(x.sum()),
-        mass=mass,
-        activations=h,
-        spread=_spread(W, mean, float(futures.exposure[step])),
-        x=x[some],
-        components=of_some,
-    )
+    spread = _spread(W, mean, float(futures.exposure[step]))
+    return Outcome(step, float(x.sum()), mass, h, spread, x[some], of_some)
 
 
 def _spread(W: Array, h: Array, exposure: float) -> Array:
@@ -223,13 +198,10 @@ def calibration_of(past: list[PastForecast], coverage: float) -> Calibration:
             noise, after = tried, found
             break
         dispersion = dispersion / 2.0 if dispersion > _LEAST_DISPERSION else 0.0
-    checks = [
-        Check(of, ahead, len(values), sum(one.n for one in values), _tally(values),
-              _tally(after[of, ahead]))
-        for (of, ahead), values in sorted(
-            before.items(), key=lambda item: (CHECKED.index(item[0][0]), item[0][1])
-        )
-    ]  # fmt: skip
+    checks = []
+    for of, ahead in sorted(before, key=lambda key: (CHECKED.index(key[0]), key[1])):
+        values, tallies = before[of, ahead], [_tally(side[of, ahead]) for side in (before, after)]
+        checks.append(Check(of, ahead, len(values), sum(one.n for one in values), *tallies))
     return Calibration(coverage, tuple(checks), noise)
 
 
@@ -238,11 +210,7 @@ _LEAST_DISPERSION = 0.05
 
 
 def _best_dispersion(
-    past: list[PastForecast],
-    noise: Noise,
-    before: _ByHorizon,
-    without: _ByHorizon,
-    coverage: float,
+    past: list[PastForecast], noise: Noise, before: _ByHorizon, without: _ByHorizon, coverage: float
 ) -> float:
     """The one with the best interval score of entries, from the most likely one downwards."""
     dispersion, best, least = _dispersion(*_entries_given_others(past)), 0.0, np.inf
@@ -377,8 +345,7 @@ def _persistence(past: list[PastForecast], noise: Noise, coverage: float) -> flo
     return 1.0
 
 
-@dataclass(frozen=True)
-class _Compared:
+class _Compared(NamedTuple):
     """n values of one step with their intervals: how many are inside, sums of scores and widths."""
 
     n: int
@@ -391,16 +358,12 @@ _ByHorizon = dict[tuple[Checked, int], list[_Compared]]
 
 
 def _tally(values: list[_Compared]) -> Tally:
-    n = sum(one.n for one in values)
-    return Tally(*(sum(getattr(one, what) for one in values) / n
-                   for what in ("inside", "score", "width")))  # fmt: skip
+    n, *sums = map(sum, zip(*values, strict=True))
+    return Tally(*(total / n for total in sums))
 
 
 def _compared(
-    past: list[PastForecast],
-    noise: Noise,
-    coverage: float,
-    only: Iterable[Checked] = CHECKED,
+    past: list[PastForecast], noise: Noise, coverage: float, only: Iterable[Checked] = CHECKED
 ) -> _ByHorizon:
     """What came, with the intervals that forecasts have with this noise."""
     wanted = set(only)
@@ -489,11 +452,9 @@ def _dispersion(x: Array, mean: Array) -> float:
     def cost(log_dispersion: float) -> float:
         dispersion = np.exp(log_dispersion)
         size = mean / dispersion
-        log_density = (
-            gammaln(x + size) - gammaln(size) - size * np.log1p(dispersion)
-            - xlog1py(x, 1.0 / dispersion)
-        )  # fmt: skip
-        return -float(np.mean(log_density))  # without log x!, also where x is no whole number
+        log_density = gammaln(x + size) - gammaln(size) - size * np.log1p(dispersion)
+        log_density -= xlog1py(x, 1.0 / dispersion)
+        return -float(np.mean(log_density))  # without log x!, also where x is not a whole number
 
     poisson_cost = -float(np.mean(xlogy(x, mean) - mean))
     found = minimize_scalar(cost, bounds=_LOG_DISPERSIONS, method="bounded")

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import binomtest
 
 from .._typing import Array
-from ..messages.formatting import level_text, percent
+from ..messages.formatting import counted, level_text, percent
 
 Checked = Literal["totals", "components", "entries", "positive entries", "sums"]
 CHECKED: tuple[Checked, ...] = ("totals", "components", "entries", "positive entries", "sums")
@@ -47,9 +47,8 @@ class Noise:
         if not (self.level.any() or self.own.any()):
             return activations
         S, _, K = activations.shape
-        return self.widen_by(
-            activations, ahead, rng.standard_normal((np.count_nonzero(ahead), S, 1 + K))
-        )
+        normals = rng.standard_normal((np.count_nonzero(ahead), S, 1 + K))
+        return self.widen_by(activations, ahead, normals)
 
     def widen_by(self, activations: Array, ahead: Array, normals: Array) -> Array:
         """The same with normal variables (unseen steps, S, 1 + K) that were drawn before."""
@@ -137,7 +136,7 @@ class Check:
     @property
     def name(self) -> str:
         """Such as "totals 2 steps ahead"."""
-        steps = "1 step" if self.ahead == 1 else f"{self.ahead} steps"
+        steps = counted(self.ahead, "step")
         return f"sums of totals over {steps}" if self.of == "sums" else f"{self.of} {steps} ahead"
 
     def share(self, tally: Tally) -> str:
@@ -195,16 +194,14 @@ class Calibration:
         ]
 
     def __str__(self) -> str:
-        promise = level_text(self.coverage)
-        n = self.n_origins
+        promise, n = level_text(self.coverage), self.n_origins
         lines = [f"{n} forecasts of the past were compared with what came."]
         lines += [
             f"{check.name[0].upper()}{check.name[1:]}: {check.share(check.before)} inside the "
             f"{promise} interval before, {check.share(check.after)} after ({check.change})."
             for check in self.checks
         ]
-        lines.append(self._verdict(promise))
-        lines.append(self._noise_words())
+        lines += [self._verdict(promise), self._noise_words()]
         if n / (n + 1) < self.coverage:
             lines.append(f"{n} forecasts can promise {percent(n / (n + 1))} at the most.")
         return "\n".join(line for line in lines if line)
@@ -224,13 +221,10 @@ class Calibration:
         if noise.own.any():
             words.append(f"a component on its own by {_percents(noise.own)}")
         if words and len(noise.level) > 1:
-            words.append(
-                f"such errors of one step and the next have a correlation of {noise.persistence:g}"
-            )
+            words.append(f"errors of successive steps have a correlation of {noise.persistence:g}")
         if noise.dispersion > 0.0:
-            words.append(
-                f"an entry has {1.0 + noise.dispersion:.3g} times the variance of a Poisson count"
-            )
+            factor = f"{1.0 + noise.dispersion:.3g}"
+            words.append(f"an entry has {factor} times the variance of a Poisson count")
         return f"Beyond the model, {', '.join(words)}." if words else ""
 
 

@@ -15,7 +15,8 @@ import numpy as np
 
 from .._typing import Array
 from ..messages.arguments import check_choice
-from ..messages.formatting import level_text
+from ..messages.errors import ArgumentError
+from ..messages.formatting import counted, level_text
 from ..messages.warning import warn
 from ..timeline.grid import time_texts
 from .checks import Calibration, Check, Checked
@@ -40,20 +41,11 @@ _FEWEST_BEYOND = 5
 
 @dataclass(frozen=True, eq=False)
 class DrawnComponents:
-    """Components that are known by draws, each with expected activations of its own.
+    """Draws of components, some of them with expected activations."""
 
-    Attributes
-    ----------
-    components : array, (M, K, F)
-    numbers : array of int, (M′,)
-        Those that `expected` goes with.
-    expected : array, (M′, steps, K)
-        Expected activations.
-    """
-
-    components: Array
-    numbers: Array
-    expected: Array
+    components: Array  # (M, K, F)
+    numbers: Array  # (M′,), the draws that `expected` belongs to
+    expected: Array  # (M′, steps, K), expected activations
 
     def values(self) -> Array:
         """Expected rates (steps, F)."""
@@ -81,19 +73,11 @@ _Piece = tuple[int, slice, Array]
 
 @dataclass(frozen=True, eq=False)
 class _Sum:
-    """What a forecast is the sum of.
-
-    Attributes
-    ----------
-    whole : Forecast
-    over_steps : bool
-    groups : dict of arrays of int, or None
-        The features of each group.
-    """
+    """What a forecast is the sum of."""
 
     whole: Forecast
     over_steps: bool
-    groups: dict[str, Array] | None
+    groups: dict[str, Array] | None  # the features of each group
 
     def of(self, values: Array, of: Of) -> Array:
         """Values (steps, features) or (steps,) added up."""
@@ -103,11 +87,8 @@ class _Sum:
 
     def pieces(self, of: Of) -> Iterator[_Piece]:
         if of == "features" and self.groups is not None:
-            yield from self._by_group(list(self.groups.values()))
-        elif not self.over_steps:
-            yield from self.whole._pieces(of)
-        else:
-            yield from self._over_steps(of)
+            return self._by_group(list(self.groups.values()))
+        return self._over_steps(of) if self.over_steps else self.whole._pieces(of)
 
     def _by_group(self, groups: list[Array]) -> Iterator[_Piece]:
         whole, T = self.whole, len(self.whole.times)
@@ -194,11 +175,10 @@ class Forecast:
         T, F = len(self.times), len(self.feature_names)
         texts = time_texts(self.times)
         span = f" from {texts[0]} to {texts[-1]}" if T > 1 else f" {texts[0]}" if T else ""
-        steps = "1 step" if T == 1 else f"{T} steps"
+        steps, features = counted(T, "step"), counted(F, self.noun)
         if self._sum is not None and self._sum.over_steps:
             steps, span = "sum of steps", f" {texts[0]}"
         bands = f"{self.n_samples} draws" if self.futures is not None else "no intervals"
-        features = f"{F} {self.noun}{'' if F == 1 else 's'}"
         return f"Forecast({steps}{span}, {features}, {self.point}, {bands})\n{self._check_words()}"
 
     def _check_words(self) -> str:
@@ -206,10 +186,8 @@ class Forecast:
         if self.futures is None:
             return "no intervals: the model has no law for them"
         if self.calibration is None:
-            return (
-                f"{level_text(max(self.coverage))} intervals not checked against past forecasts; "
-                f"model.calibrate() checks them"
-            )
+            unchecked = f"{level_text(max(self.coverage))} intervals not checked"
+            return f"{unchecked} against past forecasts; model.calibrate() checks them"
         promise = f"{level_text(self.calibration.coverage)} intervals"
         held = [f"{one.name} {one.share(one.after)}" for one in self._checks("totals")]
         if not held:
@@ -235,8 +213,8 @@ class Forecast:
             return []
         kind: Checked = "entries" if of == "features" else of
         if self._sum is not None and self._sum.over_steps:
-            steps = [len(self._sum.whole.times)]
-            return [one for one in self.calibration.of("sums") if one.ahead in steps]
+            steps = len(self._sum.whole.times)
+            return [one for one in self.calibration.of("sums") if one.ahead == steps]
         return [one for one in self.calibration.of(kind) if one.ahead in self.ahead]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
@@ -300,10 +278,8 @@ class Forecast:
 
     def at(self, steps: Any) -> Forecast:
         """Some of the steps only: indices or a mask."""
-        chosen = np.arange(len(self.times))[
-            steps if isinstance(steps, slice) else np.asarray(steps)
-        ]
-        chosen = np.atleast_1d(chosen)
+        index = steps if isinstance(steps, slice) else np.asarray(steps)
+        chosen = np.atleast_1d(np.arange(len(self.times))[index])
         if self._sum is not None:
             if self._sum.over_steps:
                 return self
@@ -354,9 +330,8 @@ class Forecast:
         (['30 to 35'], ['even', 'odd'], (1, 2))
         """
         if over is None and groups is None:
-            raise ValueError(
-                "sum() has nothing to add up. Give over='steps', or groups={'name': [features]}."
-            )
+            remedy = "Give over='steps', or groups={'name': [features]}."
+            raise ValueError(f"sum() has nothing to add up. {remedy}")
         if over is not None:
             check_choice("over", over, ("steps",))
         members = None if groups is None else _members(groups, self.feature_names)
@@ -372,8 +347,7 @@ class Forecast:
         if S * T * width > _MOST:
             raise ValueError(
                 f"samples of {T} steps and {width} {of} are {S * T * width:,} numbers. Ask for "
-                f"some steps, forecast.at([0, 1]).samples(), for groups of features, "
-                f"forecast.sum(groups=…), or for of='totals'."
+                f"steps, forecast.at([0, 1]), for groups, forecast.sum(groups=…), or of='totals'."
             )
         found = np.empty((S, T, width))
         for t, columns, draws in self._pieces(of):
@@ -431,17 +405,22 @@ class Forecast:
         try:
             import pandas as pd
         except ImportError as error:
-            raise ImportError(
-                'Forecast.to_frame needs pandas: pip install "temporalnmf[io]".'
-            ) from error
-        point, names = self.point_of(of), self._names(of)
+            problem = 'Forecast.to_frame needs pandas: pip install "temporalnmf[io]".'
+            raise ImportError(problem) from error
         index = pd.Index(self.times, name="time")
         if wide:
-            frame = pd.DataFrame(point, index=index, columns=names if of != "totals" else ["total"])
-            frame.attrs.update(self._attributes(of))
-            return frame
+            names = ["total"] if of == "totals" else self._names(of)
+            frame = pd.DataFrame(self.point_of(of), index=index, columns=names)
+        else:
+            frame = pd.DataFrame(self._columns(index.to_numpy(), of))
+        frame.attrs.update(self._attributes(of))
+        return frame
+
+    def _columns(self, times: Array, of: Of) -> dict[str, Array]:
+        """The columns of a frame with a row per time and feature."""
+        point, names = self.point_of(of), self._names(of)
         T, width = len(self.times), max(len(names), 1)
-        columns: dict[str, Any] = {"time": np.repeat(index.to_numpy(), width)}
+        columns = {"time": np.repeat(times, width)}
         if of != "totals":
             columns[self.noun if of == "features" else "component"] = np.tile(names, T)
         if of == "components":
@@ -453,22 +432,17 @@ class Forecast:
             found = self.quantile(levels, of)
             for label, values in zip(["median", *labels], found, strict=True):
                 columns[label] = values.ravel()
-        frame = pd.DataFrame(columns)
-        frame.attrs.update(self._attributes(of))
-        return frame
+        return columns
 
-    def _attributes(self, of: Of) -> dict[str, Any]:
-        """Of frames: whether intervals were compared with the past, and how they did."""
+    def _attributes(self, of: Of) -> dict[str, object]:
+        """Attributes of frames: whether intervals were compared with the past, and the result."""
         if self.futures is None:
             return {}
         if self.calibration is None or not self.checked.any():
             return {"intervals": "not checked", "check": "model.calibrate()"}
+        intervals = "checked" if self.checked.all() else "checked in part"
         inside = {one.name: one.share(one.after) for one in self._checks(of)}
-        return {
-            "intervals": "checked" if self.checked.all() else "checked in part",
-            "coverage": self.calibration.coverage,
-            "inside": inside,
-        }
+        return {"intervals": intervals, "coverage": self.calibration.coverage, "inside": inside}
 
     @property
     def noun(self) -> str:
@@ -519,7 +493,7 @@ class Forecast:
         warn(
             f"A quantile at {float(levels.ravel()[tails.argmin()]):g} ends among the last of "
             f"{self.n_samples:,} samples, and depends on the seed. Ask for more: "
-            f"n_samples={wanted} has {_FEWEST_BEYOND} beyond it.",
+            f"n_samples={wanted} has {_FEWEST_BEYOND} beyond it."
         )
 
 
@@ -545,25 +519,22 @@ def _summed(whole: Forecast, over_steps: bool, groups: dict[str, Array] | None) 
 def _members(groups: Any, names: Array) -> dict[str, Array]:
     """Indices of the features of each group, each once."""
     if not isinstance(groups, Mapping) or not groups:
-        raise ValueError(
-            f"groups={groups!r}: expected a dict of at least one group, "
-            f"such as {{'name': [{str(names[0])!r}]}}."
-        )
+        example = {"name": [str(names[0])]}
+        problem = f": expected a dict of at least one group, such as {example}."
+        raise ArgumentError("groups", groups, problem)
     places = {name: f for f, name in enumerate(names.tolist())}
     found = {}
     for group, features in groups.items():
         wanted = [features] if isinstance(features, str) else [str(name) for name in features]
         if not wanted:
-            raise ValueError(
-                f"groups: {str(group)!r} has no features. Name some, or leave the group out."
-            )
+            remedy = "Name some, or leave the group out."
+            raise ValueError(f"groups: {str(group)!r} has no features. {remedy}")
         for name in wanted:
             if name not in places:
                 near = get_close_matches(name, places, n=1) or [str(names[0])]
-                raise ValueError(
-                    f"groups: {str(group)!r} has {name!r}, which is not among the "
-                    f"{len(places):,} features. Give names such as {near[0]!r}."
-                )
+                problem = f"is not among the {len(places):,} features"
+                remedy = f"Give names such as {near[0]!r}."
+                raise ValueError(f"groups: {str(group)!r} has {name!r}, which {problem}. {remedy}")
         found[str(group)] = np.unique([places[name] for name in wanted])
     return found
 
@@ -579,7 +550,7 @@ def samples_for(coverage: float) -> int:
 
 
 def check_coverage(coverage: Any) -> tuple[float, ...]:
-    """Probabilities of intervals, as a tuple."""
+    """Probabilities of intervals."""
     return tuple(np.ravel(_probabilities("coverage", coverage)).tolist())
 
 
@@ -589,7 +560,6 @@ def _probabilities(name: str, value: Any) -> Array:
     except (TypeError, ValueError):
         found = np.empty(0)
     if not (found.size and np.all((found > 0.0) & (found < 1.0))):
-        raise ValueError(
-            f"{name}={value!r}: expected probabilities strictly between 0 and 1, such as 0.9."
-        )
+        problem = ": expected probabilities strictly between 0 and 1, such as 0.9."
+        raise ArgumentError(name, value, problem)
     return found

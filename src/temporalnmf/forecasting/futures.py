@@ -18,6 +18,7 @@ import numpy as np
 
 from .._typing import Array
 from ..chains.multiplicative import log_gamma_draws
+from ..components import ShardedComponents
 from ..likelihoods.base import Likelihood
 
 # Draws of components that are copied at once.
@@ -30,20 +31,11 @@ _TOTAL, _BLOCKS, _FIRST_BLOCK = 2, 3, 4
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """Components, which turn activations into rates of features, block by block of features.
+    """Components, which turn activations into rates, one block of features at a time."""
 
-    Attributes
-    ----------
-    components : array, (K, F), or (M, K, F) where they are known by M draws
-    n_samples : int
-        How many draws of the activations there are; the more, the fewer features in a block.
-    which : array of int, (n_samples,), or None
-        The draw of the components that goes with each draw of the activations.
-    """
-
-    components: Any
-    n_samples: int
-    which: Array | None = None
+    components: Array | ShardedComponents  # (K, F), or M draws of them (M, K, F)
+    n_samples: int  # draws of the activations; the more, the fewer features in a block
+    which: Array | None = None  # (n_samples,), the draw of the components of each
 
     @cached_property
     def blocks(self) -> list[slice]:
@@ -81,26 +73,14 @@ class Mixture:
 
 @dataclass(frozen=True, eq=False)
 class Futures:
-    """S draws of T steps.
+    """S draws of T steps."""
 
-    Attributes
-    ----------
-    activations : array, (S, T, K)
-    exposure : array, (T,)
-    mixture : Mixture
-    likelihood : Likelihood
-    streams : array of int, (T, 2)
-        Seed of each step's random numbers: a step alone is what it was in company.
-    dispersion : float
-        An entry with mean μ has dispersion·μ more variance than the likelihood says.
-    """
-
-    activations: Array
-    exposure: Array
+    activations: Array  # (S, T, K)
+    exposure: Array  # (T,)
     mixture: Mixture
     likelihood: Likelihood
-    streams: Array
-    dispersion: float = 0.0
+    streams: Array  # (T, 2), seeds of the steps: a step has the same draws without the others
+    dispersion: float = 0.0  # an entry with mean μ has dispersion·μ more variance
 
     def __len__(self) -> int:
         return len(self.activations)
@@ -130,12 +110,10 @@ class Futures:
 
     def features(self, t: int, wanted: Array | None = None) -> Iterator[tuple[slice, Array]]:
         """Blocks of features and their draws (S, …) of a step; all blocks, or those wanted."""
-        blocks = self.mixture.blocks
-        numbers = range(len(blocks)) if wanted is None else wanted.tolist()
-        in_blocks = None
+        blocks, in_blocks = self.mixture.blocks, None
         if self.likelihood.additive:
             in_blocks = self._split(self.totals(t), self._block_rates(t), self._rng(t, _BLOCKS))
-        for b in numbers:
+        for b in range(len(blocks)) if wanted is None else wanted.tolist():
             yield blocks[b], self._block(t, b, None if in_blocks is None else in_blocks[:, b])
 
     def _block(self, t: int, b: int, counts: Array | None) -> Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -13,6 +12,7 @@ from ..chains.base import Chain, Point
 from ..data.series import AnySeries, Series
 from ..inference.fitting import check_observed, infer_mode
 from ..inference.gaps import draw_steps, fitted_steps
+from ..messages.errors import ArgumentError
 from ..sampling.draws import PosteriorDraws
 from ..sampling.inference import FittedSteps, Inferred, infer_draws
 from .forecast import DrawnComponents
@@ -20,104 +20,76 @@ from .state import State
 
 # Numbers in the draws of a smoothed series, at the most.
 MOST = 20_000_000
+Rows = Callable[[int], Array]  # the data (F,) of a step, by its number
 
 
 class Steps(NamedTuple):
-    """Steps of the past or of the future.
+    """Steps of the past or of the future."""
 
-    `activations` (T, K) is their point, which `point` names; `draws` (S, T, K) is None where there
-    is no law. Where components are known by draws, `which` (S,) says which goes with each draw,
-    and `drawn` has them. `start` (K,) is where paths into the future begin.
-    """
-
-    activations: Array
-    point: str
-    draws: Array | None
+    activations: Array  # (T, K), the point prediction
+    point: str  # its name
+    draws: Array | None  # (S, T, K); None if the chain has no law
     drawn: DrawnComponents | None = None
-    which: Array | None = None
-    start: Array = np.empty(0)
+    which: Array | None = None  # (S,), the draw of the components of each draw
+    start: Array = np.empty(0)  # (K,), where paths into the future begin
 
 
-class ActivationPosterior(ABC):
-    """What is known of the activations of a fitted model."""
-
-    @abstractmethod
-    def mean(self, series: AnySeries, *, continue_chain: bool = False) -> Array:
-        """Activations (K, N) of all steps of a series at fixed components, missing ones filled."""
-
-    @abstractmethod
-    def sample(self, series: Series | None, n_samples: int, rng: np.random.Generator) -> Steps:
-        """All steps of a series, of the fitted one by default."""
-
-    @abstractmethod
-    def ahead(self, steps: int, point: Point, n_samples: int, rng: np.random.Generator) -> Steps:
-        """The steps after the last."""
-
-    @abstractmethod
-    def expected_rows(
-        self, series: Series, *, continue_chain: bool = False
-    ) -> Callable[[int], Array]:
-        """What is expected of each step of a series, as a function of the step: (F,)."""
-
-
-class ModePosterior(ActivationPosterior):
-    """Around a posterior mode."""
+class ModePosterior:
+    """The activations around a posterior mode."""
 
     def __init__(self, state: State) -> None:
         self._state = state
 
     def mean(self, series: AnySeries, *, continue_chain: bool = False) -> Array:
+        """Activations (K, N) of all steps of a series at fixed components, missing ones filled."""
         check_observed(series, continue_chain)
         state = self._state
         return infer_mode(state.config, state.factors, series, continue_chain=continue_chain)
 
     def sample(self, series: Series | None, n_samples: int, rng: np.random.Generator) -> Steps:
+        """All steps of a series, of the fitted one by default."""
         state, chain = self._state, self._state.chain
-        has_law, posterior = chain.has_law, None
         if series is None:
             H, kept, observed = state.activations.T, state.kept, state.observed
-            if has_law:
-                posterior = state.laplace
         else:
             H, observed = self.mean(series), series.observed
             kept = fitted_steps(observed, chain, state.config.point)
-            if has_law:
-                posterior = state.laplace_of(series.take(kept), H[:, kept])
-        K, N = H.shape
         draws = None
-        if posterior is not None:
-            n_samples = min(n_samples, max(100, MOST // (N * K)))
-            draws = draw_steps(posterior, kept, N, chain, n_samples, rng)
+        if chain.has_law:
+            used = None if series is None else series.take(kept)
+            posterior = state.laplace if used is None else state.laplace_of(used, H[:, kept])
+            n_samples = min(n_samples, max(100, MOST // H.size))
+            draws = draw_steps(posterior, kept, H.shape[1], chain, n_samples, rng)
         mean = state.config.map_scale == "log" and chain.dynamic
         point = _smoothed("posterior mean" if mean else "posterior mode", chain, observed)
         return Steps(np.ascontiguousarray(H.T), point, draws)
 
     def ahead(self, steps: int, point: Point, n_samples: int, rng: np.random.Generator) -> Steps:
+        """The steps after the last."""
         state, chain = self._state, self._state.chain
         scale = state.config.map_scale
         H = chain.point_forecast(chain.state_of(state.activations), steps, point, scale)
         draws, start = None, np.empty(0)
         if chain.has_law:
-            since, last = state.since, state.laplace.last
+            before, last = state.since + 1, state.laplace.last
             start = last.activations[0]
-            draws = draw_steps(last, np.zeros(1, int), since + steps + 1, chain, n_samples, rng)
-            draws = draws[:, since + 1 :]
+            draws = draw_steps(last, np.zeros(1, int), before + steps, chain, n_samples, rng)
+            draws = draws[:, before:]
         name = chain.point_name(point)
         if scale == "linear" and chain.dynamic:
             # The chain goes on from another mode than the draws do.
             name = f"{name} from the mode of h"
         return Steps(np.ascontiguousarray(H.T), name, draws, start=start)
 
-    def expected_rows(
-        self, series: Series, *, continue_chain: bool = False
-    ) -> Callable[[int], Array]:
+    def expected_rows(self, series: Series, *, continue_chain: bool = False) -> Rows:
+        """The expected data (F,) of each step of a series, as a function of the step."""
         H = self.mean(series, continue_chain=continue_chain)
         components = self._state.components
         return lambda n: series.exposure[n] * (H[:, n] @ components)
 
 
-class DrawnPosterior(ActivationPosterior):
-    """By draws: nothing is taken as known."""
+class DrawnPosterior:
+    """The activations by posterior draws, with the methods of `ModePosterior`."""
 
     def __init__(self, state: State, draws: PosteriorDraws) -> None:
         self._state, self._draws = state, draws
@@ -130,10 +102,8 @@ class DrawnPosterior(ActivationPosterior):
     def mean(self, series: AnySeries, *, continue_chain: bool = False) -> Array:
         check_observed(series, continue_chain)
         if not isinstance(series, Series):
-            raise ValueError(
-                "X is not in memory, and a model that was fitted by draws wants it there. Give the "
-                "steps that are wanted as an array."
-            )
+            problem = "X is not in memory, as a model that was fitted by draws needs it."
+            raise ValueError(f"{problem} Give the steps that are wanted as an array.")
         return self._inferred(series, continue_chain).expected.mean(axis=0).T
 
     def sample(self, series: Series | None, n_samples: int, rng: np.random.Generator) -> Steps:
@@ -155,7 +125,7 @@ class DrawnPosterior(ActivationPosterior):
     def ahead(self, steps: int, point: Point, n_samples: int, rng: np.random.Generator) -> Steps:
         posterior, since = self._draws, self._state.since
         if point != "mean":
-            raise ValueError(f"point={point!r}: draws have a mean and no mode. Take point='mean'.")
+            raise ArgumentError("point", point, ": draws have a mean, but no mode.", "Take 'mean'.")
         which, numbers = posterior.pick(n_samples), np.arange(posterior.n_draws)
         draws = posterior.paths_ahead(which, since + steps, rng)[:, since:]
         expected = posterior.means_ahead(numbers, since + steps)[:, since:]
@@ -168,15 +138,13 @@ class DrawnPosterior(ActivationPosterior):
         drawn = DrawnComponents(posterior.flat("components"), numbers, expected)
         return Steps(expected.mean(axis=0), name, draws, drawn, which, start)
 
-    def expected_rows(
-        self, series: Series, *, continue_chain: bool = False
-    ) -> Callable[[int], Array]:
+    def expected_rows(self, series: Series, *, continue_chain: bool = False) -> Rows:
         numbers, _, expected = self._inferred(series, continue_chain)
         drawn = DrawnComponents(self._draws.flat("components"), numbers, expected)
         return lambda n: series.exposure[n] * drawn.at(np.array([n])).values()[0]
 
 
-def posterior_of(state: State) -> ActivationPosterior:
+def posterior_of(state: State) -> ModePosterior | DrawnPosterior:
     """The posterior of the activations, by what the fit left behind."""
     return ModePosterior(state) if state.draws is None else DrawnPosterior(state, state.draws)
 

@@ -14,7 +14,7 @@ from ..data.modulation import Exposure
 from ..data.series import Series
 from ..data.validation import check_exposure
 from ..messages.arguments import check_choice, check_count
-from ..messages.errors import Arg
+from ..messages.errors import Arg, ArgumentError
 from ..messages.formatting import counted, level_text, percent
 from ..timeline.grid import time_texts
 from .forecast import Forecast, check_coverage, few_beyond, samples_for
@@ -76,13 +76,11 @@ def _n_samples(n_samples: int | None, coverage: tuple[float, ...], numbers: int)
 
 def _few(draws: Array | None, coverage: tuple[float, ...]) -> list[Note]:
     """A note on intervals whose ends have few samples beyond them."""
-    if draws is None or len(draws) == 1:
+    widest = max(coverage)
+    if draws is None or len(draws) == 1 or (1 - widest) / 2 >= few_beyond(len(draws)) - 1e-9:
         return []
-    if (1.0 - max(coverage)) / 2.0 >= few_beyond(len(draws)) - 1e-9:
-        return []
-    wanted = Arg("n_samples", str(samples_for(max(coverage))))
-    level = level_text(max(coverage))
-    return [Note("few_samples", level=level, samples=len(draws), wanted=wanted)]
+    wanted = Arg("n_samples", str(samples_for(widest)))
+    return [Note("few_samples", level=level_text(widest), samples=len(draws), wanted=wanted)]
 
 
 def smooth(
@@ -147,15 +145,9 @@ def _simulated(
         noise = state.calibration.noise
         draws = noise.widen(draws, ahead, np.random.default_rng([seed, first, _WIDENED]))
         dispersion = noise.dispersion
-    steps = draws.shape[1]
-    return Futures(
-        activations=draws,
-        exposure=exposure,
-        mixture=Mixture(components, len(draws), found.which),
-        likelihood=state.likelihood,
-        streams=np.column_stack([np.full(steps, seed), first + np.arange(steps)]),
-        dispersion=dispersion,
-    )
+    steps, mixture = draws.shape[1], Mixture(components, len(draws), found.which)
+    streams = np.column_stack([np.full(steps, seed), first + np.arange(steps)])
+    return Futures(draws, exposure, mixture, state.likelihood, streams, dispersion)
 
 
 # Purpose of random numbers, beside those of `Futures`.
@@ -166,7 +158,8 @@ def _check_seed(seed: Any) -> int:
     if seed is None:
         return int(np.random.default_rng().integers(2**31))
     if not isinstance(seed, Integral) or isinstance(seed, bool) or seed < 0:
-        raise ValueError(f"random_state={seed!r}: expected a whole number of at least 0, or None.")
+        problem = ": expected a whole number of at least 0, or None."
+        raise ArgumentError("random_state", seed, problem)
     return int(seed)
 
 
@@ -201,8 +194,7 @@ def _short(state: State, ahead: Array) -> list[Note]:
     found = state.calibration
     if found is None or not state.chain.has_law:
         return []
-    short = found.short(range(1, max(int(ahead.max()), 1) + 1))
-    if not short:
+    if not (short := found.short(range(1, max(int(ahead.max()), 1) + 1))):
         return []
     held = ", ".join(f"{check.name} {check.share(check.after)}" for check in short)
     return [Note("too_narrow", level=level_text(found.coverage), held=held)]
@@ -213,8 +205,7 @@ def _horizon(state: State, ahead: Array) -> list[Note]:
     found, last = state.calibration, int(ahead[-1])
     if found is None or not state.chain.has_law or last <= max(found.horizons):
         return []
-    checked = counted(max(found.horizons), "step")
-    return [Note("beyond_checked", checked=checked, last=last)]
+    return [Note("beyond_checked", checked=counted(max(found.horizons), "step"), last=last)]
 
 
 # Steps in a season.
@@ -261,12 +252,6 @@ def _fates(state: State, future: Steps, times: Array) -> list[Note]:
         code: Code = "fades_out" if low >= high else "explodes"
         share = percent(max(low, high))
         regime = regimes[k] if isinstance(regimes, list) else regimes
-        facts = {
-            "component": k + 1,
-            "name": str(name),
-            "when": when,
-            "share": share,
-            "regime": regime,
-        }
-        found.append(Note(code, **facts))
+        about = {"component": k + 1, "name": str(name)}
+        found.append(Note(code, **about, when=when, share=share, regime=regime))
     return found

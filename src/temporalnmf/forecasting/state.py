@@ -22,7 +22,7 @@ from ..timeline.grid import Timeline
 from .checks import Calibration
 
 
-def feature_labels(names: Sequence[Any] | None, n_features: int) -> Array:
+def feature_labels(names: Sequence[object] | None, n_features: int) -> Array:
     """Names of the features: those of the data, or x0, x1, …"""
     if names is None:
         names = [f"x{f}" for f in range(n_features)]
@@ -31,52 +31,25 @@ def feature_labels(names: Sequence[Any] | None, n_features: int) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """What a fit leaves behind.
+    """The result of a fit."""
 
-    Attributes
-    ----------
-    config : Config
-        Parameters of the model, as they are now.
-    factors : Factors
-        Components (K, F), activations (N, K) and the chain.
-    timeline : Timeline
-    observed, exposure : array, (N,)
-    kept : array of int
-        The steps that took part in the fit.
-    series : Series or None
-        The data of the fit, where they are at hand.
-    fingerprint : int
-        Of these, when they were fitted.
-    draws : PosteriorDraws or None
-        Of a fit by draws.
-    calibration : Calibration or None
-    names : sequence or None
-        Of the features, where the data have some.
-    posterior : Posterior or None
-        Laplace's approximation at the fitted steps, if it was made before.
-    keep : callable
-        Called with it once it is made.
-    """
-
-    config: Config
+    config: Config  # the parameters of the model as they are now
     factors: Factors
     timeline: Timeline
-    observed: Array
-    exposure: Array
-    kept: Array
-    series: Series | None
-    fingerprint: int
+    observed: Array  # (N,)
+    exposure: Array  # (N,)
+    kept: Array  # the steps that took part in the fit
+    series: Series | None  # the data of the fit, if they are in memory
+    fingerprint: int  # of the data when they were fitted
     draws: PosteriorDraws | None
-    calibration: Calibration | None
-    names: Sequence[Any] | None
-    posterior: Posterior | None = None
-    keep: Callable[[Posterior], None] = lambda posterior: None
+    calibration: Calibration | None = None
+    names: Sequence[object] | None = None  # of the features
+    posterior: Posterior | None = None  # Laplace's approximation, once it is computed
+    keep: Callable[[Posterior], None] = lambda posterior: None  # called with it then
 
     @classmethod
-    def of(
-        cls, config: Config, fitted: Fitted, series: Series, names: Sequence[Any] | None = None
-    ) -> State:
-        """The state that a fit to data in memory ends in."""
+    def of(cls, config: Config, fitted: Fitted, series: Series) -> State:
+        """The state after a fit to data in memory."""
         assert series.timeline is not None
         return cls(
             config=config,
@@ -88,8 +61,6 @@ class State:
             series=series,
             fingerprint=series.fingerprint(),
             draws=fitted.draws,
-            calibration=None,
-            names=names,
         )
 
     @property
@@ -131,15 +102,13 @@ class State:
         """The data of the fit; refused where they are not at hand, or were changed."""
         series = self.series
         if series is not None and series.fingerprint() != self.fingerprint:
-            raise ValueError(
-                "X was changed after the fit, and the model refers to it. Fit again, or fit a "
-                "copy: model.fit(X.copy())."
-            )
+            problem = "X was changed after the fit, and the model refers to it."
+            raise ValueError(f"{problem} Fit again, or fit a copy: model.fit(X.copy()).")
         if series is None:
             raise ValueError(
-                f"{what} needs the data of the fit, and these are not at hand: the file of this "
-                f"model was saved without them (data=False), or they were never in memory (Dask, "
-                f"shards). Fit again, or save with data=True."
+                f"{what} needs the data of the fit, but the file of this model was saved without "
+                f"them (data=False), or they were never in memory (Dask, shards). Fit again, or "
+                f"save with data=True."
             )
         return series
 
@@ -149,13 +118,13 @@ class State:
 
         Not a `cached_property`: before Python 3.12 these hold a lock while they compute.
         """
-        if self.posterior is None:
-            used = self.data("this").take(self.kept)
-            found = self.laplace_of(used, self.activations.T[:, self.kept])
-            object.__setattr__(self, "posterior", found)
-            self.keep(found)
-            return found
-        return self.posterior
+        if self.posterior is not None:
+            return self.posterior
+        used = self.data("this").take(self.kept)
+        found = self.laplace_of(used, self.activations.T[:, self.kept])
+        object.__setattr__(self, "posterior", found)
+        self.keep(found)
+        return found
 
     def laplace_of(self, used: Series, H: Array) -> Posterior:
         """The posterior of the steps of a series around their mode H (K, N)."""

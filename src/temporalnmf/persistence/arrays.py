@@ -146,8 +146,7 @@ def checked_arrays(arrays: Mapping[str, Array], components: tuple[int, ...]) -> 
 def _length(symbol: str, sizes: Mapping[str, int]) -> int:
     if symbol.isdigit():
         return int(symbol)
-    if "+" in symbol:
-        return sum(_length(part, sizes) for part in symbol.split("+"))
-    if "*" in symbol:
-        return prod(_length(part, sizes) for part in symbol.split("*"))
+    for sign, combine in (("+", sum), ("*", prod)):
+        if sign in symbol:
+            return combine(_length(part, sizes) for part in symbol.split(sign))
     return sizes.get(symbol, 0)

@@ -17,22 +17,18 @@ def calibration_arrays(found: Calibration) -> dict[str, Array]:
     noise, first, entries = found.noise, found.of("totals")[0], found.of("entries")
     held = [round(tally.inside * first.n_origins) for tally in (first.before, first.after)]
     share = entries[0].before.inside if entries else found.coverage
-    clumping = 0.0
+    numbers = [found.coverage, first.n_origins, *held, share, noise.dispersion, 0.0]
+    checks = []
+    for one in found.checks:
+        tallies = *astuple(one.before), *astuple(one.after)
+        checks.append([CHECKED.index(one.of), one.ahead, one.n_origins, one.n_values, *tallies])
     return {
-        "calibration": np.array(
-            [found.coverage, first.n_origins, *held, share, noise.dispersion, clumping]
-        ),
+        "calibration": np.array(numbers),
         "calibration_level": noise.level,
         "calibration_own": noise.own,
         "calibration_persistence": np.array([noise.persistence]),
-        "calibration_checks": np.array(
-            [
-                [CHECKED.index(one.of), one.ahead, one.n_origins, one.n_values,
-                 *astuple(one.before), *astuple(one.after)]
-                for one in found.checks
-            ]
-        ),
-    }  # fmt: skip
+        "calibration_checks": np.array(checks),
+    }
 
 
 def calibration_of(arrays: Mapping[str, Array]) -> Calibration | None:
@@ -61,10 +57,8 @@ def _old_calibration(arrays: Mapping[str, Array]) -> Calibration:
     coverage, n, inside, widened, _, dispersion, clumping = arrays["calibration"].tolist()
     level = arrays["calibration_level"]
     if clumping > 0.0:
-        warn(
-            "The model was calibrated by an earlier version, and intervals of its entries are now "
-            "narrower than they were. model.calibrate() checks them again.",
-        )
+        problem = "An earlier version calibrated the model: intervals of entries are narrower now."
+        warn(f"{problem} model.calibrate() checks them again.")
     tallies = (Tally(held / n, 0.0, width) for held, width in ((inside, 0.0), (widened, 1.0)))
     checks = (Check("totals", 1, int(n), int(n), *tallies),)
     return Calibration(coverage, checks, Noise(level, np.zeros_like(level), 1.0, dispersion))

@@ -39,6 +39,7 @@ from ..messages.warning import warn
 from ..runtime.archives import LARGEST, Archive, Json, refuse_wild_indices
 from ..runtime.files import refuse_overwriting, written_whole
 from ..sampling.draws import PosteriorDraws
+from ..sampling.run import drawn_steps
 from ..solvers.options import OPTIONS, flattened, nested
 from ..timeline.grid import Timeline
 from .arrays import checked_arrays, is_known
@@ -131,9 +132,8 @@ def read_model(path: str | PathLike[str], defaults: Json) -> StoredModel:
     except Exception as error:  # any error of the libraries below for a damaged file
         reason = str(error).rstrip(".") or type(error).__name__
         raise ValueError(
-            f"{path.name} cannot be read as a model of temporalnmf: {reason}. It is damaged or not "
-            f"such a file; save the model again with model.save(path). (A table is read with "
-            f"temporalnmf.reading.read_table.)"
+            f"{path.name} cannot be read as a model of temporalnmf: {reason}. Save the model again "
+            f"with model.save(path). (A table is read with temporalnmf.reading.read_table.)"
         ) from error
     if capped:
         _warn_of_caps(capped, parameters, path)
@@ -179,15 +179,13 @@ def _header(model: TemporalNMF) -> Json:
     if isinstance(components := model.components_, ShardedComponents):
         schema = SHARDED_SCHEMA
         sharded = {"components": "sharded", "components_fingerprint": components.fingerprint()}
+    versions = {"temporalnmf": __version__, "python": platform.python_version()}
+    versions |= {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "numba")}
     return {
         "format": FORMAT,
         "schema": schema,
         **sharded,
-        "versions": {
-            "temporalnmf": __version__,
-            "python": platform.python_version(),
-            **{name: version(name) for name in ("numpy", "scipy", "scikit-learn", "numba")},
-        },
+        "versions": versions,
         "parameters": _written_parameters(model),
         "chain": _described(model.chain_, registry.CHAINS, "chain"),
         "draws": _described_draws(model.posterior_),
@@ -199,13 +197,9 @@ def _header(model: TemporalNMF) -> Json:
 def _described_draws(draws: PosteriorDraws | None) -> Json | None:
     if draws is None:
         return None
-    return {
-        "chain": _described(draws.chain, registry.CHAINS, "chain"),
-        "parameters": list(draws.parameters),
-        "learned": list(draws.learned),
-        "level": draws.level,
-        "thin": draws.thin,
-    }
+    chain = _described(draws.chain, registry.CHAINS, "chain")
+    names = {"parameters": list(draws.parameters), "learned": list(draws.learned)}
+    return {"chain": chain, **names, "level": draws.level, "thin": draws.thin}
 
 
 def _written_parameters(model: TemporalNMF) -> Json:
@@ -214,10 +208,9 @@ def _written_parameters(model: TemporalNMF) -> Json:
         found["init"] = "random"  # starting values are not needed any more
     if not isinstance(found["random_state"], int | np.integer | None):
         found["random_state"] = None
-    if isinstance(found["chain"], Chain):
-        found["chain"] = _described(found["chain"], registry.CHAINS, "chain")
-    if isinstance(found["likelihood"], Likelihood):
-        found["likelihood"] = _described(found["likelihood"], registry.LIKELIHOODS, "likelihood")
+    for name, table in (("chain", registry.CHAINS), ("likelihood", registry.LIKELIHOODS)):
+        if isinstance(found[name], Chain | Likelihood):
+            found[name] = _described(found[name], table, name)
     return {name: _plain(value) for name, value in found.items()}
 
 
@@ -320,14 +313,13 @@ def _read_parameters(header: Json, defaults: Json) -> tuple[Json, dict[str, int]
     return nested({**found, **{name: most[name] for name in capped}}), capped
 
 
-def _nested_name(name: str) -> str:
-    return f"solver__{name}" if OPTIONS.get(name) == "solver" else name
-
-
 def _warn_of_caps(capped: dict[str, int], parameters: Json, path: Path) -> None:
-    named = ", ".join(f"{_nested_name(name)}={value}" for name, value in capped.items())
     lowered = flattened({"solver": "accelerated", "checkpoint": None, **parameters})
-    used = ", ".join(f"{_nested_name(name)}={lowered[name]}" for name in capped)
+    prefixes = {name: "solver__" if OPTIONS.get(name) == "solver" else "" for name in capped}
+    named, used = (
+        ", ".join(f"{prefix}{name}={values[name]}" for name, prefix in prefixes.items())
+        for values in (capped, lowered)
+    )
     warn(
         f"{path.name}: it was fitted with {named}. Later fits of the loaded model use {used}, "
         f"since a file may not make them costlier than the defaults. What was fitted is unchanged. "
@@ -391,9 +383,8 @@ def _check_chain(chain: Chain, n_components: int) -> None:
     """Refuse hyper-parameters that a fit cannot have."""
     for name, value in chain.get_params().items():
         numbers = np.asarray(1.0 if isinstance(value, bool) else value)
-        if numbers.dtype.kind not in "fi" or not np.all(
-            (numbers >= 1.0 / LARGEST) & (numbers <= LARGEST)
-        ):
+        number = numbers.dtype.kind in "fi"
+        if not number or not np.all((numbers >= 1.0 / LARGEST) & (numbers <= LARGEST)):
             raise ValueError(f"its chain has {name}={value!r:.60}")
     chain._check_values("map", n_components)
 
@@ -443,8 +434,6 @@ def _check_steps(
     observed = arrays["observed_"]
     points: tuple[Point, ...] = ("mean", "mode")
     if draws is not None:
-        from ..sampling.run import drawn_steps
-
         possible = [drawn_steps(observed, draws.chain)]
     else:  # the parameter `point` may have been set after the fit
         possible = [fitted_steps(observed, chain, point) for point in points]
@@ -456,12 +445,8 @@ def _check_steps(
 
 def _made_chain(described: Json) -> Chain:
     chain: Chain = registry.create(registry.CHAINS, described["name"], "chain")
-    parameters = {
-        name: np.array(value) if isinstance(value, list) else value
-        for name, value in described["parameters"].items()
-    }
-    if parameters:
-        chain.set_params(**parameters)
+    for name, value in described["parameters"].items():
+        chain.set_params(**{name: np.array(value) if isinstance(value, list) else value})
     return chain
 
 

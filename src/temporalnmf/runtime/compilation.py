@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import ClassVar
 
 from numba.core import event
@@ -64,14 +64,9 @@ class _Guard(event.Listener):
 @contextmanager
 def guarded() -> Iterator[None]:
     """A block in which a signal during compilation is raised after it."""
-    if threading.current_thread() is not threading.main_thread():
+    main = threading.current_thread() is threading.main_thread()
+    with event.install_listener(_KIND, _Guard()) if main else nullcontext():
         yield
-        return
-    event.register(_KIND, guard := _Guard())
-    try:
-        yield
-    finally:
-        event.unregister(_KIND, guard)
 
 
 @contextmanager
@@ -80,19 +75,15 @@ def announced(wanted: bool) -> Iterator[None]:
 
     That is if it is `wanted`, in a terminal or in a notebook. Cached code is not compiled.
     """
-    if not (wanted or _terminal() or "ipykernel" in sys.modules):
+    # Services may have no stderr, or have closed it.
+    terminal = not getattr(sys.stderr, "closed", True) and sys.stderr.isatty()
+    if not (wanted or terminal or "ipykernel" in sys.modules):
         yield
         return
     listener = _Announcer()
     _Announcer.active.add(listener)
-    event.register(_KIND, listener)
     try:
-        yield
+        with event.install_listener(_KIND, listener):
+            yield
     finally:
-        event.unregister(_KIND, listener)
         _Announcer.active.remove(listener)
-
-
-def _terminal() -> bool:
-    """Whether stderr is a terminal; services may have none, or have closed it."""
-    return not getattr(sys.stderr, "closed", True) and sys.stderr.isatty()

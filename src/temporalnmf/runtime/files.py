@@ -49,7 +49,9 @@ def written_whole(path: Path) -> Iterator[Path]:
         target.parent.mkdir(parents=True, exist_ok=True)
         _remove_left(target.parent, names)
         try:
-            _make(partial, target)
+            partial.touch(exist_ok=False)
+            if target.is_file():
+                shutil.copymode(target, partial)  # from the start
             yield partial
             with partial.open("r+b") as file:
                 os.fsync(file.fileno())  # else a power cut may leave an empty file
@@ -63,14 +65,6 @@ def written_whole(path: Path) -> Iterator[Path]:
             raise stop from None
         finally:
             partial.unlink(missing_ok=True)
-
-
-def _make(partial: Path, target: Path) -> None:
-    """Create an empty file, with the permissions of the file it replaces from the start."""
-    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY
-    os.close(os.open(partial, flags, 0o666))
-    if target.is_file():
-        shutil.copymode(target, partial)
 
 
 @contextmanager
@@ -142,10 +136,7 @@ def _sync_folder(folder: Path) -> None:
 def write_csv(path: Path, rows: Iterable[Mapping[str, object]]) -> Path:
     """Write rows with the same keys as a table with a header."""
     rows = list(rows)
-    with (
-        written_whole(path) as partial,
-        partial.open("w", newline="", encoding="utf-8") as file,
-    ):
+    with written_whole(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writerow({name: plain_cell(name) for name in rows[0]})
         writer.writerows({name: plain_cell(cell) for name, cell in row.items()} for row in rows)

@@ -36,10 +36,8 @@ def between_sweeps() -> Iterator[Interrupt]:
     """
     interrupt = Interrupt()
     main = threading.current_thread() is threading.main_thread()
-    handlers = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)}
-    usual = {
-        n: raising for n, handler in handlers.items() for raising in _RAISING if handler is raising
-    }
+    signals = signal.SIGINT, signal.SIGTERM
+    usual = {n: raising for n in signals for raising in _RAISING if signal.getsignal(n) is raising}
     if not main or not usual:
         yield interrupt
         return

@@ -46,7 +46,8 @@ class Workers:
     def __init__(self, n_jobs: int | None = None) -> None:
         # joblib counts processes, and a daemon may have none; it may have threads.
         if n_jobs is None or n_jobs < 0:
-            n_jobs = 1 if n_jobs and _inside_joblib() else effective_n_jobs(n_jobs)
+            nested = bool(get_active_backend()[0].nesting_level)  # inside joblib.Parallel
+            n_jobs = 1 if n_jobs and nested else effective_n_jobs(n_jobs)
         self.n_threads = int(n_jobs)
         self._pool: _Pool | None = None
 
@@ -69,11 +70,6 @@ class Workers:
         if self._pool is not None and self._pool.process == os.getpid():
             self._pool.shut_down()
         self._pool = None
-
-
-def _inside_joblib() -> bool:
-    """Whether the caller is a thread or process of `joblib.Parallel`."""
-    return bool(get_active_backend()[0].nesting_level)
 
 
 # Largest number of shards, and therefore of threads.

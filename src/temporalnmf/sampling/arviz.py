@@ -34,32 +34,21 @@ def to_datatree(
         raise ImportError('to_arviz needs arviz-base: pip install "temporalnmf[bayes]".') from error
     if times.dtype.kind == "M" and np.datetime_data(times.dtype)[0] not in _UNITS:
         times = times.astype("datetime64[s]")  # xarray has no other units
-    posterior = {
-        "components": draws.components,
-        "activations": draws.activations,
-        **draws.parameters,
-    }
-    dims = {
-        "components": ["component", "feature"],
-        "activations": ["time", "component"],
-        **{name: ["component"] for name in draws.parameters},
-    }
+    posterior = {"components": draws.components, "activations": draws.activations}
+    posterior |= draws.parameters
+    dims = {name: ["component"] for name in draws.parameters}
+    dims |= {"components": ["component", "feature"], "activations": ["time", "component"]}
     if np.ptp(draws.smoothing) > 0.0:
         posterior["smoothing"] = draws.smoothing
+    groups = {"posterior": posterior, "sample_stats": {"lp": draws.log_posterior}}
+    numbers = np.arange(1, draws.components.shape[2] + 1)
+    library = {"inference_library": "temporalnmf", "inference_library_version": __version__}
     tree: DataTree = from_dict(
-        {"posterior": posterior, "sample_stats": {"lp": draws.log_posterior}},
+        groups,
         dims=dims,
-        coords={
-            "component": np.arange(1, draws.components.shape[2] + 1),
-            "feature": features,
-            "time": times[kept],
-        },
-        attrs={
-            name: {"inference_library": "temporalnmf", "inference_library_version": __version__,
-                   "thinning": draws.thin}
-            for name in ("posterior", "sample_stats")
-        },
-    )  # fmt: skip
+        coords={"component": numbers, "feature": features, "time": times[kept]},
+        attrs={name: {**library, "thinning": draws.thin} for name in groups},
+    )
     for name, group in _data_groups(features, times, exposure, series).items():
         tree[name] = group
     return tree

@@ -8,6 +8,7 @@ their ranks; the tail is that of the indicators of the 5 % and 95 % quantiles.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -78,16 +79,13 @@ class Diagnosis:
         """The verdict, for front ends that spell arguments differently."""
         unsettled = {q.name: q for q in self.quantities if not q.settled(self.n_runs)}
         if not unsettled and self.n_runs == 1:
-            return Text(
-                "The run has settled, but it is the only one, so nothing tells whether another "
-                "would agree: take {four} to find out.",
-                four=Arg("n_chains", "4"),
-            )
+            settled = "The run has settled, but nothing tells whether another one would agree:"
+            return Text(f"{settled} take {{four}} to find out.", four=Arg("n_chains", "4"))
         if not unsettled:
-            least = min(min(q.ess_bulk, q.ess_tail) for q in self.quantities)
+            least, worst = _least(self.quantities), max(q.rhat for q in self.quantities)
             return Text(
-                f"The {self.n_runs} runs agree (R-hat at most {self._worst():.2f}), and their "
-                f"draws are worth at least {least:.0f} independent ones."
+                f"The {self.n_runs} runs agree (R-hat at most {worst:.2f}), and their draws are "
+                f"worth at least {least:.0f} independent ones."
             )
         numbers = zip(self.rhat_of_components, self.likeness, strict=True)
         apart = [k + 1 for k, (r, like) in enumerate(numbers) if r > _APART and like < _ALIKE]
@@ -100,33 +98,28 @@ class Diagnosis:
                 f"components may be all that the data tell apart."
             )
         if self.n_draws < FEWEST:
-            return Text(
-                "Too few draws to tell anything, {n} per run. Take some hundreds, {hundreds}.",
-                n=self.n_draws,
-                hundreds=Arg("n_draws", "500"),
-            )
-        worst = max(unsettled.values(), key=lambda q: q.rhat)
-        least = min(min(q.ess_bulk, q.ess_tail) for q in unsettled.values())
+            problem = f"Too few draws to tell anything, {self.n_draws} per run."
+            return Text(f"{problem} Take some hundreds, {{many}}.", many=Arg("n_draws", "500"))
+        least, worst = _least(unsettled.values()), max(q.rhat for q in unsettled.values())
         return Text(
-            f"Not settled: {', '.join(unsettled)} (R-hat up to {worst.rhat:.2f}, should be at most "
+            f"Not settled: {', '.join(unsettled)} (R-hat up to {worst:.2f}, should be at most "
             f"{RHAT}; worth {least:.0f} independent draws, should be {ESS_PER_RUN * self.n_runs}). "
             f"Take more sweeps: {{n_tune=}} and {{n_draws=}} {_times(least, self.n_runs)} times as "
             f"large" + (f"; components {', '.join(map(str, apart))} differ most." if apart else ".")
         )
 
     def __repr__(self) -> str:
-        return str(self)
-
-    def _worst(self) -> float:
-        return max(q.rhat for q in self.quantities)
-
-    def __str__(self) -> str:
         lines = [f"{'':<16}{'R-hat':>8}{'bulk ESS':>10}{'tail ESS':>10}"]
         lines += [
             f"{q.name:<16}{q.rhat:>8.3f}{q.ess_bulk:>10.0f}{q.ess_tail:>10.0f}"
             for q in self.quantities
         ]
         return "\n".join([*lines, self.verdict])
+
+
+def _least(quantities: Iterable[Quantity]) -> float:
+    """The smallest effective sample size."""
+    return min(min(q.ess_bulk, q.ess_tail) for q in quantities)
 
 
 def _times(effective: float, n_runs: int) -> int:
@@ -156,18 +149,15 @@ def diagnose(draws: PosteriorDraws) -> Diagnosis:
     if D < FEWEST:
         nothing = tuple(Quantity(name, np.inf, 0.0, 0.0) for name in looked_at)
         return Diagnosis(nothing, C, D, (np.inf,) * H.shape[3], (1.0,) * H.shape[3])
-    found = tuple(
-        Quantity(
-            name, float(np.max(rhat(x))), float(np.min(ess_bulk(x))), float(np.min(ess_tail(x)))
-        )
-        for name, x in looked_at.items()
-    )
+    found = []
+    for name, x in looked_at.items():
+        sizes = (float(np.min(ess(x))) for ess in (ess_bulk, ess_tail))
+        found.append(Quantity(name, float(np.max(rhat(x))), *sizes))
     means = draws.components.mean(axis=1, dtype=float)  # (runs, K, F)
     unit = means / np.linalg.norm(means, axis=2, keepdims=True)
     likeness = np.einsum("akf,bkf->kab", unit, unit).min(axis=(1, 2))
-    return Diagnosis(
-        found, C, D, tuple(rhat(H).max(axis=0).tolist()), tuple(np.clip(likeness, 0, 1).tolist())
-    )
+    numbers = (tuple(x.tolist()) for x in (rhat(H).max(axis=0), np.clip(likeness, 0, 1)))
+    return Diagnosis(tuple(found), C, D, *numbers)
 
 
 def rhat(x: Array) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -33,22 +33,19 @@ _TINY = float(np.finfo(float).tiny)
 
 
 class Inferred(NamedTuple):
-    """Activations (draws, n_steps, K) of a series, and the draws that they belong to.
+    """Activations of a series, and the draws that they belong to."""
 
-    `expected` differs from `draws` in steps that follow from others by the chain: it has means.
-    """
-
-    numbers: Array
-    draws: Array
-    expected: Array
+    numbers: Array  # (draws,)
+    draws: Array  # (draws, n_steps, K)
+    expected: Array  # the same, but means of steps that follow from others by the chain
 
 
 class FittedSteps(NamedTuple):
-    """What is known of the steps of a fit: those that were drawn, how many, and their data."""
+    """The steps of a fit."""
 
-    kept: Array
+    kept: Array  # those that were drawn
     n_steps: int
-    fingerprint: int
+    fingerprint: int  # of the data
 
 
 def infer_draws(
@@ -61,58 +58,33 @@ def infer_draws(
 ) -> Inferred:
     """Draw activations of a series for components that were drawn.
 
-    Parameters
-    ----------
-    config : Config
-    posterior : PosteriorDraws
-        The draws of the fit.
-    fitted : FittedSteps
-        Of the fit.
-    series : Series
-    continue_chain : bool
-        Whether the first step follows the last fitted one, whose activations stay as drawn.
-
-    Returns
-    -------
-    Inferred
-        The data of the fit, seen again, have the activations that were drawn with the components.
+    With `continue_chain` the first step follows the last fitted one, whose activations stay as
+    drawn. The data of the fit, given again, have the activations drawn with the components.
     """
     check_observed(series, continue_chain)
+    rng = np.random.default_rng(0)
     if not continue_chain and series.fingerprint() == fitted.fingerprint:
-        every_draw, rng = np.arange(posterior.n_draws), np.random.default_rng(0)
-        steps = fitted.kept, series.n_steps
-        return Inferred(
-            every_draw,
-            posterior.steps(every_draw, *steps, rng),
-            posterior.expected_steps(every_draw, *steps),
-        )
-    n = min(posterior.n_draws, _MOST)
-    numbers, rng = posterior.pick(n), np.random.default_rng(0)
-    anchored = continue_chain and posterior.chain.dynamic
+        return _all_steps(posterior, np.arange(posterior.n_draws), fitted.kept, series.n_steps, rng)
+    numbers = posterior.pick(min(posterior.n_draws, _MOST))
     since = fitted.n_steps - 1 - int(fitted.kept[-1])
     if not series.observed.any():
         ahead = since + series.n_steps
-        return Inferred(
-            numbers,
-            posterior.paths_ahead(numbers, ahead, rng)[:, since:],
-            posterior.means_ahead(numbers, ahead)[:, since:],
-        )
+        paths = posterior.paths_ahead(numbers, ahead, rng)[:, since:]
+        return Inferred(numbers, paths, posterior.means_ahead(numbers, ahead)[:, since:])
     kept = drawn_steps(series.observed, posterior.chain)
-    used = series.take(kept)
-    drawn = _draw(
-        config,
-        posterior,
-        used,
-        numbers,
-        posterior.to_last(numbers, since, rng) if anchored else None,
-    )
-    here = posterior.only(numbers, drawn)
-    every_step = np.arange(n)
-    return Inferred(
-        numbers,
-        here.steps(every_step, kept, series.n_steps, rng),
-        here.expected_steps(every_step, kept, series.n_steps),
-    )
+    anchored = continue_chain and posterior.chain.dynamic
+    before = posterior.to_last(numbers, since, rng) if anchored else None
+    drawn = _draw(config, posterior, series.take(kept), numbers, before)
+    return _all_steps(posterior.only(numbers, drawn), numbers, kept, series.n_steps, rng)
+
+
+def _all_steps(
+    draws: PosteriorDraws, numbers: Array, kept: Array, n_steps: int, rng: np.random.Generator
+) -> Inferred:
+    """All steps of draws of the steps `kept`; `numbers` are those of their components."""
+    which = np.arange(draws.n_draws)
+    paths = draws.steps(which, kept, n_steps, rng)
+    return Inferred(numbers, paths, draws.expected_steps(which, kept, n_steps))
 
 
 def redraw(config: Config, posterior: PosteriorDraws, whole: Series, kept: Array) -> PosteriorDraws:
@@ -122,16 +94,7 @@ def redraw(config: Config, posterior: PosteriorDraws, whole: Series, kept: Array
     old path, the last step repeated, times E[h | new data] / E[h | old data] over the draws of the
     same run before it, and are then swept five times (50 times for the first draw of a run). Where
     new data say nothing of the past, the start has the law p(H | W, θ, data) already; elsewhere it
-    has about its mean and spread.
-
-    Parameters
-    ----------
-    config : Config
-    posterior : PosteriorDraws
-        Of a fit to the first steps of the series.
-    whole : Series
-    kept : array of int
-        The steps to draw, see `drawn_steps`.
+    has about its mean and spread. `kept` are the steps to draw, see `drawn_steps`.
     """
     C, D, N, K = posterior.activations.shape
     if len(kept) == N:  # new steps without data do not change the law of the others
@@ -156,11 +119,7 @@ def redraw(config: Config, posterior: PosteriorDraws, whole: Series, kept: Array
 
 
 def _draw(
-    config: Config,
-    posterior: PosteriorDraws,
-    used: Series,
-    numbers: Array,
-    before: Array | None,
+    config: Config, posterior: PosteriorDraws, used: Series, numbers: Array, before: Array | None
 ) -> Array:
     """Activations (draws, N, K); `before` (draws, K) stands before the first step."""
     K, held = posterior.activations.shape[3], 0
@@ -191,18 +150,10 @@ def _gibbs(
     held: int = 0,
 ) -> Gibbs:
     """A sampler of activations, at the components of the first draw."""
-    components, K = posterior.flat("components"), len(H)
-    return Gibbs(
-        series,
-        Learned(posterior.chain, K * posterior.level, K),
-        components[0].T,
-        H,
-        Smoothing(1.0, False),  # components stay
-        First(level=posterior.level),
-        seed,
-        workers,
-        held=held,
-    )
+    W, K = posterior.flat("components")[0].T, len(H)
+    law, first = Learned(posterior.chain, K * posterior.level, K), First(level=posterior.level)
+    smoothing = Smoothing(1.0, False)  # components stay
+    return Gibbs(series, law, W, H, smoothing, first, seed, workers, held=held)
 
 
 def _sweep(gibbs: Gibbs, posterior: PosteriorDraws, number: int, sweeps: int) -> None:
@@ -216,14 +167,9 @@ def _sweep(gibbs: Gibbs, posterior: PosteriorDraws, number: int, sweeps: int) ->
 
 def _of_known_features(posterior: PosteriorDraws, series: Series) -> Series:
     """Features without weight say nothing, also if they are observed for the first time now."""
-    unknown = np.logical_not(posterior.flat("components").any(axis=(0, 1)))
-    return replace(series, X=_without(series.X, unknown))
-
-
-def _without(X: Any, features: Array) -> Any:
-    """X with zeros in some of its columns."""
-    if not features.any():
-        return X
-    if sparse.issparse(X):
-        return sparse.csr_array(X.multiply(~features))
-    return np.where(features, 0.0, X)
+    known = posterior.flat("components").any(axis=(0, 1))
+    if known.all():
+        return series
+    if isinstance(series.X, np.ndarray):
+        return replace(series, X=np.where(known, series.X, 0.0))
+    return replace(series, X=sparse.csr_array(series.X.multiply(known)))

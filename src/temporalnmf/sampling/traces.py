@@ -51,12 +51,8 @@ def required_draws(draws: PosteriorDraws | None, solver: str, what: str) -> Post
 def traces(draws: PosteriorDraws, components: Sequence[int] | None = None) -> list[Trace]:
     """Traces of the density, the activations and the learned hyper-parameters.
 
-    Parameters
-    ----------
-    draws : PosteriorDraws
-    components : sequence of int, default=None
-        Indices of the components to show. None takes, for each quantity, the component with the
-        largest R-hat: if that one has converged, all have.
+    `components` are the indices to show. None takes, for each quantity, the component with the
+    largest R-hat: if that one has converged, all have.
     """
     amounts = draws.activations.sum(axis=2)
     found = [
