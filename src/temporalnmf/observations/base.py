@@ -90,8 +90,8 @@ class Observations:
         """Where weights are kept, if there is such a place."""
         raise NotImplementedError
 
-    def rest(self) -> None:
-        """A solver is between two iterations: a good moment for a checkpoint."""
+    def between_iterations(self) -> None:
+        """Called by solvers: a good moment for a checkpoint of the blocks."""
 
     def check_room(self, n_components: int) -> None:
         """Refuse, before a long fit, components that could not be brought here after it."""

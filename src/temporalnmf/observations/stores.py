@@ -6,7 +6,7 @@ from os import PathLike
 from typing import Protocol
 
 from .._typing import Array
-from ..runtime.archives import UnlikeError
+from ..runtime.states import StateError
 from .base import Observations
 from .block import Block
 from .features import Features
@@ -90,6 +90,6 @@ def parted(word: str, found: State) -> dict[int, State]:
         if key.startswith(f"{word}."):
             _, start, name = key.split(".", 2)
             if not start.isdecimal():
-                raise UnlikeError(f"it has {key!r}")
+                raise StateError(f"it has {key!r}")
             states.setdefault(int(start), {})[name] = array
     return states

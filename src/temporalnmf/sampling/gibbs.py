@@ -14,9 +14,11 @@ Given H, features have to do with each other only through sums, so they may lie 
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy import sparse
 from scipy.special import gammaln
 
@@ -27,7 +29,8 @@ from ..kernels.allocation import allocate_rows, draw_weights
 from ..kernels.floor import FLOOR
 from ..messages.errors import Arg, Text
 from ..observations.base import Observations, cut
-from ..runtime.archives import UnlikeError, json_of, refuse_negative, refuse_unlike
+from ..runtime.archives import json_of
+from ..runtime.states import NON_NEGATIVE, POSITIVE, StateError, arrays_of, restore, within
 from ..runtime.threads import MOST_SHARDS, Workers
 from .learning import Learned, Smoothing
 from .sharing import share
@@ -38,6 +41,22 @@ _SHARD = 2**12
 LEAST = 1e-12
 # Largest logarithm, or logit, of a hyper-parameter that draws ever reach.
 FARTHEST = 100.0
+
+
+# State of a random generator of NumPy.
+Stream = Mapping[str, object]
+
+
+@dataclass
+class SweepState:
+    """Everything that the draws to come depend on; streams are JSON."""
+
+    W: Array = field(metadata=NON_NEGATIVE)
+    H: Array = field(metadata=POSITIVE)
+    Z: Array = field(metadata=NON_NEGATIVE)
+    smoothing: float = field(metadata=POSITIVE)
+    streams: str
+    learned: dict[str, Array] = field(metadata=within(-FARTHEST, FARTHEST))
 
 
 class Sweeps:
@@ -77,7 +96,7 @@ class Sweeps:
 
     # Of the features.
 
-    def weights(self, kind: Any = float) -> Array:
+    def weights(self, kind: DTypeLike = float) -> Array:
         """W, (F, K), here."""
         raise NotImplementedError
 
@@ -89,12 +108,12 @@ class Sweeps:
         """Σ log w over these."""
         raise NotImplementedError
 
-    def streams(self) -> list[Any]:
-        """Where random streams are, of all blocks in turn."""
+    def streams(self) -> list[Stream]:
+        """States of the random streams of all blocks, in their order."""
         raise NotImplementedError
 
-    def resume(self, where: tuple[Array, list[Any]]) -> None:
-        """Go on with these weights and streams."""
+    def resume(self, where: tuple[Array, list[Stream]]) -> None:
+        """Resume with these weights and streams."""
         raise NotImplementedError
 
     def drop(self) -> None:
@@ -142,39 +161,30 @@ class Sweeps:
         value += (s - 1.0) * self.log_sum()
         return value + self.law.log_prior() + self.smoothing.log_prior()
 
-    def state(self) -> dict[str, Array]:
-        """Everything that the draws to come depend on, as arrays."""
-        streams = [*self.streams(), self._rng.bit_generator.state]
-        return {
-            "W": self.weights(),
-            "H": self.H,
-            "Z": self.Z,
-            "smoothing": np.array(self.smoothing.value),
-            "streams": np.array(json.dumps(streams)),
-            **{f"learned_{name}": x for name, x in self.law.coordinates.items()},
-        }
+    def _state(self) -> SweepState:
+        streams = json.dumps([*self.streams(), self._rng.bit_generator.state])
+        smoothing, learned = self.smoothing.value, self.law.coordinates
+        return SweepState(self.weights(), self.H, self.Z, smoothing, streams, learned)
 
-    def restore(self, state: Any) -> None:
-        """Go on where `state` was taken; refused if it cannot be of such a run."""
-        form = self.state()
-        refuse_unlike(state, form)
-        refuse_negative(state, ("W", "Z"))
-        refuse_negative(state, ("H", "smoothing"), positive=True)
-        for name in (name for name in form if name.startswith("learned_")):
-            if not np.all(np.abs(state[name]) <= FARTHEST):  # nor is NaN
-                raise UnlikeError(f"{name} is far from anything")
-        if not self.smoothing.learned and state["smoothing"] != form["smoothing"]:
-            raise UnlikeError("it has another smoothing")
-        if not np.all(np.abs(state["W"].sum(axis=0) - 1.0) <= 1e-6):
-            raise UnlikeError("its components do not sum to one")
-        self.H, self.Z = np.array(state["H"]), np.array(state["Z"])
-        self.smoothing.value = float(state["smoothing"])
+    def state(self, prefix: str = "") -> dict[str, Array]:
+        """The `SweepState` as arrays."""
+        return arrays_of(self._state(), prefix)
+
+    def restore(self, arrays: dict[str, Array], prefix: str = "") -> None:
+        """Resume from there; refused if it cannot be the state of such a run."""
+        state = self._state()
+        restore(state, arrays, prefix)
+        if not self.smoothing.learned and state.smoothing != self.smoothing.value:
+            raise StateError("it has another smoothing")
+        if not np.all(np.abs(state.W.sum(axis=0) - 1.0) <= 1e-6):
+            raise StateError("its components do not sum to one")
+        self.H, self.Z, self.smoothing.value = state.H, state.Z, state.smoothing
         try:
-            *streams, self._rng.bit_generator.state = json_of(str(state["streams"]).encode())
-            self.resume((state["W"], streams))
+            *streams, self._rng.bit_generator.state = json_of(state.streams.encode())
+            self.resume((state.W, streams))
         except (ValueError, TypeError, KeyError, OverflowError) as error:
-            raise UnlikeError("its streams are none") from error
-        self.law.move({name: np.array(state[f"learned_{name}"]) for name in self.law.names})
+            raise StateError("its random streams are invalid") from error
+        self.law.move(state.learned)
 
 
 class DrawnBlock:
@@ -220,7 +230,7 @@ class DrawnBlock:
         """Take these weights, (F, K)."""
         self.W = np.array(W, order="C")
 
-    def weights(self, kind: Any = float) -> Array:
+    def weights(self, kind: DTypeLike = float) -> Array:
         """W, (F, K)."""
         return self.W.astype(kind, copy=False)
 
@@ -254,12 +264,12 @@ class DrawnBlock:
         """Σ log w over features that play a part."""
         return float(np.log(np.maximum(self.W[self.active], FLOOR)).sum())
 
-    def streams(self) -> list[Any]:
-        """Where the random streams are."""
+    def streams(self) -> list[Stream]:
+        """States of the random streams."""
         return [rng.bit_generator.state for rng in self._streams]
 
-    def resume(self, where: tuple[Array, list[Any]]) -> None:
-        """Go on with these weights and streams."""
+    def resume(self, where: tuple[Array, list[Stream]]) -> None:
+        """Resume with these weights and streams."""
         W, streams = where
         self.hold(W)
         for rng, found in zip(self._streams, streams, strict=True):

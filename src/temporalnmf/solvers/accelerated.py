@@ -15,17 +15,18 @@ time it happens in a row.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import numpy as np
 
 from .._typing import Array
-from ..kernels.floor import FLOOR, lifted
+from ..kernels.floor import FLOOR
 from ..objective import Problem
 from ..observations.features import Evaluation, Features
 from ..observations.lbfgs import Lbfgs, Limits, Tridiagonal, memory_of
-from ..runtime.archives import UnlikeError, refuse_unlike
-from .keeping import Keeper, State, go_on, state_of
-from .mm import FitResult, h_step, held_features, iterate
-from .monitor import Monitor
+from ..runtime.states import FREE_LENGTH, StateError, arrays_of, named, restore
+from .mm import FitResult, MajorizeMinimize, Solve, h_step
+from .state import Arrays
 
 # Iterations of MM before acceleration begins: they choose the basin.
 _WARM_UP = 30
@@ -44,88 +45,109 @@ _SHRINK = 0.2
 _LEAST_CURVATURE = 1.0
 
 
-class Accelerated:
+@dataclass
+class _Schedule:
+    """The part of a solver's state that is of acceleration."""
+
+    turns: Array
+    path: _Path | None
+
+
+@dataclass
+class _AcceleratedSolve(Solve):
+    """A solve in progress.
+
+    There are `simple` iterations of MM to come before the next stage, and `setback` more if that
+    stage fails. The path is None before the first stage, and after one that failed.
+    """
+
+    simple: int = field(default_factory=lambda: _WARM_UP)
+    setback: int = _SETBACK
+    objective: float = np.inf
+    path: _Path | None = None
+
+    def advance(self) -> None:
+        if self.simple > 0:
+            n = min(self.monitor.interval, self.simple)
+            self.objective = self.iterate(n)
+            self.simple -= n
+            self.record(self.objective, n)
+            return
+        path = self.path = self.path or self._new_path()
+        n = min(_STAGE, self.monitor.remaining)
+        with np.errstate(all="ignore"):  # a stage that went too far is undone
+            moved = path.advance(n)
+            # Steps that the data do not hold, to where the chain wants them.
+            aux = self.problem.chain.auxiliary(path.H, self.problem.scale)
+            aux = h_step(self.problem, self.features, path.H, aux, held=self.held)
+            objective = self.problem.objective(self.features, path.H, aux)
+        if moved and objective <= self.objective:
+            self._accept(path, aux, objective)
+            self.record(self.objective, n)
+        else:
+            path.undo()
+            self.simple, self.setback, self.path = self.setback, 2 * self.setback, None
+
+    def _accept(self, path: _Path, aux: Array, objective: float) -> None:
+        """Move to the end of a stage that lowered the objective."""
+        path.commit()
+        self.H[...], self.aux = path.H, aux
+        self.objective, self.setback = objective, _SETBACK
+        if self.problem.learns and not self.fixed_weights:
+            self.problem, self.aux = self.problem.learned(self.H, self.aux)
+            self.objective = self.problem.objective(self.features, self.H, self.aux)
+        path.reconsider(self.problem)
+
+    def _new_path(self, *, resumed: bool = False) -> _Path:
+        return _Path(
+            self.problem, self.features, self.H, self.fixed_weights, self.held, resumed=resumed
+        )
+
+    def state(self) -> Arrays:
+        # After the last iteration the path is not needed.
+        path = self.path if self.monitor.running else None
+        return super().state() | arrays_of(_Schedule(np.array([self.simple, self.setback]), path))
+
+    def restore(self, arrays: Arrays) -> None:
+        super().restore(arrays)
+        path = self._new_path(resumed=True) if "path_x" in arrays else None
+        found = _Schedule(np.array([self.simple, self.setback]), path)
+        restore(found, arrays)
+        if path is not None and not set(path.newest.tolist()) <= set(range(len(path.slopes))):
+            raise StateError("its newest moves are not in memory")
+        self.simple, self.setback = map(int, found.turns)
+        self.objective, self.path = self.monitor.history[-1], path
+
+    def end(self) -> FitResult:
+        if not self.fixed_weights:
+            self.features.end_path()
+        return super().end()
+
+
+class Accelerated(MajorizeMinimize):
     """MM, then L-BFGS on (√W, log H); the objective falls from stage to stage.
 
     It has the fixed points of MM.
     """
 
     name = "accelerated"
-
-    def solve(
-        self,
-        problem: Problem,
-        W: Array | Features,
-        H: Array,
-        monitor: Monitor,
-        *,
-        fixed_W: bool = False,
-        held: int = 0,
-        keeper: Keeper | None = None,
-    ) -> FitResult:
-        """Run until the monitor stops it; see `MajorizeMinimize.solve`."""
-        features, keeper = held_features(problem, W), keeper or Keeper(problem.observations)
-        H = lifted(H)
-        aux = problem.chain.auxiliary(H, problem.scale)
-        simple, setback = _WARM_UP, _SETBACK
-        path: _Path | None = None
-        objective = np.inf
-        if (before := keeper.before) is not None:
-            problem, H, aux = go_on(problem, monitor, before)
-            refuse_unlike(before, {"turns": np.array([simple, setback])})
-            simple, setback = map(int, before["turns"])
-            objective = monitor.history[-1]
-            if "path_x" in before:
-                path = _Path(problem, features, H, fixed_W, held, before)
-
-        def state() -> State:
-            found = state_of(problem, monitor, H, aux) | {"turns": np.array([simple, setback])}
-            # Who has ended goes nowhere.
-            return found | path.state() if path is not None and monitor.running else found
-
-        while monitor.running:
-            if simple > 0:
-                n = min(monitor.interval, simple)
-                for _ in range(n):
-                    problem, aux = iterate(problem, features, H, aux, fixed_W=fixed_W, held=held)
-                objective = problem.objective(features, H, aux)
-                simple -= n
-                monitor.record(objective, features, H, n)
-                keeper.rest(state)
-                continue
-            if path is None:
-                path = _Path(problem, features, H, fixed_W, held)
-            n = min(_STAGE, monitor.remaining)
-            with np.errstate(all="ignore"):  # a stage that went too far is undone
-                moved = path.advance(n)
-                # Steps that the data do not hold, to where the chain wants them.
-                trial_aux = problem.chain.auxiliary(path.H, problem.scale)
-                trial_aux = h_step(problem, features, path.H, trial_aux, held=held)
-                lower = problem.objective(features, path.H, trial_aux)
-            if not (moved and lower <= objective):
-                path.undo()
-                simple, setback, path = setback, 2 * setback, None
-                continue
-            path.commit()
-            H[...], aux = path.H, trial_aux
-            objective, setback = lower, _SETBACK
-            if problem.learns and not fixed_W:
-                problem, aux = problem.learned(H, aux)
-                objective = problem.objective(features, H, aux)
-            path.reconsider(problem)
-            monitor.record(objective, features, H, n)
-            keeper.rest(state)
-        if not fixed_W:
-            features.end_path()
-        return FitResult(features, H, problem.chain, monitor)
+    _solve = _AcceleratedSolve
 
 
+@dataclass(init=False, eq=False)
 class _Path:
     """L-BFGS from one starting point.
 
-    The roots of W lie with the features, what stands for H lies here. Products of vectors are
-    sums over both.
+    The roots of W are with the features, the variables of H are here. Products of vectors are
+    sums over both. Fields are what checkpoints hold; those of `resumed` paths are yet to be set.
     """
+
+    newest: Array = field(metadata=FREE_LENGTH)  # rows of memory, from new to old
+    products: Array  # s·y of every two rows
+    slopes: Array  # s·gradient
+    curvatures: Array  # s·y of one move, not rounded
+    totals: Array  # Σ_f y² at the current point
+    track: Lbfgs = field(metadata=named(""))
 
     def __init__(
         self,
@@ -134,7 +156,8 @@ class _Path:
         H: Array,
         fixed_W: bool,
         held: int,
-        before: State | None = None,
+        *,
+        resumed: bool = False,
     ) -> None:
         self.problem, self.features, self.fixed_W = problem, features, fixed_W
         self.held = H[:, :held].copy()
@@ -142,37 +165,16 @@ class _Path:
         self.roots = not problem.chain.dynamic
         size = memory_of(*H.shape)
         self.track = Lbfgs((np.sqrt(H) if self.roots else np.log(H)).ravel(), size)
-        self.newest: list[int] = []  # rows of memory, from new to old
-        # Products s·t of every two rows, and s·slope.
+        self.newest = np.empty(0, dtype=np.int64)
         self.products, self.slopes = np.zeros((size + 1, size + 1)), np.zeros(size + 1)
-        self.curvatures = np.zeros(size + 1)  # s·t of one move, not rounded
-        self.totals = np.empty(0)  # Σ_f y² where the path is
-        if before is not None:
-            self._restore(before)
+        self.curvatures = np.zeros(size + 1)
+        self.totals = np.empty(len(H))
+        if resumed:
+            self.track.metric = Tridiagonal(np.ones_like(H), np.zeros_like(H[:, 1:]))
             return
         if not fixed_W:
             features.begin_path(size)
         self._settle()
-
-    def state(self) -> State:
-        """All of it that is not in the blocks."""
-        names = ("newest", "products", "slopes", "curvatures", "totals")
-        found = {f"path_{name}": np.array(getattr(self, name)) for name in names}
-        return found | {f"path_{name}": array for name, array in self.track.state().items()}
-
-    def _restore(self, state: State) -> None:
-        names = ("products", "slopes", "curvatures")
-        form = {f"path_{name}": getattr(self, name) for name in names}
-        refuse_unlike(state, form | {"path_totals": np.empty(len(self.H))})
-        found = {name.removeprefix("path_"): array for name, array in state.items()}
-        newest = found.get("newest", np.array(""))
-        if newest.ndim != 1 or not set(newest.tolist()) <= set(range(len(self.slopes))):
-            raise UnlikeError("its newest moves are none")
-        self.newest = newest.astype(int).tolist()
-        self.products, self.slopes = np.array(found["products"]), np.array(found["slopes"])
-        self.curvatures, self.totals = np.array(found["curvatures"]), np.array(found["totals"])
-        self.track.metric = Tridiagonal(np.ones_like(self.H), np.zeros_like(self.H[:, 1:]))
-        self.track.restore(found)
 
     def advance(self, n: int) -> bool:
         """Set W and H to where n iterations lead; whether anything moved."""
@@ -225,8 +227,8 @@ class _Path:
                 return True
             # Secant estimate of where the slope is zero.
             length *= min(max(slope / (slope - end), 0.1), 0.5) if np.isfinite(end) else 0.1
-        # The memory may be what misleads.
-        had_memory, self.newest = bool(self.newest), []
+        # The memory may mislead: try without it.
+        had_memory, self.newest = len(self.newest) > 0, self.newest[:0]
         return had_memory and self._step()
 
     def _set_direction(self) -> float:
@@ -237,21 +239,20 @@ class _Path:
             newer = order[:i]
             left = self.slopes[row] - products[row, newer] @ shares[newer]
             shares[row] = left / self.curvatures[row]
-        used = np.array(order, dtype=np.int64)
-        found = self.track.apply_metric(used, shares)
+        found = self.track.apply_metric(order, shares)
         if not self.fixed_W:
-            found = found + self.features.apply_metric(used, shares)
+            found = found + self.features.apply_metric(order, shares)
         products_r, curvature, downhill = found[:-2], found[-2], found[-1]
         scale = 1.0
-        if order:
+        if len(order):
             scale = min(max(self.curvatures[order[0]] / max(curvature, 1e-300), 0.05), 20.0)
         for i in range(len(order) - 1, -1, -1):
             row, older = order[i], order[i + 1 :]
             product = scale * products_r[row] + back[older] @ products[older, row]
             back[row] = shares[row] - product / self.curvatures[row]
-        self.track.set_direction(used, back, scale)
+        self.track.set_direction(order, back, scale)
         if not self.fixed_W:
-            self.features.set_direction(used, back, scale)
+            self.features.set_direction(order, back, scale)
         return -float(scale * downhill + back[order] @ self.slopes[order])
 
     def _try_step(self, length: float) -> Array:
@@ -270,7 +271,7 @@ class _Path:
         """
         self._decode(self.track.trial)
         smoothing, row = float(self.problem.smoothing), self._free_row()
-        used = np.array(self.newest, dtype=np.int64)
+        used = self.newest
         evaluation: Evaluation | None = None
         if not self.fixed_W:
             evaluation = self.features.evaluate(self.H, totals, smoothing)
@@ -313,7 +314,8 @@ class _Path:
         self.slopes, self.totals = slopes, totals
 
     def _free_row(self) -> int:
-        return next(row for row in range(len(self.slopes)) if row not in self.newest)
+        used = self.newest.tolist()
+        return next(row for row in range(len(self.slopes)) if row not in used)
 
     def _remember(self, st: float, ss: float, tt: float, forward: Array, backward: Array) -> None:
         """Keep the move to the trial point, in its row, if the slope grew along it."""
@@ -321,7 +323,7 @@ class _Path:
         self.products[:, row], self.products[row] = forward, backward
         self.curvatures[row] = st
         if st > 1e-12 * np.sqrt(ss * tt):
-            self.newest = [row, *self.newest][: len(self.slopes) - 1]
+            self.newest = np.concatenate([[row], self.newest])[: len(self.slopes) - 1]
 
     def _decode(self, x: Array) -> None:
         """Set H."""
