@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -18,16 +17,9 @@ from ..objective import Problem
 from ..observations.features import Features
 from ..observations.stores import WeightStore, joined, parted
 from ..runtime.interrupts import Interrupt
-from ..runtime.states import NON_NEGATIVE, StateError, restore
+from ..runtime.states import NON_NEGATIVE, StateError, checked
 from ..solvers.state import Arrays, Checkpoints, SolverState
 from .file import CheckpointFile
-
-
-@dataclass
-class _Seeds:
-    """Of all starts."""
-
-    seeds: Array = field(metadata=NON_NEGATIVE)
 
 
 class CheckpointWriter(Checkpoints):
@@ -61,10 +53,8 @@ class CheckpointWriter(Checkpoints):
             file.begin()
             return
         with file.reading(KeyError, TypeError):
-            of_starts = _Seeds(seeds)
-            restore(of_starts, found)
-            self.seeds = of_starts.seeds
-            self._states, self._weights = parted("start", found), store.load(found)
+            self.seeds = checked(found, "seeds", seeds, NON_NEGATIVE)
+            self._states, self._weights = parted(found, "start."), store.load(found)
             if self._states.keys() != self._weights.keys():
                 raise StateError("it lacks the state or the components of a start")
             for start, state in self._states.items():
@@ -94,7 +84,7 @@ class CheckpointWriter(Checkpoints):
         self._states[self._start] = state()
         if self._file.due or self.interrupt.pressed:
             weights = self._store.save(self._weights)
-            starts = joined("start", self._states)
+            starts = joined(self._states, "start.")
             self._file.write({"seeds": self.seeds, **starts, **weights})
             self._store.tidy()
         if self.interrupt.pressed:

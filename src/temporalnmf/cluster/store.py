@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from zipfile import BadZipFile
 
 import numpy as np
 
-from .._typing import Array
 from ..messages.errors import ArgumentError
 from ..observations.base import Observations
 from ..observations.features import Features
 from ..observations.stores import State
-from ..runtime.states import FREE_LENGTH, NON_NEGATIVE, StateError, arrays_of, restore
+from ..runtime.states import FREE_LENGTH, NON_NEGATIVE, StateError, checked
 from .executor import BlockFiles, Executor, Slot
 from .features import SplitFeatures
-
-
-@dataclass
-class _Saved:
-    """The number of the files of all blocks, and pairs of a start and its slot."""
-
-    number: int = field(metadata=NON_NEGATIVE)
-    slots: Array = field(metadata=NON_NEGATIVE | FREE_LENGTH)
 
 
 class FolderStore:
@@ -44,21 +34,22 @@ class FolderStore:
         for start, features in weights.items():
             assert isinstance(features, SplitFeatures)
             slots.append((start, features.slot.number))
-        return arrays_of(_Saved(self._new.number, np.array(slots)))
+        return {"number": np.array(self._new.number), "slots": np.array(slots)}
 
     def load(self, found: State) -> dict[int, Features]:
-        saved = _Saved(0, np.empty((0, 2), dtype=int))
-        restore(saved, found)
-        if not saved.slots.size:
+        number = checked(found, "number", 0, NON_NEGATIVE)
+        pairs = np.empty((0, 2), dtype=int)
+        slots = checked(found, "slots", pairs, NON_NEGATIVE | FREE_LENGTH)
+        if not slots.size:
             raise StateError("it has no slots")
-        self._new = BlockFiles(self._new.folder, saved.number)
+        self._new = BlockFiles(self._new.folder, int(number))
         try:
             self._executor.load(self._new)
         except (FileNotFoundError, ValueError, KeyError, EOFError, BadZipFile) as error:
             problem = "lacks the file of a block, or has a damaged one."
             remedy = "Empty the folder, or name another."
             raise ArgumentError("checkpoint", str(self._new.folder), problem, remedy) from error
-        numbers = dict(saved.slots.tolist())
+        numbers = dict(slots.tolist())
         self._executor.number_from(max(numbers.values()) + 1)
         return {
             start: SplitFeatures(self._observations, Slot(self._executor, number))

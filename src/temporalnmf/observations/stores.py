@@ -60,11 +60,11 @@ class FileStore:
         for start, features in weights.items():
             assert isinstance(features, Block)
             states[start] = features.state()
-        return joined("W", states)
+        return joined(states, "W.")
 
     def load(self, found: State) -> dict[int, Features]:
         weights: dict[int, Features] = {}
-        for start, state in parted("W", found).items():
+        for start, state in parted(found, "W.").items():
             weights[start] = block = Block(self._observations)
             block.restore(state)
         return weights
@@ -74,22 +74,22 @@ class FileStore:
     def remove(self) -> None: ...
 
 
-def joined(word: str, states: dict[int, State]) -> State:
-    """States of several starts as one."""
+def joined(states: dict[int, State], prefix: str = "") -> State:
+    """Numbered states as one."""
     return {
-        f"{word}.{start}.{name}": array
-        for start, state in states.items()
+        f"{prefix}{number}.{name}": array
+        for number, state in states.items()
         for name, array in state.items()
     }
 
 
-def parted(word: str, found: State) -> dict[int, State]:
-    """States of several starts, out of one."""
+def parted(found: State, prefix: str = "") -> dict[int, State]:
+    """The states that were `joined` with this prefix."""
     states: dict[int, State] = {}
     for key, array in found.items():
-        if key.startswith(f"{word}."):
-            _, start, name = key.split(".", 2)
-            if not start.isdecimal():
+        if key.startswith(prefix):
+            number, _, name = key.removeprefix(prefix).partition(".")
+            if not number.isdecimal():
                 raise StateError(f"it has {key!r}")
-            states.setdefault(int(start), {})[name] = array
+            states.setdefault(int(number), {})[name] = array
     return states

@@ -1,15 +1,16 @@
-"""States of computations as named arrays, to resume from: derived from the fields of a dataclass.
+"""States of computations as named arrays, derived from the fields of dataclasses.
 
-Arrays are kept as they are, numbers and texts as arrays without dimensions. A dictionary of
-arrays and a state within a state have a name per entry, with a prefix. Fields that are None are
-left out. What is read back must look like a state that was just begun: compiled code, which
-resumes from it, checks nothing.
+Arrays are kept as they are, numbers and text as arrays without dimensions. Entries of a dictionary,
+and fields of a state within a state, have the name of their field as a prefix. Fields that are
+None are left out. Arrays that are read must look like those of a new state, since the compiled
+code that resumes from them checks nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import Field, fields
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
+from functools import partial
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
@@ -22,23 +23,26 @@ if TYPE_CHECKING:
 
     from .._typing import Array  # not at run time: it loads the compiler
 
+# Metadata of a field.
+Facts = Mapping[str, Any]
+
 
 class StateError(ValueError):
     """Arrays that are not the state of such a computation."""
 
 
 def named(name: str) -> dict[str, object]:
-    """Metadata of a field whose array has another name; "" for a state without a prefix."""
+    """The array has another name than the field; "" for a state whose fields have no prefix."""
     return {"name": name}
 
 
 def within(least: float, most: float = LARGEST) -> dict[str, object]:
-    """Metadata of a field whose numbers are in this range, which NaN is not."""
+    """Numbers are in this range; NaN is not."""
     return {"range": (np.float64(least), np.float64(most))}
 
 
 POSITIVE, NON_NEGATIVE = within(1.0 / LARGEST), within(0.0)
-# Metadata of arrays of any length. A number with it may also be an array.
+# The array has any length. A number may also be an array.
 FREE_LENGTH: dict[str, object] = {"free": True}
 
 
@@ -54,17 +58,13 @@ def arrays_of(state: DataclassInstance, prefix: str = "") -> dict[str, Array]:
     ...     rates: dict[str, np.ndarray]
     >>> arrays_of(Walk(3, {"up": np.ones(2)}))
     {'step': array(3), 'rates_up': array([1., 1.])}
+    >>> restore(Walk(0, {"up": np.ones(2)}), {"step": np.array(3), "rates_up": np.ones(4)})
+    Traceback (most recent call last):
+        ...
+    temporalnmf.runtime.states.StateError: rates_up is float64 of shape (4,), not float64 of \
+shape (2,)
     """
-    found: dict[str, Array] = {}
-    for field in fields(state):
-        value, name = getattr(state, field.name), _name(field, prefix)
-        if hasattr(value, "__dataclass_fields__"):
-            found |= arrays_of(value, name)
-        elif isinstance(value, dict):
-            found |= {f"{name}_{key}": np.asarray(own) for key, own in value.items()}
-        elif value is not None:
-            found[name] = np.asarray(value)
-    return found
+    return {name: np.asarray(value) for name, value, _, _ in _leaves(state, prefix)}
 
 
 def restore(
@@ -73,67 +73,54 @@ def restore(
     prefix: str = "",
     where: Array | EllipsisType = ...,
 ) -> None:
-    """Set the fields of a state that was just begun to copies of these arrays.
-
-    Refused are types and shapes other than those of the state, and numbers outside of their
-    range, among those that the mask `where` selects.
-
-    Examples
-    --------
-    >>> from dataclasses import dataclass
-    >>> @dataclass
-    ... class Walk:
-    ...     h: np.ndarray
-    >>> restore(Walk(np.zeros(4)), {"h": np.ones(3)})
-    Traceback (most recent call last):
-        ...
-    temporalnmf.runtime.states.StateError: h is float64 of shape (3,), not float64 of shape (4,)
-    """
-    for field in fields(state):
-        value, name, facts = getattr(state, field.name), _name(field, prefix), field.metadata
-        if hasattr(value, "__dataclass_fields__"):
-            restore(value, arrays, name, where)
-        elif isinstance(value, dict):
-            found = {
-                key: _checked(arrays, f"{name}_{key}", own, facts, where)
-                for key, own in value.items()
-            }
-            setattr(state, field.name, found)
-        elif value is not None:
-            array = _checked(arrays, name, value, facts, where)
-            is_array = isinstance(value, np.ndarray)
-            setattr(state, field.name, array if is_array else type(value)(array.item()))
+    """Set the fields of a new state to copies of arrays; see `checked`."""
+    for name, value, facts, put in list(_leaves(state, prefix)):
+        array = checked(arrays, name, value, facts, where)
+        put(array if isinstance(value, np.ndarray) else type(value)(array.item()))
 
 
-def _name(field: Field[Any], prefix: str) -> str:
-    """The name of a field's array, or the prefix of its arrays."""
-    return "_".join(filter(None, (prefix, field.metadata.get("name", field.name))))
-
-
-def _checked(
+def checked(
     arrays: Mapping[str, Array],
     name: str,
     form: object,
-    facts: Mapping[str, Any],
-    where: Array | EllipsisType,
+    facts: Facts,
+    where: Array | EllipsisType = ...,
 ) -> Array:
-    """A copy of an array that looks like `form` and has its numbers in their range."""
+    """A copy of an array; refused if its type or shape differs from that of `form`.
+
+    Numbers have to be in their range, too, where the mask `where` says so.
+    """
     if name not in arrays:
         raise StateError(f"it has no {name}")
     array, wanted = np.asarray(arrays[name]), np.asarray(form)
-    kind = wanted.dtype
+    kind = array.dtype if array.dtype.kind == wanted.dtype.kind == "U" else wanted.dtype
     if "free" in facts:
         same = array.ndim >= wanted.ndim and array.shape[1:] == wanted.shape[1:]
-        same &= not array.size or np.can_cast(array.dtype, kind, "same_kind")
+        same &= not array.size or np.can_cast(array.dtype, kind)
     else:
-        same = array.shape == wanted.shape
-        same &= array.dtype.kind == "U" if kind.kind == "U" else array.dtype == kind
+        same = array.shape == wanted.shape and array.dtype == kind
     if not same:
         raise StateError(
             f"{name} is {array.dtype} of shape {array.shape}, not {kind} of shape {wanted.shape}"
         )
-    if "range" in facts:
-        least, most = facts["range"]
-        if not np.all((array[where] >= least) & (array[where] <= most)):
-            raise StateError(f"{name} has numbers that are not within {least:g} and {most:g}")
-    return array.copy() if kind.kind == "U" else array.astype(kind, order="K")
+    array = array.astype(kind)
+    least, most = facts.get("range", (None, None))
+    if least is not None and not np.all((array[where] >= least) & (array[where] <= most)):
+        raise StateError(f"{name} has numbers outside {least:g} to {most:g}")
+    return array
+
+
+def _leaves(
+    state: DataclassInstance, prefix: str
+) -> Iterator[tuple[str, Any, Facts, Callable[[object], None]]]:
+    """Name, value, metadata and setter of every array."""
+    for field in fields(state):
+        value, facts = getattr(state, field.name), field.metadata
+        name = "_".join(filter(None, (prefix, facts.get("name", field.name))))
+        if hasattr(value, "__dataclass_fields__"):
+            yield from _leaves(value, name)
+        elif isinstance(value, dict):
+            for key, own in value.items():
+                yield f"{name}_{key}", own, facts, partial(value.__setitem__, key)
+        elif value is not None:
+            yield name, value, facts, partial(setattr, state, field.name)

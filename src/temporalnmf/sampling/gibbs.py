@@ -163,7 +163,7 @@ class Sweeps:
 
     def _state(self) -> SweepState:
         streams = json.dumps([*self.streams(), self._rng.bit_generator.state])
-        smoothing, learned = self.smoothing.value, self.law.coordinates
+        smoothing, learned = self.smoothing.value, dict(self.law.coordinates)
         return SweepState(self.weights(), self.H, self.Z, smoothing, streams, learned)
 
     def state(self, prefix: str = "") -> dict[str, Array]:

@@ -178,14 +178,11 @@ class _Store:
         if not np.all(np.abs(self.components[drawn].sum(axis=-1, dtype=float) - 1.0) <= 1e-4):
             raise StateError("its components do not sum to one")
 
-    def first(self, n_runs: int, n_draws: int) -> _Store:
-        """The first draws of the first runs."""
-        part = np.s_[:n_runs, :n_draws]
-        parameter = {name: values[part] for name, values in self.parameter.items()}
-        return _Store(
-            self.components[part], self.activations[part], self.smoothing[part],
-            self.log_posterior[part], parameter,
-        )  # fmt: skip
+    def keep(self, n_runs: int, n_draws: int) -> None:
+        """Drop all but the first draws of the first runs."""
+        for name in ("components", "activations", "smoothing", "log_posterior"):
+            setattr(self, name, getattr(self, name)[:n_runs, :n_draws])
+        self.parameter = {name: v[:n_runs, :n_draws] for name, v in self.parameter.items()}
 
 
 class _Sampler:
@@ -323,7 +320,7 @@ class _Sampler:
     def _cut(self, run: int) -> None:
         """Keep the runs that are complete, or what there is of the first."""
         if run > 0:
-            self.store = self.store.first(run, self.store.smoothing.shape[1])
+            self.store.keep(run, self.store.smoothing.shape[1])
             return
         n_draws = max(self.done - self.config.n_tune, 0) // self.thin
         if n_draws == 0:
@@ -331,7 +328,7 @@ class _Sampler:
                 f"The callback stopped the fit after {self.done} sweeps, before the first draw was "
                 f"kept (n_tune={self.config.n_tune}, thin={self.thin})."
             )
-        self.store = self.store.first(1, n_draws)
+        self.store.keep(1, n_draws)
 
 
 def kept_draws(config: Config, bytes_each: int) -> tuple[int, int]:

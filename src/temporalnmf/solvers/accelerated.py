@@ -24,7 +24,7 @@ from ..kernels.floor import FLOOR
 from ..objective import Problem
 from ..observations.features import Evaluation, Features
 from ..observations.lbfgs import Lbfgs, Limits, Tridiagonal, memory_of
-from ..runtime.states import FREE_LENGTH, StateError, arrays_of, named, restore
+from ..runtime.states import FREE_LENGTH, StateError, arrays_of, checked, named, restore
 from .mm import FitResult, MajorizeMinimize, Solve, h_step
 from .state import Arrays
 
@@ -43,14 +43,6 @@ _LONGEST = 1.0
 _SHRINK = 0.2
 # Keeps the metric of log h away from zero where neither data nor chain hold it.
 _LEAST_CURVATURE = 1.0
-
-
-@dataclass
-class _Schedule:
-    """The part of a solver's state that is of acceleration."""
-
-    turns: Array
-    path: _Path | None
 
 
 @dataclass
@@ -104,19 +96,21 @@ class _AcceleratedSolve(Solve):
         )
 
     def state(self) -> Arrays:
+        found = super().state() | {"turns": np.array([self.simple, self.setback])}
         # After the last iteration the path is not needed.
-        path = self.path if self.monitor.running else None
-        return super().state() | arrays_of(_Schedule(np.array([self.simple, self.setback]), path))
+        if self.path is None or not self.monitor.running:
+            return found
+        return found | arrays_of(self.path, "path")
 
     def restore(self, arrays: Arrays) -> None:
         super().restore(arrays)
-        path = self._new_path(resumed=True) if "path_x" in arrays else None
-        found = _Schedule(np.array([self.simple, self.setback]), path)
-        restore(found, arrays)
-        if path is not None and not set(path.newest.tolist()) <= set(range(len(path.slopes))):
-            raise StateError("its newest moves are not in memory")
-        self.simple, self.setback = map(int, found.turns)
-        self.objective, self.path = self.monitor.history[-1], path
+        self.simple, self.setback = checked(arrays, "turns", np.array([0, 0]), {}).tolist()
+        self.objective = self.monitor.history[-1]
+        if "path_x" in arrays:
+            path = self.path = self._new_path(resumed=True)
+            restore(path, arrays, "path")
+            if not set(path.newest.tolist()) <= set(range(len(path.slopes))):
+                raise StateError("its newest moves are not in memory")
 
     def end(self) -> FitResult:
         if not self.fixed_weights:
