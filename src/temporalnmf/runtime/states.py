@@ -104,9 +104,10 @@ def checked(
             f"{name} is {array.dtype} of shape {array.shape}, not {kind} of shape {wanted.shape}"
         )
     array = array.astype(kind)
-    least, most = facts.get("range", (None, None))
-    if least is not None and not np.all((array[where] >= least) & (array[where] <= most)):
-        raise StateError(f"{name} has numbers outside {least:g} to {most:g}")
+    if "range" in facts:
+        (least, most), numbers = facts["range"], array[where]
+        if not np.all((numbers >= least) & (numbers <= most)):
+            raise StateError(f"{name} has numbers outside {least:g} to {most:g}")
     return array
 
 

@@ -7,7 +7,7 @@ Counts are split over the components, v_fn = Σ_k v_fkn; given the parts,
 since columns of W sum to one, so the activations of each component are drawn on their own
 (`Chain.draw`). Hyper-parameters to learn are drawn in between (`learning.py`).
 
-Given H, features have to do with each other only through sums, so they may lie in several blocks
+Given H, features interact only through sums, so they may be in several blocks
 (`cluster/gibbs.py`).
 """
 
@@ -60,14 +60,14 @@ class SweepState:
 
 
 class Sweeps:
-    """The state of one run of draws, and the sweep that moves it on, wherever the features are.
+    """One run of draws: its state and its sweeps, wherever the features are.
 
     Parameters
     ----------
     law : Learned
-        The chain, with hyper-parameters that move or stay.
+        The chain, with hyper-parameters that are learned or fixed.
     H : array, (K, N)
-        Where to start, positive.
+        Starting point, positive.
     smoothing : Smoothing
         Of the Dirichlet prior on the columns of W.
     first : First
@@ -94,18 +94,18 @@ class Sweeps:
         self.H = np.array(H, order="C")
         self.Z = np.zeros((len(H), H.shape[1] - 1))
 
-    # Of the features.
+    # Where features are involved: for subclasses.
 
     def weights(self, kind: DTypeLike = float) -> Array:
         """W, (F, K), here."""
         raise NotImplementedError
 
     def count_active(self) -> int:
-        """Features that play a part."""
+        """Number of features with observed entries."""
         raise NotImplementedError
 
     def log_sum(self) -> float:
-        """Σ log w over these."""
+        """Σ log w over them."""
         raise NotImplementedError
 
     def streams(self) -> list[Stream]:
@@ -133,10 +133,10 @@ class Sweeps:
     def _share_components(self) -> None:
         raise NotImplementedError
 
-    # Of all.
+    # Where they are not.
 
     def sweep(self, *, fixed_W: bool = False) -> None:
-        """Draw every unknown once; with `fixed_W` activations only."""
+        """Draw every unknown once; only activations if `fixed_W`."""
         of_steps = self._allocate()
         if not fixed_W:
             self._draw_components()
@@ -153,7 +153,7 @@ class Sweeps:
         )
 
     def log_posterior(self, observations: Observations) -> float:
-        """Log density of data, components, activations and what is learned, up to a constant."""
+        """Log density of the data and all unknowns, up to a constant."""
         s, K, n_active = self.smoothing.value, len(self.H), self.count_active()
         value = -self._value(observations)
         value += float(self.law.chain.path_law(K)(self.H, self.Z, self.first).sum())
@@ -188,7 +188,7 @@ class Sweeps:
 
 
 class DrawnBlock:
-    """Counts of some features, and what is drawn for these: parts of the counts, and weights.
+    """Counts of some features, with draws of their parts by component and of their weights.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ class DrawnBlock:
     exposure : array, (N,)
         Zero for steps that are missing, here and in all other blocks.
     W : array, (F, K)
-        Where to start, positive.
+        Starting point, positive.
     seed : numpy SeedSequence
         Of a stream per shard.
     workers : Workers
@@ -235,7 +235,7 @@ class DrawnBlock:
         return self.W.astype(kind, copy=False)
 
     def count_active(self) -> int:
-        """Features that play a part."""
+        """Number of features with observed entries."""
         return int(np.count_nonzero(self.active))
 
     def allocate(self, H: Array) -> Array:
@@ -261,7 +261,7 @@ class DrawnBlock:
         self.W /= totals
 
     def log_sum(self) -> float:
-        """Σ log w over features that play a part."""
+        """Σ log w over features with observed entries."""
         return float(np.log(np.maximum(self.W[self.active], FLOOR)).sum())
 
     def streams(self) -> list[Stream]:
@@ -286,7 +286,7 @@ class Gibbs(DrawnBlock, Sweeps):
     law, H, smoothing, first, held
         See `Sweeps`.
     W : array, (F, K)
-        Where to start, positive; its columns sum to one.
+        Starting point, positive; its columns sum to one.
     seed : numpy SeedSequence
     workers : Workers
     """

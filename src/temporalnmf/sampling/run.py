@@ -1,4 +1,4 @@
-"""A fit by draws: several runs from starts of their own, kept and put side by side."""
+"""A fit by posterior draws: several runs, each from its own start, with matched components."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ from .draws import PosteriorDraws
 from .gibbs import FARTHEST, LEAST, Gibbs, Sweeps, check_counts
 from .learning import SMOOTHING, Learned, Smoothing
 
-# Bytes that kept components may take, at the most, if the user leaves `thin` to us; and draws per
-# run that are kept in any case.
+# Most bytes of the components of all draws, by which `thin` is chosen if it is not given; and the
+# least number of draws per run.
 MEMORY = 2**28
 _FEWEST_KEPT = 8
 # Bytes beyond which data in blocks, whose components may be larger than any memory, are refused.
 _MOST_MEMORY = 2**31
 # A start is a posterior mode, not solved to the end.
 _START_ITER, _START_TOL = 100, 1e-4
-# Sweeps between two looks at the log posterior while tuning.
-_LOOK = 10
+# Sweeps between two evaluations of the log posterior while tuning.
+_EVALUATE = 10
 
 
 class SplitCounts(AnySeries, Protocol):
@@ -119,7 +119,7 @@ def draw_factors(config: Config, series: AnySeries) -> Fitted:
 
 
 def _check_room(config: Config, n_features: int) -> None:
-    """Refuse draws that have no room here, where W has one elsewhere."""
+    """Refuse draws that do not fit into the memory of this process."""
     each = config.n_chains * config.n_components * n_features * 4
     _, n_kept = kept_draws(config, each)
     if n_kept * each > _MOST_MEMORY:
@@ -134,8 +134,8 @@ def _check_room(config: Config, n_features: int) -> None:
 def drawn_steps(observed: Array, chain: Chain) -> Array:
     """Indices of the steps whose activations are drawn.
 
-    A first step that is missing is no trouble, since it has a law; trailing ones follow from the
-    last by simulation. Without dynamics missing steps tell nothing.
+    Missing first steps are drawn, since the first activation has a prior; trailing ones are
+    simulated from the last. Without dynamics missing steps carry no information.
     """
     seen = np.flatnonzero(observed)
     return np.arange(seen[-1] + 1) if chain.dynamic else seen
@@ -232,12 +232,13 @@ class _Sampler:
                 if before is not None:
                     with self.checkpoint.reading():
                         gibbs.restore(before, "state")
+                    before = None
                 enough = self._one_run(run, gibbs, done, interrupt)
                 gibbs.drop()
             if enough:
                 self._cut(run)
                 break
-            done, before = 0, None
+            done = 0
         return self.store
 
     def _restore(self, position: _Position, arrays: dict[str, Array]) -> None:
@@ -262,7 +263,7 @@ class _Sampler:
         rng = np.random.default_rng(of_start)
         features, H = start_factors(config, problem, self.series, self.kept, rng)
         if run > 0:
-            # Also where all begin with values that were given: from a start of its own.
+            # Also if starting values were given: each run has its own start.
             features, H = features.perturbed(rng), H * rng.gamma(2.0, 0.5, size=H.shape)
         solver = registry.create(registry.SOLVERS, "accelerated", "solver")
         result = solver.solve(problem, features, H, Monitor(_START_ITER, _START_TOL))
@@ -276,7 +277,7 @@ class _Sampler:
         return Gibbs(self.used, law, W, result.H, start, first, of_draws, self.workers)
 
     def _one_run(self, run: int, gibbs: Sweeps, done: int, interrupt: Interrupt) -> bool:
-        """Do what is left of a run; true if the callback wants no more."""
+        """Complete a run; true if the callback stops the fit."""
         config = self.config
         self.done = done
         for sweep in range(done + 1, self.n_sweeps + 1):
@@ -284,7 +285,7 @@ class _Sampler:
             self.observations.between_iterations()
             drawn, rest = divmod(sweep - config.n_tune, self.thin)
             keep = drawn > 0 and rest == 0
-            if keep or (sweep <= config.n_tune and sweep % _LOOK == 0):
+            if keep or (sweep <= config.n_tune and sweep % _EVALUATE == 0):
                 log_posterior = gibbs.log_posterior(self.observations)
                 if keep:
                     self.store.put(run, drawn - 1, gibbs, log_posterior)
@@ -318,7 +319,7 @@ class _Sampler:
         )
 
     def _cut(self, run: int) -> None:
-        """Keep the runs that are complete, or what there is of the first."""
+        """Keep the complete runs, or the draws of the first one."""
         if run > 0:
             self.store.keep(run, self.store.smoothing.shape[1])
             return
@@ -344,7 +345,7 @@ def thinning(n_draws: int, bytes_each: int) -> int:
 
 
 def _moving(law: Learned) -> list[str]:
-    """Hyper-parameters that are learned or go along with those."""
+    """Hyper-parameters that are learned, and those that depend on them."""
     if not law.names:
         return []
     return [name for name, value in law.chain.get_params().items() if not isinstance(value, bool)]
@@ -375,7 +376,7 @@ def _side_by_side(
 
 
 def _mean_chain(draws: PosteriorDraws) -> Chain:
-    """The chain with posterior means of what was learned."""
+    """The chain at the posterior means of its hyper-parameters."""
     chain = draws.chain.reordered(np.arange(draws.components.shape[2]))
     for name, values in draws.parameters.items():
         setattr(chain, name, values.mean(axis=(0, 1)))
@@ -383,7 +384,7 @@ def _mean_chain(draws: PosteriorDraws) -> Chain:
 
 
 def _history(config: Config, draws: PosteriorDraws, n_sweeps: int) -> Monitor:
-    """What a solver would have said of itself."""
+    """The history and the verdict, as a solver reports them."""
     C, D = draws.smoothing.shape
     monitor = Monitor(n_sweeps, 0.0)
     monitor.history = (-draws.log_posterior[0]).tolist()

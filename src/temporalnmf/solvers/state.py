@@ -51,17 +51,14 @@ class SolverState:
 
     @classmethod
     def of(cls, problem: Problem, monitor: Monitor, H: Array, aux: Array) -> SolverState:
-        chain = problem.chain
-        return cls(
-            H=H,
-            aux=aux,
-            history=np.array(monitor.history, dtype=float),
-            iterations=np.array(monitor.iterations, dtype=int),
-            interval=monitor.interval,
-            ended=np.array([not monitor.running, monitor.converged]),
-            reason=monitor.reason,
-            chain={name: np.asarray(getattr(chain, name), dtype=float) for name in chain._learned},
-        )
+        """The state of a solve."""
+        learned = {
+            name: np.asarray(getattr(problem.chain, name), dtype=float)
+            for name in problem.chain._learned
+        }
+        history, iterations = np.array(monitor.history, float), np.array(monitor.iterations, int)
+        ended = np.array([not monitor.running, monitor.converged])
+        return cls(H, aux, history, iterations, monitor.interval, ended, monitor.reason, learned)
 
     @classmethod
     def restored(cls, problem: Problem, n_components: int, arrays: Arrays) -> SolverState:
