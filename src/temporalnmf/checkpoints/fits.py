@@ -12,13 +12,13 @@ from contextlib import AbstractContextManager
 
 import numpy as np
 
-from .._typing import Array
+from .._typing import Array, Arrays
 from ..objective import Problem
 from ..observations.features import Features
 from ..observations.stores import WeightStore, joined, parted
 from ..runtime.interrupts import Interrupt
 from ..runtime.states import NON_NEGATIVE, StateError, checked
-from ..solvers.state import Arrays, Checkpoints, SolverState
+from ..solvers.state import Checkpoints, SolverState
 from .file import CheckpointFile
 
 

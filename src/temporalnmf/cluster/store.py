@@ -8,10 +8,10 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from .._typing import Arrays
 from ..messages.errors import ArgumentError
 from ..observations.base import Observations
 from ..observations.features import Features
-from ..observations.stores import State
 from ..runtime.states import FREE_LENGTH, NON_NEGATIVE, StateError, checked
 from .executor import BlockFiles, Executor, Slot
 from .features import SplitFeatures
@@ -27,7 +27,7 @@ class FolderStore:
         self._observations, self._executor = observations, executor
         self._old = self._new = BlockFiles(folder, 0)
 
-    def save(self, weights: dict[int, Features]) -> State:
+    def save(self, weights: dict[int, Features]) -> Arrays:
         self._old, self._new = self._new, BlockFiles(self._new.folder, self._new.number + 1)
         self._executor.save(self._new)
         slots = []
@@ -36,7 +36,7 @@ class FolderStore:
             slots.append((start, features.slot.number))
         return {"number": np.array(self._new.number), "slots": np.array(slots)}
 
-    def load(self, found: State) -> dict[int, Features]:
+    def load(self, found: Arrays) -> dict[int, Features]:
         number = checked(found, "number", 0, NON_NEGATIVE)
         pairs = np.empty((0, 2), dtype=int)
         slots = checked(found, "slots", pairs, NON_NEGATIVE | FREE_LENGTH)

@@ -1,16 +1,16 @@
 """Majorize–minimize to find a basin, then a quasi-Newton method to get to its bottom.
 
-After some iterations of MM the variables are √W and log H (√H where a chain has no dynamics and
-zeros are at home). Auxiliary variables of a chain are always optimal, so the objective is a
+After some iterations of MM the variables are √W and log H (√H if the chain has no dynamics, since
+then zeros are common). Auxiliary variables of a chain are always optimal, so the objective is a
 function of these alone. One pass over the data gives its gradient. L-BFGS turns the last few
 gradients into a direction; its initial metric is the curvature of the bound (M) that MM
 minimises, plus the tridiagonal Hessian of the chain, so that the first step is about that of MM.
 
-Directions are tried with their full length and shortened where the slope at their end says that
-the minimum was passed. Each stage of a few iterations ends with the H step of MM, which is exact
-where the data say nothing: the objective hardly feels missing steps, and forecasts do. Then the
-objective is evaluated. If it rose, the stage is undone and MM takes over for a while: longer each
-time it happens in a row.
+The line search tries the full length first, and shortens it if the slope at the trial point shows
+that the minimum was passed. Each stage of a few iterations ends with the H step of MM, which is
+exact for missing steps: they hardly change the objective, but they change forecasts. Then the
+objective is evaluated. If it rose, the stage is undone and MM takes over for a while: longer for
+each failure in a row.
 """
 
 from __future__ import annotations
@@ -19,18 +19,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .._typing import Array
+from .._typing import Array, Arrays
 from ..kernels.floor import FLOOR
 from ..objective import Problem
 from ..observations.features import Evaluation, Features
 from ..observations.lbfgs import Lbfgs, Limits, Tridiagonal, memory_of
 from ..runtime.states import FREE_LENGTH, StateError, arrays_of, checked, named, restore
 from .mm import FitResult, MajorizeMinimize, Solve, h_step
-from .state import Arrays
 
 # Iterations of MM before acceleration begins: they choose the basin.
 _WARM_UP = 30
-# Iterations of a stage. It does not depend on who watches: results are the same with a callback.
+# Iterations of a stage, with or without a callback: it does not change results.
 _STAGE = 10
 # Iterations of MM after a stage that failed, doubled for each failure in a row.
 _SETBACK = 10
@@ -41,7 +40,7 @@ _SHORTEST = 1e-6
 _LONGEST = 1.0
 # Least share of the root of a smoothed weight that is left after one iteration.
 _SHRINK = 0.2
-# Keeps the metric of log h away from zero where neither data nor chain hold it.
+# Keeps the metric of log h away from zero where neither data nor chain determine h.
 _LEAST_CURVATURE = 1.0
 
 
@@ -69,7 +68,7 @@ class _AcceleratedSolve(Solve):
         n = min(_STAGE, self.monitor.remaining)
         with np.errstate(all="ignore"):  # a stage that went too far is undone
             moved = path.advance(n)
-            # Steps that the data do not hold, to where the chain wants them.
+            # Missing steps move to their optimum under the chain.
             aux = self.problem.chain.auxiliary(path.H, self.problem.scale)
             aux = h_step(self.problem, self.features, path.H, aux, held=self.held)
             objective = self.problem.objective(self.features, path.H, aux)
@@ -133,7 +132,7 @@ class _Path:
     """L-BFGS from one starting point.
 
     The roots of W are with the features, the variables of H are here. Products of vectors are
-    sums over both. Fields are what checkpoints hold; those of `resumed` paths are yet to be set.
+    sums over both. Fields are what checkpoints hold; if `resumed`, they have yet to be restored.
     """
 
     newest: Array = field(metadata=FREE_LENGTH)  # rows of memory, from new to old
@@ -171,7 +170,7 @@ class _Path:
         self._settle()
 
     def advance(self, n: int) -> bool:
-        """Set W and H to where n iterations lead; whether anything moved."""
+        """Set W and H to the point after n iterations; whether anything moved."""
         steps = 0
         while steps < n and self._step():
             steps += 1
@@ -279,7 +278,7 @@ class _Path:
         return found[:5], slopes, forward, backward
 
     def _differentiate(self, A: Array, B: Array) -> tuple[Array, Tridiagonal]:
-        """Gradient and metric of what stands for H."""
+        """Gradient and metric in the variables of H."""
         problem, H = self.problem, self.H
         bound = problem.observations.likelihood.majorizer(A.copy(), B, H)
         _, chain_slope, chain_diagonal, chain_off = problem.chain.expansion(H, problem.scale)
@@ -320,7 +319,7 @@ class _Path:
             self.newest = np.concatenate([[row], self.newest])[: len(self.slopes) - 1]
 
     def _decode(self, x: Array) -> None:
-        """Set H."""
+        """Set H to the values of its variables."""
         tail = x.reshape(self.H.shape)
         np.maximum(np.square(tail) if self.roots else np.exp(tail), FLOOR, out=self.H)
         self.H[:, : self.held.shape[1]] = self.held

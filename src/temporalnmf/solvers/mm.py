@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._typing import Array
+from .._typing import Array, Arrays
 from ..chains.base import Chain
 from ..kernels.floor import lifted
 from ..objective import Problem
 from ..observations.features import Features
 from ..runtime.states import arrays_of
 from .monitor import Monitor
-from .state import Arrays, Checkpoints, SolverState
+from .state import Checkpoints, SolverState
 
 _MAX_STEPS = 300
 # Newton's error after a step of this relative size is its square, below rounding.
@@ -22,7 +22,7 @@ _LAST_STEP = 1e-9
 
 @dataclass(frozen=True)
 class FitResult:
-    """Where a solver ended."""
+    """The result of a solver."""
 
     features: Features
     H: Array
@@ -36,7 +36,7 @@ class FitResult:
 
 
 def h_step(problem: Problem, features: Features, H: Array, aux: Array, *, held: int = 0) -> Array:
-    """Sweep the chain over H, in place; returns the auxiliary variables that go with it."""
+    """Sweep the chain over H, in place; returns its auxiliary variables."""
     majorizer = problem.observations.likelihood.majorizer(*features.sums(H), H)
     return problem.chain.sweep(H, aux, majorizer, problem.scale, held=held)
 
@@ -103,7 +103,7 @@ class Solve:
         self.checkpoints.between_iterations(self.state)
 
     def state(self) -> Arrays:
-        """Everything that later iterations depend on, but for W."""
+        """Everything that later iterations depend on, except W."""
         return arrays_of(SolverState.of(self.problem, self.monitor, self.H, self.aux))
 
     def restore(self, arrays: Arrays) -> None:
@@ -113,7 +113,7 @@ class Solve:
         self.problem = state.resume(self.problem, self.monitor)
 
     def end(self) -> FitResult:
-        """The monitor has stopped it."""
+        """The result, after the monitor has stopped it."""
         return FitResult(self.features, self.H, self.problem.chain, self.monitor)
 
 

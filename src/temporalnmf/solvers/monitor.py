@@ -1,4 +1,4 @@
-"""When to stop, why, and what happened on the way."""
+"""When a solver stops and why, with the history of its objective."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..runtime.signals import raise_if_stopped
 
 
 class Progress(NamedTuple):
-    """What a callback sees at each look; the arrays are read-only views, and the fit goes on.
+    """Passed to a callback at each evaluation; arrays are read-only views of those of the fit.
 
     Attributes
     ----------
@@ -21,7 +21,7 @@ class Progress(NamedTuple):
     objective, decrease : float
     components : array, (n_components, n_features), or Features
         Of data that are not in memory (Dask, shards) the weights stay where they are, since
-        bringing them here at every look may cost more than the iterations between. Then
+        bringing them here at every evaluation may cost more than the iterations. Then
         `components.array()` gathers them, (n_features, n_components).
     activations : array, (n_times, n_components)
     """
@@ -36,16 +36,16 @@ class Progress(NamedTuple):
 Callback = Callable[[Progress], bool | None]
 
 
-# Iterations between two looks at the objective, at the most.
+# Most iterations between two evaluations of the objective.
 _LONGEST = 10
 
 
 class Monitor:
     """Keeps the history of the objective and says in words why the fit stopped.
 
-    The objective costs as much as an iteration, so it is looked at once in up to ten of them, and
-    the more often the nearer the end seems: after a decrease of d, in d/tol iterations. What is
-    printed or called back happens at these looks; it does not change them. A solver does up to
+    The objective costs as much as an iteration, so it is evaluated once in up to ten of them, and
+    more often near the end: after a decrease of d, in d/tol iterations. Printing and callbacks
+    happen at these evaluations, and do not change them. A solver does up to
     `interval` iterations, then records.
 
     Parameters
@@ -54,9 +54,9 @@ class Monitor:
     tol : float
         Stop when the relative decrease of the objective per iteration falls below it.
     verbose : int
-        Print the first look from every `verbose`-th iteration on; 0 is silent.
+        Print the first evaluation from every `verbose`-th iteration on; 0 is silent.
     callback : callable or None
-        Called with a `Progress` at each look; a true return value stops the fit.
+        Called with a `Progress` at each evaluation; a true return value stops the fit.
     label : str
         Printed in front of each line.
 
@@ -101,7 +101,7 @@ class Monitor:
         return self.max_iter - self.iteration
 
     def record(self, objective: float, W: Array | Features, H: Array, iterations: int) -> None:
-        """Take note of the objective after some more iterations and decide on others."""
+        """Record the objective after some more iterations and decide whether to go on."""
         raise_if_stopped()
         printed = self.iteration // self.verbose if self.verbose else 0
         self.iteration += iterations
@@ -136,7 +136,7 @@ class Monitor:
         self.interval = min(self._next_interval(decrease), max(self.remaining, 1))
 
     def _next_interval(self, decrease: float) -> int:
-        """How many iterations until the next look."""
+        """Iterations until the next evaluation."""
         if not math.isfinite(decrease):
             return 1
         if self.tol > 0.0 and decrease < _LONGEST * self.tol:
@@ -151,7 +151,7 @@ class Monitor:
 
 
 def _components(W: Array | Features) -> Array | Features:
-    """What a callback sees of W: an array if it is here, else where it is."""
+    """W for a callback: an array if it is in memory, else the features."""
     if isinstance(W, Features):
         if not W.local:
             return W

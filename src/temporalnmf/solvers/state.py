@@ -8,17 +8,15 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from .._typing import Array
+from .._typing import Array, Arrays
 from ..objective import Problem
 from ..observations.base import Observations
 from ..runtime.states import FREE_LENGTH, POSITIVE, StateError, restore, within
 from .monitor import Monitor
 
-Arrays = dict[str, Array]
-
 
 class Checkpoints:
-    """Is called by a solver between two iterations. This one writes nothing.
+    """Called by a solver between two iterations; the base class writes nothing.
 
     Attributes
     ----------
