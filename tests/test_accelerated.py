@@ -141,7 +141,7 @@ def test_memory_after_a_pair_was_refused():
     for i in range(1, 3 * size):
         bent = -1.0 if i == size + 1 else 1.0  # a pair with negative curvature
         track.trial = track.x + i
-        row, used = path._free_row(), np.array(path.newest, dtype=np.int64)
+        row, used = path._free_row(), path.newest
         found = track.arrive(track.gradient + bent * i, track.metric, row, used)
         _, forward, backward = found[5:].reshape(3, -1)
         path._remember(*found[2:5], forward, backward)
@@ -189,7 +189,7 @@ def test_the_direction_is_that_of_the_two_loops_of_l_bfgs(n_blocks):
         track.gradient, track.metric = slope[part], Diagonal(metric[part])
     S, Y = {}, {}
     for _ in range(3 * size):
-        used, row = np.array(path.newest, dtype=np.int64), path._free_row()
+        used, row = path.newest, path._free_row()
         move = rng.normal(size=n)
         change = hessian @ move
         found = 0.0
@@ -206,7 +206,7 @@ def test_the_direction_is_that_of_the_two_loops_of_l_bfgs(n_blocks):
         Y[row] = np.concatenate([track.Y[row] for track in tracks]).astype(float)
         downhill = path._set_direction()
         direction = np.concatenate([track.direction for track in tracks])
-        expected = _two_loops(slope, metric, S, Y, path.newest)
+        expected = _two_loops(slope, metric, S, Y, path.newest.tolist())
         # s·y of a move is not rounded to single precision as the rows are.
         np.testing.assert_allclose(direction, expected, atol=1e-5 * np.abs(expected).max())
         assert downhill == pytest.approx(direction @ slope, rel=1e-9)

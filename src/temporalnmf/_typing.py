@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[Any]
+Arrays = dict[str, Array]
 Generator = np.random.Generator
 # What `numpy.random.default_rng` takes.
 Seed = int | Sequence[int] | Generator | None

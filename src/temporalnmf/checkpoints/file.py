@@ -15,7 +15,8 @@ import numpy as np
 from .. import __version__
 from .._typing import Array
 from ..messages.errors import ArgumentError
-from ..runtime.archives import UnlikeError, json_of, read_npz, sealed, unsealed, write_npz
+from ..runtime.archives import json_of, read_npz, sealed, unsealed, write_npz
+from ..runtime.states import StateError
 
 # Default number of seconds between two writes.
 EVERY = 30.0
@@ -119,7 +120,7 @@ class CheckpointFile:
     @contextmanager
     def reading(self, *errors: type[Exception]) -> Iterator[None]:
         """Arrays that cannot be of this fit, and these errors, are reported as a damaged file."""
-        damage: tuple[type[Exception], ...] = (UnlikeError, *errors)
+        damage: tuple[type[Exception], ...] = (StateError, *errors)
         try:
             yield
         except damage as error:

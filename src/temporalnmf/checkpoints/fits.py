@@ -12,17 +12,17 @@ from contextlib import AbstractContextManager
 
 import numpy as np
 
-from .._typing import Array
+from .._typing import Array, Arrays
 from ..objective import Problem
 from ..observations.features import Features
 from ..observations.stores import WeightStore, joined, parted
-from ..runtime.archives import UnlikeError, refuse_negative, refuse_unlike
 from ..runtime.interrupts import Interrupt
-from ..solvers.keeping import Keeper, State, refuse_other
+from ..runtime.states import NON_NEGATIVE, StateError, checked
+from ..solvers.state import Checkpoints, SolverState
 from .file import CheckpointFile
 
 
-class FitKeeper(Keeper):
+class CheckpointWriter(Checkpoints):
     """Writes checkpoints of a fit from several starts, and resumes it from the file if it exists.
 
     Attributes
@@ -30,7 +30,7 @@ class FitKeeper(Keeper):
     seeds : array of int
         Of all starts; those of the resumed fit, if there is one.
     interrupt : Interrupt
-        If it was pressed, the fit ends after this iteration, and the file is written.
+        If it was pressed, the file is written after this iteration, and the fit ends.
     """
 
     def __init__(
@@ -46,26 +46,24 @@ class FitKeeper(Keeper):
         self.seeds, self.interrupt = seeds, Interrupt()
         self._start = 0
         # By start: the last state of the solver, and W.
-        self._states: dict[int, State] = {}
+        self._states: dict[int, Arrays] = {}
         self._weights: dict[int, Features] = {}
         found = file.read()
         if found is None:
             file.begin()
             return
         with file.reading(KeyError, TypeError):
-            refuse_unlike(found, {"seeds": seeds})
-            refuse_negative(found, ("seeds",))
-            self.seeds = found["seeds"]
-            self._states, self._weights = parted("start", found), store.load(found)
+            self.seeds = checked(found, "seeds", seeds, NON_NEGATIVE)
+            self._states, self._weights = parted(found, "start."), store.load(found)
             if self._states.keys() != self._weights.keys():
-                raise UnlikeError("it lacks a start")
+                raise StateError("it lacks the state or the components of a start")
             for start, state in self._states.items():
-                refuse_other(problem, n_components, state)
+                SolverState.restored(problem, n_components, state)
                 features = self._weights[start]
                 if not features.fits(n_components, "path_x" in state):
-                    raise UnlikeError("its components are those of another fit")
+                    raise StateError("its components are those of another fit")
                 if not np.all(np.abs(features.totals() - 1.0) <= 1e-6):
-                    raise UnlikeError("its components do not sum to one")
+                    raise StateError("its components do not sum to one")
 
     def reading(self) -> AbstractContextManager[None]:
         """While a solver restores its state: an invalid one is reported as a damaged file."""
@@ -78,15 +76,15 @@ class FitKeeper(Keeper):
         return self._weights[start], self._states[start]["H"]
 
     def begin(self, start: int, features: Features) -> None:
-        """States are those of this start from now on."""
+        """The solver turns to this start."""
         self._start, self._weights[start] = start, features
         self.before = self._states.get(start)
 
-    def rest(self, state: Callable[[], State]) -> None:
+    def between_iterations(self, state: Callable[[], Arrays]) -> None:
         self._states[self._start] = state()
         if self._file.due or self.interrupt.pressed:
             weights = self._store.save(self._weights)
-            starts = joined("start", self._states)
+            starts = joined(self._states, "start.")
             self._file.write({"seeds": self.seeds, **starts, **weights})
             self._store.tidy()
         if self.interrupt.pressed:

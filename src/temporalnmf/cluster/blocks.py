@@ -9,6 +9,7 @@ from zipfile import BadZipFile
 from .._typing import Array
 from ..messages.errors import ArgumentError
 from ..observations.block import Block
+from ..observations.stores import joined, parted
 from ..runtime.archives import read_npz, sealed, unsealed, write_npz
 from ..runtime.threads import Workers
 from .block_data import BlockData, BlockSource
@@ -81,24 +82,15 @@ class Blocks:
     def save(self, file_of: Callable[[int], Path]) -> None:
         """Write the state of all slots, a file per block."""
         for i in range(len(self.data)):
-            members = {
-                f"{slot}.{name}": array
-                for slot, blocks in self._slots.items()
-                if i in blocks
-                for name, array in blocks[i].state().items()
-            }
-            write_npz(file_of(self.first + i), sealed(members))
+            states = {n: blocks[i].state() for n, blocks in self._slots.items() if i in blocks}
+            write_npz(file_of(self.first + i), sealed(joined(states)))
 
     def load(self, file_of: Callable[[int], Path]) -> None:
         """Restore what `save` wrote."""
         for i in range(len(self.data)):
             path = file_of(self.first + i)
             try:
-                states: dict[int, dict[str, Array]] = {}
-                for member, array in unsealed(read_npz(path)).items():
-                    slot, name = member.split(".")
-                    states.setdefault(int(slot), {})[name] = array
-                for number, state in states.items():
+                for number, state in parted(unsealed(read_npz(path))).items():
                     self._slots.setdefault(number, {})[i] = self._restored(i, state)
             except (FileNotFoundError, ValueError, KeyError, EOFError, BadZipFile) as error:
                 problem = f"lacks the file of a block, or has a damaged one: {path.name} ({error})."

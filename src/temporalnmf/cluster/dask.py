@@ -419,7 +419,7 @@ class DaskExecutor(Executor):
 
     # Checkpoints.
 
-    def rest(self) -> None:
+    def between_iterations(self) -> None:
         if self.folder is not None and time.monotonic() - self._saved > _PAUSE:
             old = self._own
             self._own = BlockFiles(self.folder, 0 if old is None else old.number + 1)

@@ -60,7 +60,7 @@ class Executor(ABC):
         """Send a request without a response; it may be deferred to the next one."""
 
     @abstractmethod
-    def rest(self) -> None:
+    def between_iterations(self) -> None:
         """Called between two iterations: a good moment for a checkpoint."""
 
     @abstractmethod
@@ -89,7 +89,7 @@ class LocalExecutor(Executor):
     def tell(self, request: Request) -> None:
         self._blocks.ask([request])
 
-    def rest(self) -> None:
+    def between_iterations(self) -> None:
         """Blocks in this process cannot be lost."""
 
     def save(self, files: BlockFiles) -> None:

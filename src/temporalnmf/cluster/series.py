@@ -158,8 +158,8 @@ class SplitObservations(Observations):
         folder = self.executor.folder
         return None if folder is None else FolderStore(folder, self, self.executor)
 
-    def rest(self) -> None:
-        self.executor.rest()
+    def between_iterations(self) -> None:
+        self.executor.between_iterations()
 
     def blank(self) -> SplitFeatures:
         return SplitFeatures(self, Slot(self.executor))

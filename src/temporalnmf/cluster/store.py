@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
+from .._typing import Arrays
 from ..observations.base import Observations
 from ..observations.features import Features
-from ..observations.stores import State
-from ..runtime.archives import UnlikeError, refuse_negative, refuse_unlike
+from ..runtime.states import FREE_LENGTH, NON_NEGATIVE, StateError, checked
 from .executor import BlockFiles, Executor, Slot
 from .features import SplitFeatures
 
@@ -26,7 +26,7 @@ class FolderStore:
         self._observations, self._executor = observations, executor
         self._old = self._new = BlockFiles(folder, 0)
 
-    def save(self, weights: dict[int, Features]) -> State:
+    def save(self, weights: dict[int, Features]) -> Arrays:
         self._old, self._new = self._new, BlockFiles(self._new.folder, self._new.number + 1)
         self._executor.save(self._new)
         slots = []
@@ -35,13 +35,13 @@ class FolderStore:
             slots.append((start, features.slot.number))
         return {"number": np.array(self._new.number), "slots": np.array(slots)}
 
-    def load(self, found: State) -> dict[int, Features]:
-        slots = found.get("slots", np.array(0))
-        refuse_unlike(found, {"number": np.array(0)})
-        if slots.dtype.kind != "i" or slots.shape[1:] != (2,) or not slots.size:
-            raise UnlikeError("it contains invalid slots")
-        refuse_negative({"slots": slots}, ("slots",))
-        self._new = BlockFiles(self._new.folder, int(found["number"]))
+    def load(self, found: Arrays) -> dict[int, Features]:
+        number = checked(found, "number", 0, NON_NEGATIVE)
+        pairs = np.empty((0, 2), dtype=int)
+        slots = checked(found, "slots", pairs, NON_NEGATIVE | FREE_LENGTH)
+        if not slots.size:
+            raise StateError("it has no slots")
+        self._new = BlockFiles(self._new.folder, int(number))
         self._executor.load(self._new)
         numbers = dict(slots.tolist())
         self._executor.numbers = count(max(numbers.values()) + 1)

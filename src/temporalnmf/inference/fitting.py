@@ -19,7 +19,7 @@ from .. import registry
 from .._typing import Array
 from ..chains.base import Chain
 from ..checkpoints.file import EVERY, CheckpointFile, when_saved
-from ..checkpoints.fits import FitKeeper
+from ..checkpoints.fits import CheckpointWriter
 from ..data.series import AnySeries, Series
 from ..kernels.floor import FLOOR, LEAST_LEVEL
 from ..likelihoods.base import Likelihood
@@ -95,13 +95,13 @@ def fit_factors(config: Config, series: AnySeries) -> Fitted:
         problem = _problem(config, used, unit, workers)
         seeds = check_random_state(config.random_state).randint(2**31 - 1, size=4)
         results: list[FitResult] = []
-        with _keeper(config, series, problem, seeds) as keeper:
-            for start in _starts(config, problem, series, kept, seeds, keeper, unit):
-                with nullcontext() if keeper is None else keeper.reading():
-                    results.append(solver.solve(problem, *start, keeper=keeper))
+        with _checkpoints(config, series, problem, seeds) as checkpoints:
+            for start in _starts(config, problem, series, kept, seeds, checkpoints, unit):
+                with nullcontext() if checkpoints is None else checkpoints.reading():
+                    results.append(solver.solve(problem, *start, checkpoints=checkpoints))
         fitted = _finished(config, problem, used, results, unit)
-        if keeper is not None:
-            when_saved(keeper.remove)
+        if checkpoints is not None:
+            when_saved(checkpoints.remove)
     _warn(config, fitted.monitor, fitted.chain, fitted.H)
     chain, point, scale = fitted.chain, config.point, config.map_scale
     H = fill_gaps(fitted.H, kept, series.n_steps, chain, point, scale, unit)
@@ -261,9 +261,9 @@ def check_size(config: Config, series: AnySeries) -> None:
 
 
 @contextmanager
-def _keeper(
+def _checkpoints(
     config: Config, series: AnySeries, problem: Problem, seeds: Array
-) -> Iterator[FitKeeper | None]:
+) -> Iterator[CheckpointWriter | None]:
     """The checkpoint writer, or None."""
     store = problem.observations.store(config.checkpoint)
     if store is None:
@@ -273,9 +273,10 @@ def _keeper(
     identity = identity_of(config, series, seeds, names)
     every = EVERY if config.checkpoint is None else config.checkpoint_every
     file = CheckpointFile(store.file, identity, every)
-    keeper = FitKeeper(file, store, problem, config.n_components, seeds)
-    with between_sweeps() if store.waits else nullcontext(keeper.interrupt) as keeper.interrupt:
-        yield keeper
+    checkpoints = CheckpointWriter(file, store, problem, config.n_components, seeds)
+    with between_sweeps() if store.waits else nullcontext(checkpoints.interrupt) as interrupt:
+        checkpoints.interrupt = interrupt
+        yield checkpoints
 
 
 def identity_of(
@@ -312,19 +313,19 @@ def _starts(
     series: AnySeries,
     kept: Array,
     seeds: Array,
-    keeper: FitKeeper | None,
+    checkpoints: CheckpointWriter | None,
     unit: float,
 ) -> Iterator[tuple[Features, Array, Monitor]]:
     """Starting points W and H, each with the monitor of its solve."""
-    parent = np.random.default_rng(seeds if keeper is None else keeper.seeds)
+    parent = np.random.default_rng(seeds if checkpoints is None else checkpoints.seeds)
     for i in range(config.n_init):
         (rng,) = parent.spawn(1)
         label = f"start {i + 1}/{config.n_init}  " if config.n_init > 1 else ""
         monitor = Monitor(config.max_iter, config.tol, config.verbose, config.callback, label)
-        begun = keeper.begun(i) if keeper is not None else None
+        begun = checkpoints.begun(i) if checkpoints is not None else None
         W, H = begun or start_factors(config, problem, series, kept, rng, unit)
-        if keeper is not None:
-            keeper.begin(i, W)
+        if checkpoints is not None:
+            checkpoints.begin(i, W)
         yield W, H, monitor
 
 

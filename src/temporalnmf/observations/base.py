@@ -90,7 +90,7 @@ class Observations:
         """Where checkpoints keep the weights, or None."""
         raise NotImplementedError
 
-    def rest(self) -> None:
+    def between_iterations(self) -> None:
         """Called between two iterations, when a checkpoint can be written."""
 
     def check_room(self, n_components: int) -> None:

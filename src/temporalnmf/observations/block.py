@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -20,14 +20,23 @@ from ..kernels.simplex import (
     weights_at,
 )
 from ..likelihoods.base import Majorizer
-from ..runtime.archives import refuse_negative, refuse_unlike
 from ..runtime.files import written_whole
+from ..runtime.states import NON_NEGATIVE, arrays_of, named, restore
 from .base import Observations, Sums
 from .features import Evaluation, Features
 from .lbfgs import Diagonal, Lbfgs, Limits, memory_of
 from .starts import random_rows
 
 _NO_PATH = Lbfgs(np.empty(0), 0)
+
+
+@dataclass
+class BlockState:
+    """What later results of a block depend on, between two iterations; a path if it is on one."""
+
+    W: Array = field(metadata=NON_NEGATIVE)
+    before: Array | None = field(default=None, metadata=NON_NEGATIVE)
+    path: Lbfgs | None = field(default=None, metadata=named(""))
 
 
 class Block(Features):
@@ -204,29 +213,26 @@ class Block(Features):
     def end_path(self) -> None:
         self._path, self._before = _NO_PATH, self.W
 
-    # Everything that later answers depend on, between two iterations.
+    # Checkpoints.
 
     def state(self) -> dict[str, Array]:
-        """As arrays."""
-        found = {"W": self.W}
-        if self._path is not _NO_PATH:
-            found |= {"before": self._before, **self._path.state()}
-        return found
+        """The `BlockState` as arrays."""
+        on_path = self._path is not _NO_PATH
+        path = (self._before, self._path) if on_path else (None, None)
+        return arrays_of(BlockState(self.W, *path))
 
-    def restore(self, state: dict[str, Array]) -> None:
-        """Go on from there; refused if it cannot be of such a block."""
-        F, N = self.observations.shape
-        K = state["W"].shape[-1] if "W" in state and state["W"].ndim == 2 else 0
-        form: dict[str, Any] = dict.fromkeys(
-            ("W", "before") if len(state) > 1 else ("W",), np.empty((F, K))
-        )
-        refuse_unlike(state, form)
-        refuse_negative(state, form)
-        self.hold(state["W"])
-        if len(state) > 1:
-            self._before = np.array(state["before"], order=self.observations.order)
-            self._path = Lbfgs(np.sqrt(self.W).ravel(order="K"), memory_of(K, N))
-            self._path.restore(state)
+    def restore(self, arrays: dict[str, Array]) -> None:
+        """Resume from there; refused if it cannot be the state of such a block."""
+        (F, N), shape = self.observations.shape, np.shape(arrays.get("W", ()))
+        K = shape[1] if len(shape) == 2 and shape[0] == F and shape[1] else 1
+        state = BlockState(np.empty((F, K)))
+        if len(arrays) > 1:  # it was on a path
+            state.before, state.path = state.W, Lbfgs(np.empty(F * K), memory_of(K, N))
+        restore(state, arrays)
+        self.hold(state.W)
+        if state.before is not None and state.path is not None:
+            self._before = np.array(state.before, order=self.observations.order)
+            self._path = state.path
 
     def _matrix(self, vector: Array) -> Array:
         """A vector as (F, K), in the order of W."""

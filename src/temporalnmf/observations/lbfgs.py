@@ -6,6 +6,7 @@ each has an `Lbfgs` of its own, and products are added up over all of them.
 
 from __future__ import annotations
 
+from dataclasses import InitVar, dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -19,10 +20,11 @@ from ..kernels.quasi_newton import (
     plus_rows,
     row_products,
 )
-from ..runtime.archives import refuse_unlike
+from ..runtime.states import named
 
 
-class Diagonal(NamedTuple):
+@dataclass
+class Diagonal:
     """One number per variable."""
 
     numbers: Array
@@ -31,7 +33,8 @@ class Diagonal(NamedTuple):
         np.divide(vector, self.numbers, out=vector)
 
 
-class Tridiagonal(NamedTuple):
+@dataclass
+class Tridiagonal:
     """A symmetric tridiagonal matrix per component, (K, N) and (K, N − 1)."""
 
     diagonal: Array
@@ -62,8 +65,11 @@ def memory_of(n_components: int, n_steps: int) -> int:
     return min(max(n_steps // (2 * n_components), 5), 10)
 
 
+@dataclass(eq=False)
 class Lbfgs:
     """Variables x, gradient and metric there, the last moves, and a trial point.
+
+    Fields are what checkpoints hold; the trial point and the direction are left out.
 
     Parameters
     ----------
@@ -77,10 +83,17 @@ class Lbfgs:
         Moves s, and the changes y of the gradient along them.
     """
 
-    def __init__(self, x: Array, size: int) -> None:
-        self.x = self.trial = x
+    x: Array
+    size: InitVar[int]
+    gradient: Array = field(init=False, metadata=named("slope"))
+    metric: Metric = field(init=False)
+    S: Array = field(init=False)
+    Y: Array = field(init=False, metadata=named("T"))
+
+    def __post_init__(self, size: int) -> None:
+        x = self.trial = self.x
         self.gradient = self.trial_gradient = np.zeros_like(x)
-        self.metric: Metric = Diagonal(np.ones_like(x))
+        self.metric = Diagonal(np.ones_like(x))
         self.trial_metric: Metric = self.metric
         # Single precision: they are only ever a guess of the curvature.
         self.S, self.Y = np.empty((2, size + 1, x.size), dtype=np.float32)
@@ -138,17 +151,3 @@ class Lbfgs:
     def accept(self) -> None:
         """Make the trial point the current one."""
         self.x, self.gradient, self.metric = self.trial, self.trial_gradient, self.trial_metric
-
-    def state(self) -> dict[str, Array]:
-        """The current point and the moves, as arrays; the trial point is left out."""
-        metric = {f"metric_{name}": array for name, array in self.metric._asdict().items()}
-        return {"x": self.x, "slope": self.gradient, "S": self.S, "T": self.Y, **metric}
-
-    def restore(self, state: dict[str, Array]) -> None:
-        """Go on from the state of another with as many variables, as much memory and its metric."""
-        refuse_unlike(state, self.state())
-        self.x, self.gradient, self.S, self.Y = (
-            np.array(state[name]) for name in ("x", "slope", "S", "T")
-        )
-        kept = {name: np.array(state[f"metric_{name}"]) for name in self.metric._fields}
-        self.metric = self.metric._replace(**kept)

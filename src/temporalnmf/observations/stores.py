@@ -5,13 +5,11 @@ from __future__ import annotations
 from os import PathLike
 from typing import Protocol
 
-from .._typing import Array
-from ..runtime.archives import UnlikeError
+from .._typing import Arrays
+from ..runtime.states import StateError
 from .base import Observations
 from .block import Block
 from .features import Features
-
-State = dict[str, Array]
 
 
 class WeightStore(Protocol):
@@ -28,14 +26,14 @@ class WeightStore(Protocol):
     file: str | PathLike[str]
     waits: bool
 
-    def save(self, weights: dict[int, Features]) -> State:
-        """What the file of the fit has to hold of the W of every start."""
+    def save(self, weights: dict[int, Features]) -> Arrays:
+        """Arrays for the file of the fit, to restore the W of every start from."""
 
-    def load(self, found: State) -> dict[int, Features]:
-        """Go on from there."""
+    def load(self, found: Arrays) -> dict[int, Features]:
+        """The W of every start, restored."""
 
     def tidy(self) -> None:
-        """The file of the fit is written: what only the one before knew of can go."""
+        """The file of the fit is written: remove what only the previous one refers to."""
 
     def remove(self) -> None:
         """The fit is complete."""
@@ -55,16 +53,16 @@ class FileStore:
     def __init__(self, file: str | PathLike[str], observations: Observations) -> None:
         self.file, self._observations = file, observations
 
-    def save(self, weights: dict[int, Features]) -> State:
+    def save(self, weights: dict[int, Features]) -> Arrays:
         states = {}
         for start, features in weights.items():
             assert isinstance(features, Block)
             states[start] = features.state()
-        return joined("W", states)
+        return joined(states, "W.")
 
-    def load(self, found: State) -> dict[int, Features]:
+    def load(self, found: Arrays) -> dict[int, Features]:
         weights: dict[int, Features] = {}
-        for start, state in parted("W", found).items():
+        for start, state in parted(found, "W.").items():
             weights[start] = block = Block(self._observations)
             block.restore(state)
         return weights
@@ -74,22 +72,22 @@ class FileStore:
     def remove(self) -> None: ...
 
 
-def joined(word: str, states: dict[int, State]) -> State:
-    """States of several starts as one."""
+def joined(states: dict[int, Arrays], prefix: str = "") -> Arrays:
+    """Numbered states as one."""
     return {
-        f"{word}.{start}.{name}": array
-        for start, state in states.items()
+        f"{prefix}{number}.{name}": array
+        for number, state in states.items()
         for name, array in state.items()
     }
 
 
-def parted(word: str, found: State) -> dict[int, State]:
-    """States of several starts, out of one."""
-    states: dict[int, State] = {}
+def parted(found: Arrays, prefix: str = "") -> dict[int, Arrays]:
+    """The states that were `joined` with this prefix."""
+    states: dict[int, Arrays] = {}
     for key, array in found.items():
-        if key.startswith(f"{word}."):
-            _, start, name = key.split(".", 2)
-            if not start.isdecimal():
-                raise UnlikeError(f"it has {key!r}")
-            states.setdefault(int(start), {})[name] = array
+        if key.startswith(prefix):
+            number, _, name = key.removeprefix(prefix).partition(".")
+            if not number.isdecimal():
+                raise StateError(f"it has {key!r}")
+            states.setdefault(int(number), {})[name] = array
     return states

@@ -11,7 +11,7 @@ import math
 import os
 import sys
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from os import PathLike
 from pathlib import Path
@@ -41,6 +41,8 @@ _HEADERS: dict[tuple[int, int], tuple[int, Callable[[IO[bytes]], _Header]]] = {
     (2, 0): (4, np.lib.format.read_array_header_2_0),
 }
 _LONGEST_HEADER = 10_000  # bytes, as in NumPy
+# Largest number of a fit, and the inverse of the smallest: computations with others may overflow.
+LARGEST = np.float64(1e300)
 
 
 def memory_left() -> int:
@@ -276,49 +278,6 @@ def refuse_wild_indices(matrix: sparse.csr_array) -> None:
     starts = matrix.indptr.astype(np.int64)
     if starts[0] != 0 or np.any(np.diff(starts) < 0):
         raise ValueError("its rows do not end where the next ones begin")
-
-
-class UnlikeError(ValueError):
-    """A file has arrays that the program would not have written there."""
-
-
-def refuse_unlike(found: Mapping[str, Array], form: Mapping[str, Array]) -> None:
-    """Refuse arrays whose types or shapes differ from those in `form`.
-
-    For states that compiled code resumes from, which checks neither.
-
-    Examples
-    --------
-    >>> refuse_unlike({"H": np.ones((2, 3))}, {"H": np.zeros((2, 3))})
-    >>> refuse_unlike({"h": np.ones(3)}, {"h": np.zeros(4)})
-    Traceback (most recent call last):
-        ...
-    temporalnmf.runtime.archives.UnlikeError: h is float64 of shape (3,), not float64 of shape (4,)
-    """
-    for name, wanted in form.items():
-        if name not in found:
-            raise UnlikeError(f"it has no {name}")
-        array, wanted = np.asarray(found[name]), np.asarray(wanted)
-        same = array.dtype.kind == "U" if wanted.dtype.kind == "U" else array.dtype == wanted.dtype
-        if not same or array.shape != wanted.shape:
-            raise UnlikeError(
-                f"{name} is {array.dtype} of shape {array.shape}, not {wanted.dtype} of shape "
-                f"{wanted.shape}"
-            )
-
-
-# Range of the numbers of a fit: computations with others may overflow.
-SMALLEST, LARGEST = np.float64(1e-300), np.float64(1e300)
-
-
-def refuse_negative(
-    found: Mapping[str, Array], names: Iterable[str], *, positive: bool = False
-) -> None:
-    """Refuse numbers that are negative or not finite; also zeros if `positive`."""
-    for name in names:
-        array = np.asarray(found[name])
-        if not ((array >= (SMALLEST if positive else 0.0)) & (array <= LARGEST)).all():
-            raise UnlikeError(f"{name} has numbers that are negative or not finite")
 
 
 def path_inside(folder: Path, name: str) -> Path:

@@ -7,16 +7,18 @@ Counts are split over the components, v_fn = Σ_k v_fkn; given the parts,
 since columns of W sum to one, so the activations of each component are drawn on their own
 (`Chain.draw`). Hyper-parameters to learn are drawn in between (`learning.py`).
 
-Given H, features have to do with each other only through sums, so they may lie in several blocks
+Given H, features interact only through sums, so they may be in several blocks
 (`cluster/gibbs.py`).
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy import sparse
 from scipy.special import gammaln
 
@@ -27,7 +29,8 @@ from ..kernels.allocation import allocate_rows, draw_weights
 from ..kernels.floor import FLOOR
 from ..messages.errors import Arg, Text
 from ..observations.base import Observations, cut
-from ..runtime.archives import UnlikeError, json_of, refuse_negative, refuse_unlike
+from ..runtime.archives import json_of
+from ..runtime.states import NON_NEGATIVE, POSITIVE, StateError, arrays_of, restore, within
 from ..runtime.threads import MOST_SHARDS, Workers
 from .learning import Learned, Smoothing
 from .sharing import share
@@ -40,15 +43,31 @@ LEAST = 1e-12
 FARTHEST = 100.0
 
 
+# State of a random generator of NumPy.
+Stream = Mapping[str, object]
+
+
+@dataclass
+class SweepState:
+    """Everything that the draws to come depend on; streams are JSON."""
+
+    W: Array = field(metadata=NON_NEGATIVE)
+    H: Array = field(metadata=POSITIVE)
+    Z: Array = field(metadata=NON_NEGATIVE)
+    smoothing: float = field(metadata=POSITIVE)
+    streams: str
+    learned: dict[str, Array] = field(metadata=within(-FARTHEST, FARTHEST))
+
+
 class Sweeps:
-    """The state of one run of draws, and the sweep that moves it on, wherever the features are.
+    """One run of draws: its state and its sweeps, wherever the features are.
 
     Parameters
     ----------
     law : Learned
-        The chain, with hyper-parameters that move or stay.
+        The chain, with hyper-parameters that are learned or fixed.
     H : array, (K, N)
-        Where to start, positive.
+        Starting point, positive.
     smoothing : Smoothing
         Of the Dirichlet prior on the columns of W.
     first : First
@@ -75,26 +94,26 @@ class Sweeps:
         self.H = np.array(H, order="C")
         self.Z = np.zeros((len(H), H.shape[1] - 1))
 
-    # Of the features.
+    # Where features are involved: for subclasses.
 
-    def weights(self, kind: Any = float) -> Array:
+    def weights(self, kind: DTypeLike = float) -> Array:
         """W, (F, K), here."""
         raise NotImplementedError
 
     def count_active(self) -> int:
-        """Features that play a part."""
+        """Number of features with observed entries."""
         raise NotImplementedError
 
     def log_sum(self) -> float:
-        """Σ log w over these."""
+        """Σ log w over them."""
         raise NotImplementedError
 
-    def streams(self) -> list[Any]:
-        """Where random streams are, of all blocks in turn."""
+    def streams(self) -> list[Stream]:
+        """States of the random streams of all blocks, in their order."""
         raise NotImplementedError
 
-    def resume(self, where: tuple[Array, list[Any]]) -> None:
-        """Go on with these weights and streams."""
+    def resume(self, where: tuple[Array, list[Stream]]) -> None:
+        """Resume with these weights and streams."""
         raise NotImplementedError
 
     def drop(self) -> None:
@@ -114,10 +133,10 @@ class Sweeps:
     def _share_components(self) -> None:
         raise NotImplementedError
 
-    # Of all.
+    # Where they are not.
 
     def sweep(self, *, fixed_W: bool = False) -> None:
-        """Draw every unknown once; with `fixed_W` activations only."""
+        """Draw every unknown once; only activations if `fixed_W`."""
         of_steps = self._allocate()
         if not fixed_W:
             self._draw_components()
@@ -134,7 +153,7 @@ class Sweeps:
         )
 
     def log_posterior(self, observations: Observations) -> float:
-        """Log density of data, components, activations and what is learned, up to a constant."""
+        """Log density of the data and all unknowns, up to a constant."""
         s, K, n_active = self.smoothing.value, len(self.H), self.count_active()
         value = -self._value(observations)
         value += float(self.law.chain.path_law(K)(self.H, self.Z, self.first).sum())
@@ -142,43 +161,34 @@ class Sweeps:
         value += (s - 1.0) * self.log_sum()
         return value + self.law.log_prior() + self.smoothing.log_prior()
 
-    def state(self) -> dict[str, Array]:
-        """Everything that the draws to come depend on, as arrays."""
-        streams = [*self.streams(), self._rng.bit_generator.state]
-        return {
-            "W": self.weights(),
-            "H": self.H,
-            "Z": self.Z,
-            "smoothing": np.array(self.smoothing.value),
-            "streams": np.array(json.dumps(streams)),
-            **{f"learned_{name}": x for name, x in self.law.coordinates.items()},
-        }
+    def _state(self) -> SweepState:
+        streams = json.dumps([*self.streams(), self._rng.bit_generator.state])
+        smoothing, learned = self.smoothing.value, dict(self.law.coordinates)
+        return SweepState(self.weights(), self.H, self.Z, smoothing, streams, learned)
 
-    def restore(self, state: Any) -> None:
-        """Go on where `state` was taken; refused if it cannot be of such a run."""
-        form = self.state()
-        refuse_unlike(state, form)
-        refuse_negative(state, ("W", "Z"))
-        refuse_negative(state, ("H", "smoothing"), positive=True)
-        for name in (name for name in form if name.startswith("learned_")):
-            if not np.all(np.abs(state[name]) <= FARTHEST):  # nor is NaN
-                raise UnlikeError(f"{name} is far from anything")
-        if not self.smoothing.learned and state["smoothing"] != form["smoothing"]:
-            raise UnlikeError("it has another smoothing")
-        if not np.all(np.abs(state["W"].sum(axis=0) - 1.0) <= 1e-6):
-            raise UnlikeError("its components do not sum to one")
-        self.H, self.Z = np.array(state["H"]), np.array(state["Z"])
-        self.smoothing.value = float(state["smoothing"])
+    def state(self, prefix: str = "") -> dict[str, Array]:
+        """The `SweepState` as arrays."""
+        return arrays_of(self._state(), prefix)
+
+    def restore(self, arrays: dict[str, Array], prefix: str = "") -> None:
+        """Resume from there; refused if it cannot be the state of such a run."""
+        state = self._state()
+        restore(state, arrays, prefix)
+        if not self.smoothing.learned and state.smoothing != self.smoothing.value:
+            raise StateError("it has another smoothing")
+        if not np.all(np.abs(state.W.sum(axis=0) - 1.0) <= 1e-6):
+            raise StateError("its components do not sum to one")
+        self.H, self.Z, self.smoothing.value = state.H, state.Z, state.smoothing
         try:
-            *streams, self._rng.bit_generator.state = json_of(str(state["streams"]).encode())
-            self.resume((state["W"], streams))
+            *streams, self._rng.bit_generator.state = json_of(state.streams.encode())
+            self.resume((state.W, streams))
         except (ValueError, TypeError, KeyError, OverflowError) as error:
-            raise UnlikeError("its streams are none") from error
-        self.law.move({name: np.array(state[f"learned_{name}"]) for name in self.law.names})
+            raise StateError("its random streams are invalid") from error
+        self.law.move(state.learned)
 
 
 class DrawnBlock:
-    """Counts of some features, and what is drawn for these: parts of the counts, and weights.
+    """Counts of some features, with draws of their parts by component and of their weights.
 
     Parameters
     ----------
@@ -187,7 +197,7 @@ class DrawnBlock:
     exposure : array, (N,)
         Zero for steps that are missing, here and in all other blocks.
     W : array, (F, K)
-        Where to start, positive.
+        Starting point, positive.
     seed : numpy SeedSequence
         Of a stream per shard.
     workers : Workers
@@ -220,12 +230,12 @@ class DrawnBlock:
         """Take these weights, (F, K)."""
         self.W = np.array(W, order="C")
 
-    def weights(self, kind: Any = float) -> Array:
+    def weights(self, kind: DTypeLike = float) -> Array:
         """W, (F, K)."""
         return self.W.astype(kind, copy=False)
 
     def count_active(self) -> int:
-        """Features that play a part."""
+        """Number of features with observed entries."""
         return int(np.count_nonzero(self.active))
 
     def allocate(self, H: Array) -> Array:
@@ -251,15 +261,15 @@ class DrawnBlock:
         self.W /= totals
 
     def log_sum(self) -> float:
-        """Σ log w over features that play a part."""
+        """Σ log w over features with observed entries."""
         return float(np.log(np.maximum(self.W[self.active], FLOOR)).sum())
 
-    def streams(self) -> list[Any]:
-        """Where the random streams are."""
+    def streams(self) -> list[Stream]:
+        """States of the random streams."""
         return [rng.bit_generator.state for rng in self._streams]
 
-    def resume(self, where: tuple[Array, list[Any]]) -> None:
-        """Go on with these weights and streams."""
+    def resume(self, where: tuple[Array, list[Stream]]) -> None:
+        """Resume with these weights and streams."""
         W, streams = where
         self.hold(W)
         for rng, found in zip(self._streams, streams, strict=True):
@@ -276,7 +286,7 @@ class Gibbs(DrawnBlock, Sweeps):
     law, H, smoothing, first, held
         See `Sweeps`.
     W : array, (F, K)
-        Where to start, positive; its columns sum to one.
+        Starting point, positive; its columns sum to one.
     seed : numpy SeedSequence
     workers : Workers
     """

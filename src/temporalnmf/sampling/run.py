@@ -1,8 +1,8 @@
-"""A fit by draws: several runs from starts of their own, kept and put side by side."""
+"""A fit by posterior draws: several runs, each from its own start, with matched components."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, cast
 
 import numpy as np
@@ -30,24 +30,25 @@ from ..messages.warning import warn
 from ..objective import Problem
 from ..observations import Observations
 from ..observations.features import Features
-from ..runtime.archives import UnlikeError, refuse_negative, refuse_unlike
+from ..runtime.archives import LARGEST
 from ..runtime.interrupts import Interrupt, between_sweeps
+from ..runtime.states import NON_NEGATIVE, POSITIVE, StateError, arrays_of, restore, within
 from ..runtime.threads import Workers
 from ..solvers.monitor import Monitor, Progress
 from .draws import PosteriorDraws
 from .gibbs import FARTHEST, LEAST, Gibbs, Sweeps, check_counts
 from .learning import SMOOTHING, Learned, Smoothing
 
-# Bytes that kept components may take, at the most, if the user leaves `thin` to us; and draws per
-# run that are kept in any case.
+# Most bytes of the components of all draws, by which `thin` is chosen if it is not given; and the
+# least number of draws per run.
 MEMORY = 2**28
 _FEWEST_KEPT = 8
 # Bytes beyond which data in blocks, whose components may be larger than any memory, are refused.
 _MOST_MEMORY = 2**31
 # A start is a posterior mode, not solved to the end.
 _START_ITER, _START_TOL = 100, 1e-4
-# Sweeps between two looks at the log posterior while tuning.
-_LOOK = 10
+# Sweeps between two evaluations of the log posterior while tuning.
+_EVALUATE = 10
 
 
 class SplitCounts(AnySeries, Protocol):
@@ -92,7 +93,7 @@ def draw_factors(config: Config, series: AnySeries) -> Fitted:
         sampler = _Sampler(config, series, kept, used, observations, chain, workers)
         store = sampler.all_runs()
         level = observations.level / config.n_components
-        draws = _side_by_side(config, store, level, sampler.learned, sampler.thin)
+        draws = _side_by_side(config, store, level, sampler.law, sampler.thin)
         W = np.array(draws.flat("components").mean(axis=0, dtype=float).T)
         W /= W.sum(axis=0)  # draws are kept in single precision
         H = draws.flat("activations").mean(axis=0).T
@@ -119,7 +120,7 @@ def draw_factors(config: Config, series: AnySeries) -> Fitted:
 
 
 def _check_room(config: Config, n_features: int) -> None:
-    """Refuse draws that have no room here, where W has one elsewhere."""
+    """Refuse draws that do not fit into the memory of this process."""
     each = config.n_chains * config.n_components * n_features * 4
     _, n_kept = kept_draws(config, each)
     if n_kept * each > _MOST_MEMORY:
@@ -134,62 +135,55 @@ def _check_room(config: Config, n_features: int) -> None:
 def drawn_steps(observed: Array, chain: Chain) -> Array:
     """Indices of the steps whose activations are drawn.
 
-    A first step that is missing is no trouble, since it has a law; trailing ones follow from the
-    last by simulation. Without dynamics missing steps tell nothing.
+    Missing first steps are drawn, since the first activation has a prior; trailing ones are
+    simulated from the last. Without dynamics missing steps carry no information.
     """
     seen = np.flatnonzero(observed)
     return np.arange(seen[-1] + 1) if chain.dynamic else seen
 
 
 @dataclass
-class _Store:
-    """What is kept of all runs, run by run."""
+class _Position:
+    """How far the runs of a fit are."""
 
-    components: Array
-    activations: Array
-    smoothing: Array
-    log_posterior: Array
-    parameters: dict[str, Array]
-    chain: Chain
+    run: int = field(metadata=NON_NEGATIVE)
+    done: int = field(metadata=NON_NEGATIVE)  # sweeps of this run
+    seeds: Array = field(metadata=NON_NEGATIVE)
+
+
+@dataclass
+class _Store:
+    """The draws of all runs, (C, D, …), with zeros for those to come."""
+
+    components: Array = field(metadata=NON_NEGATIVE)
+    activations: Array = field(metadata=POSITIVE)
+    smoothing: Array = field(metadata=NON_NEGATIVE)
+    log_posterior: Array = field(metadata=within(-LARGEST))
+    parameter: dict[str, Array] = field(
+        metadata=within(np.exp(-2.0 * FARTHEST), np.exp(2.0 * FARTHEST))
+    )
 
     def put(self, run: int, draw: int, gibbs: Sweeps, log_posterior: float) -> None:
         self.components[run, draw] = gibbs.weights(np.float32).T
         self.activations[run, draw] = gibbs.H.T
         self.smoothing[run, draw] = gibbs.smoothing.value
         self.log_posterior[run, draw] = log_posterior
-        for name, values in self.parameters.items():
+        for name, values in self.parameter.items():
             values[run, draw] = getattr(gibbs.law.chain, name)
 
-    def arrays(self) -> dict[str, Array]:
-        names = ("components", "activations", "smoothing", "log_posterior")
-        return {f"kept_{name}": getattr(self, name) for name in names} | {
-            f"kept_parameter_{name}": values for name, values in self.parameters.items()
-        }
-
     def restore(self, arrays: dict[str, Array], run: int, n_draws: int) -> None:
-        """Take what was kept up to some draws of a run; refused if it cannot be of these runs."""
-        refuse_unlike(arrays, self.arrays())
-        for name in self.arrays():
-            kept = [arrays[name][:run].ravel(), arrays[name][run, :n_draws].ravel()]
-            found = {name: np.concatenate(kept)}
-            if name == "kept_log_posterior":
-                found[name] = np.abs(found[name])
-            parameter = name.startswith("kept_parameter_")
-            refuse_negative(found, found, positive=parameter or name == "kept_activations")
-            if parameter and np.any(np.abs(np.log(found[name])) > 2.0 * FARTHEST):
-                raise UnlikeError(f"{name} is far from anything")
-            if name == "kept_components":
-                sums = found[name].reshape(-1, arrays[name].shape[-1]).sum(axis=1, dtype=float)
-                if not np.all(np.abs(sums - 1.0) <= 1e-4):
-                    raise UnlikeError("its components do not sum to one")
-        for name, array in self.arrays().items():
-            array[:] = arrays[name]
+        """Take the draws up to some of a run; refused if they cannot be of these runs."""
+        drawn = np.zeros(self.smoothing.shape, dtype=bool)
+        drawn[:run] = drawn[run, :n_draws] = True
+        restore(self, arrays, "kept", drawn)
+        if not np.all(np.abs(self.components[drawn].sum(axis=-1, dtype=float) - 1.0) <= 1e-4):
+            raise StateError("its components do not sum to one")
 
-    def only(self, n_runs: int, n_draws: int) -> None:
-        """Cut it down to what there is."""
+    def keep(self, n_runs: int, n_draws: int) -> None:
+        """Drop all but the first draws of the first runs."""
         for name in ("components", "activations", "smoothing", "log_posterior"):
             setattr(self, name, getattr(self, name)[:n_runs, :n_draws])
-        self.parameters = {name: v[:n_runs, :n_draws] for name, v in self.parameters.items()}
+        self.parameter = {name: v[:n_runs, :n_draws] for name, v in self.parameter.items()}
 
 
 class _Sampler:
@@ -217,45 +211,45 @@ class _Sampler:
             activations=np.zeros((C, D, N, K)),
             smoothing=np.zeros((C, D)),
             log_posterior=np.zeros((C, D)),
-            parameters={name: np.zeros((C, D, K)) for name in _moving(law)},
-            chain=law.chain,
+            parameter={name: np.zeros((C, D, K)) for name in _moving(law)},
         )
-        self.learned = law.names
+        self.law = law
         self.seeds = check_random_state(config.random_state).randint(2**31 - 1, size=4)
         identity = identity_of(config, series, self.seeds, ("n_draws", "n_tune", "n_chains"))
         identity["thin"] = self.thin
         self.checkpoint = CheckpointFile(config.checkpoint, identity, config.checkpoint_every)
 
     def all_runs(self) -> _Store:
-        config, before = self.config, self.checkpoint.read()
-        first_run = 0
-        if before is not None:
-            with self.checkpoint.reading():
-                where = {"run": np.array(0), "done": np.array(0), "seeds": self.seeds}
-                refuse_unlike(before, where)
-                refuse_negative(before, where)
-                first_run, done = int(before["run"]), int(before["done"])
-                if first_run >= config.n_chains or not 0 < done <= self.n_sweeps:
-                    raise UnlikeError("it is of another moment")
-                self.seeds = before["seeds"]
-                self.store.restore(before, first_run, max(done - config.n_tune, 0) // self.thin)
-        else:
+        position, before = _Position(0, 0, self.seeds), self.checkpoint.read()
+        if before is None:
             self.checkpoint.begin()
-        for run in range(first_run, config.n_chains):
+        else:
+            with self.checkpoint.reading():
+                self._restore(position, before)
+        done = position.done
+        for run in range(position.run, self.config.n_chains):
             with between_sweeps() as interrupt:
                 gibbs = self._start(run)
-                done = 0
                 if before is not None:
-                    done = int(before["done"])
                     with self.checkpoint.reading():
-                        gibbs.restore({k.removeprefix("state_"): v for k, v in before.items()})
+                        gibbs.restore(before, "state")
                     before = None
                 enough = self._one_run(run, gibbs, done, interrupt)
                 gibbs.drop()
             if enough:
                 self._cut(run)
                 break
+            done = 0
         return self.store
+
+    def _restore(self, position: _Position, arrays: dict[str, Array]) -> None:
+        """Resume after the draws of a checkpoint."""
+        restore(position, arrays)
+        run, done = position.run, position.done
+        if run >= self.config.n_chains or not 0 < done <= self.n_sweeps:
+            raise StateError(f"it is of sweep {done} of run {run}")
+        self.seeds = position.seeds
+        self.store.restore(arrays, run, max(done - self.config.n_tune, 0) // self.thin)
 
     def _start(self, run: int) -> Sweeps:
         """A run at a posterior mode under the default chain, from a random start of its own."""
@@ -270,7 +264,7 @@ class _Sampler:
         rng = np.random.default_rng(of_start)
         features, H = start_factors(config, problem, self.series, self.kept, rng)
         if run > 0:
-            # Also where all begin with values that were given: from a start of its own.
+            # Also if starting values were given: each run has its own start.
             features, H = features.perturbed(rng), H * rng.gamma(2.0, 0.5, size=H.shape)
         solver = registry.create(registry.SOLVERS, "accelerated", "solver")
         result = solver.solve(problem, features, H, Monitor(_START_ITER, _START_TOL))
@@ -284,15 +278,15 @@ class _Sampler:
         return Gibbs(self.used, law, W, result.H, start, first, of_draws, self.workers)
 
     def _one_run(self, run: int, gibbs: Sweeps, done: int, interrupt: Interrupt) -> bool:
-        """Do what is left of a run; true if the callback wants no more."""
+        """Complete a run; true if the callback stops the fit."""
         config = self.config
         self.done = done
         for sweep in range(done + 1, self.n_sweeps + 1):
             gibbs.sweep()
-            self.observations.rest()
+            self.observations.between_iterations()
             drawn, rest = divmod(sweep - config.n_tune, self.thin)
             keep = drawn > 0 and rest == 0
-            if keep or (sweep <= config.n_tune and sweep % _LOOK == 0):
+            if keep or (sweep <= config.n_tune and sweep % _EVALUATE == 0):
                 log_posterior = gibbs.log_posterior(self.observations)
                 if keep:
                     self.store.put(run, drawn - 1, gibbs, log_posterior)
@@ -301,13 +295,9 @@ class _Sampler:
                     return True
             last = interrupt.pressed or sweep == self.n_sweeps
             if self.checkpoint.due or (last and self.checkpoint.path is not None):
-                state = {f"state_{name}": array for name, array in gibbs.state().items()}
-                where = {
-                    "run": np.array(run),
-                    "done": np.array(sweep),
-                    "seeds": self.seeds,
-                }
-                self.checkpoint.write({**self.store.arrays(), **state, **where})
+                draws, state = arrays_of(self.store, "kept"), gibbs.state("state")
+                position = arrays_of(_Position(run, sweep, self.seeds))
+                self.checkpoint.write(draws | state | position)
             if interrupt.pressed:
                 raise KeyboardInterrupt
         return False
@@ -330,9 +320,9 @@ class _Sampler:
         )
 
     def _cut(self, run: int) -> None:
-        """Keep the runs that are complete, or what there is of the first."""
+        """Keep the complete runs, or the draws of the first one."""
         if run > 0:
-            self.store.only(run, self.store.smoothing.shape[1])
+            self.store.keep(run, self.store.smoothing.shape[1])
             return
         n_draws = max(self.done - self.config.n_tune, 0) // self.thin
         if n_draws == 0:
@@ -340,7 +330,7 @@ class _Sampler:
                 f"The callback stopped the fit after {self.done} sweeps, before the first draw was "
                 f"kept (n_tune={self.config.n_tune}, thin={self.thin})."
             )
-        self.store.only(1, n_draws)
+        self.store.keep(1, n_draws)
 
 
 def kept_draws(config: Config, bytes_each: int) -> tuple[int, int]:
@@ -356,14 +346,14 @@ def thinning(n_draws: int, bytes_each: int) -> int:
 
 
 def _moving(law: Learned) -> list[str]:
-    """Hyper-parameters that are learned or go along with those."""
+    """Hyper-parameters that are learned, and those that depend on them."""
     if not law.names:
         return []
     return [name for name, value in law.chain.get_params().items() if not isinstance(value, bool)]
 
 
 def _side_by_side(
-    config: Config, store: _Store, level: float, learned: tuple[str, ...], thin: int
+    config: Config, store: _Store, level: float, law: Learned, thin: int
 ) -> PosteriorDraws:
     """Components in one order for all runs: by total activation in the first, matched to it."""
     first = store.components[0].mean(axis=0, dtype=float).T
@@ -378,16 +368,16 @@ def _side_by_side(
         places = match(first, mean)[0][order] if run and not bound else order
         store.components[run] = store.components[run][:, places]
         store.activations[run] = store.activations[run][..., places]
-        for values in store.parameters.values():
+        for values in store.parameter.values():
             values[run] = values[run][:, places]
     return PosteriorDraws(
-        store.components, store.activations, store.parameters, store.smoothing,
-        store.log_posterior, store.chain.reordered(order), level, learned, thin,
+        store.components, store.activations, store.parameter, store.smoothing,
+        store.log_posterior, law.chain.reordered(order), level, law.names, thin,
     )  # fmt: skip
 
 
 def _mean_chain(draws: PosteriorDraws) -> Chain:
-    """The chain with posterior means of what was learned."""
+    """The chain at the posterior means of its hyper-parameters."""
     chain = draws.chain.reordered(np.arange(draws.components.shape[2]))
     for name, values in draws.parameters.items():
         setattr(chain, name, values.mean(axis=(0, 1)))
@@ -395,7 +385,7 @@ def _mean_chain(draws: PosteriorDraws) -> Chain:
 
 
 def _history(config: Config, draws: PosteriorDraws, n_sweeps: int) -> Monitor:
-    """What a solver would have said of itself."""
+    """The history and the verdict, as a solver reports them."""
     C, D = draws.smoothing.shape
     monitor = Monitor(n_sweeps, 0.0)
     monitor.history = (-draws.log_posterior[0]).tolist()

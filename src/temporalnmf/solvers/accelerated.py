@@ -1,35 +1,35 @@
 """Majorize–minimize to find a basin, then a quasi-Newton method to get to its bottom.
 
-After some iterations of MM the variables are √W and log H (√H where a chain has no dynamics and
-zeros are at home). Auxiliary variables of a chain are always optimal, so the objective is a
+After some iterations of MM the variables are √W and log H (√H if the chain has no dynamics, since
+then zeros are common). Auxiliary variables of a chain are always optimal, so the objective is a
 function of these alone. One pass over the data gives its gradient. L-BFGS turns the last few
 gradients into a direction; its initial metric is the curvature of the bound (M) that MM
 minimises, plus the tridiagonal Hessian of the chain, so that the first step is about that of MM.
 
-Directions are tried with their full length and shortened where the slope at their end says that
-the minimum was passed. Each stage of a few iterations ends with the H step of MM, which is exact
-where the data say nothing: the objective hardly feels missing steps, and forecasts do. Then the
-objective is evaluated. If it rose, the stage is undone and MM takes over for a while: longer each
-time it happens in a row.
+The line search tries the full length first, and shortens it if the slope at the trial point shows
+that the minimum was passed. Each stage of a few iterations ends with the H step of MM, which is
+exact for missing steps: they hardly change the objective, but they change forecasts. Then the
+objective is evaluated. If it rose, the stage is undone and MM takes over for a while: longer for
+each failure in a row.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import numpy as np
 
-from .._typing import Array
-from ..kernels.floor import FLOOR, lifted
+from .._typing import Array, Arrays
+from ..kernels.floor import FLOOR
 from ..objective import Problem
 from ..observations.features import Evaluation, Features
 from ..observations.lbfgs import Lbfgs, Limits, Tridiagonal, memory_of
-from ..runtime.archives import UnlikeError, refuse_unlike
-from .keeping import Keeper, State, go_on, state_of
-from .mm import FitResult, h_step, held_features, iterate
-from .monitor import Monitor
+from ..runtime.states import FREE_LENGTH, StateError, arrays_of, checked, named, restore
+from .mm import FitResult, MajorizeMinimize, Solve, h_step
 
 # Iterations of MM before acceleration begins: they choose the basin.
 _WARM_UP = 30
-# Iterations of a stage. It does not depend on who watches: results are the same with a callback.
+# Iterations of a stage, with or without a callback: it does not change results.
 _STAGE = 10
 # Iterations of MM after a stage that failed, doubled for each failure in a row.
 _SETBACK = 10
@@ -40,92 +40,107 @@ _SHORTEST = 1e-6
 _LONGEST = 1.0
 # Least share of the root of a smoothed weight that is left after one iteration.
 _SHRINK = 0.2
-# Keeps the metric of log h away from zero where neither data nor chain hold it.
+# Keeps the metric of log h away from zero where neither data nor chain determine h.
 _LEAST_CURVATURE = 1.0
 
 
-class Accelerated:
+@dataclass
+class _AcceleratedSolve(Solve):
+    """A solve in progress.
+
+    There are `simple` iterations of MM to come before the next stage, and `setback` more if that
+    stage fails. The path is None before the first stage, and after one that failed.
+    """
+
+    simple: int = field(default_factory=lambda: _WARM_UP)
+    setback: int = _SETBACK
+    objective: float = np.inf
+    path: _Path | None = None
+
+    def advance(self) -> None:
+        if self.simple > 0:
+            n = min(self.monitor.interval, self.simple)
+            self.objective = self.iterate(n)
+            self.simple -= n
+            self.record(self.objective, n)
+            return
+        path = self.path = self.path or self._new_path()
+        n = min(_STAGE, self.monitor.remaining)
+        with np.errstate(all="ignore"):  # a stage that went too far is undone
+            moved = path.advance(n)
+            # Missing steps move to their optimum under the chain.
+            aux = self.problem.chain.auxiliary(path.H, self.problem.scale)
+            aux = h_step(self.problem, self.features, path.H, aux, held=self.held)
+            objective = self.problem.objective(self.features, path.H, aux)
+        if moved and objective <= self.objective:
+            self._accept(path, aux, objective)
+            self.record(self.objective, n)
+        else:
+            path.undo()
+            self.simple, self.setback, self.path = self.setback, 2 * self.setback, None
+
+    def _accept(self, path: _Path, aux: Array, objective: float) -> None:
+        """Move to the end of a stage that lowered the objective."""
+        path.commit()
+        self.H[...], self.aux = path.H, aux
+        self.objective, self.setback = objective, _SETBACK
+        if self.problem.learns and not self.fixed_weights:
+            self.problem, self.aux = self.problem.learned(self.H, self.aux)
+            self.objective = self.problem.objective(self.features, self.H, self.aux)
+        path.reconsider(self.problem)
+
+    def _new_path(self, *, resumed: bool = False) -> _Path:
+        return _Path(
+            self.problem, self.features, self.H, self.fixed_weights, self.held, resumed=resumed
+        )
+
+    def state(self) -> Arrays:
+        found = super().state() | {"turns": np.array([self.simple, self.setback])}
+        # After the last iteration the path is not needed.
+        if self.path is None or not self.monitor.running:
+            return found
+        return found | arrays_of(self.path, "path")
+
+    def restore(self, arrays: Arrays) -> None:
+        super().restore(arrays)
+        self.simple, self.setback = checked(arrays, "turns", np.array([0, 0]), {}).tolist()
+        self.objective = self.monitor.history[-1]
+        if "path_x" in arrays:
+            path = self.path = self._new_path(resumed=True)
+            restore(path, arrays, "path")
+            if not set(path.newest.tolist()) <= set(range(len(path.slopes))):
+                raise StateError("its newest moves are not in memory")
+
+    def end(self) -> FitResult:
+        if not self.fixed_weights:
+            self.features.end_path()
+        return super().end()
+
+
+class Accelerated(MajorizeMinimize):
     """MM, then L-BFGS on (√W, log H); the objective falls from stage to stage.
 
     It has the fixed points of MM.
     """
 
     name = "accelerated"
-
-    def solve(
-        self,
-        problem: Problem,
-        W: Array | Features,
-        H: Array,
-        monitor: Monitor,
-        *,
-        fixed_W: bool = False,
-        held: int = 0,
-        keeper: Keeper | None = None,
-    ) -> FitResult:
-        """Run until the monitor stops it; see `MajorizeMinimize.solve`."""
-        features, keeper = held_features(problem, W), keeper or Keeper(problem.observations)
-        H = lifted(H)
-        aux = problem.chain.auxiliary(H, problem.scale)
-        simple, setback = _WARM_UP, _SETBACK
-        path: _Path | None = None
-        objective = np.inf
-        if (before := keeper.before) is not None:
-            problem, H, aux = go_on(problem, monitor, before)
-            refuse_unlike(before, {"turns": np.array([simple, setback])})
-            simple, setback = map(int, before["turns"])
-            objective = monitor.history[-1]
-            if "path_x" in before:
-                path = _Path(problem, features, H, fixed_W, held, before)
-
-        def state() -> State:
-            found = state_of(problem, monitor, H, aux) | {"turns": np.array([simple, setback])}
-            # Who has ended goes nowhere.
-            return found | path.state() if path is not None and monitor.running else found
-
-        while monitor.running:
-            if simple > 0:
-                n = min(monitor.interval, simple)
-                for _ in range(n):
-                    problem, aux = iterate(problem, features, H, aux, fixed_W=fixed_W, held=held)
-                objective = problem.objective(features, H, aux)
-                simple -= n
-                monitor.record(objective, features, H, n)
-                keeper.rest(state)
-                continue
-            if path is None:
-                path = _Path(problem, features, H, fixed_W, held)
-            n = min(_STAGE, monitor.remaining)
-            with np.errstate(all="ignore"):  # a stage that went too far is undone
-                moved = path.advance(n)
-                # Steps that the data do not hold, to where the chain wants them.
-                trial_aux = problem.chain.auxiliary(path.H, problem.scale)
-                trial_aux = h_step(problem, features, path.H, trial_aux, held=held)
-                lower = problem.objective(features, path.H, trial_aux)
-            if not (moved and lower <= objective):
-                path.undo()
-                simple, setback, path = setback, 2 * setback, None
-                continue
-            path.commit()
-            H[...], aux = path.H, trial_aux
-            objective, setback = lower, _SETBACK
-            if problem.learns and not fixed_W:
-                problem, aux = problem.learned(H, aux)
-                objective = problem.objective(features, H, aux)
-            path.reconsider(problem)
-            monitor.record(objective, features, H, n)
-            keeper.rest(state)
-        if not fixed_W:
-            features.end_path()
-        return FitResult(features, H, problem.chain, monitor)
+    _solve = _AcceleratedSolve
 
 
+@dataclass(init=False, eq=False)
 class _Path:
     """L-BFGS from one starting point.
 
-    The roots of W lie with the features, what stands for H lies here. Products of vectors are
-    sums over both.
+    The roots of W are with the features, the variables of H are here. Products of vectors are
+    sums over both. Fields are what checkpoints hold; if `resumed`, they have yet to be restored.
     """
+
+    newest: Array = field(metadata=FREE_LENGTH)  # rows of memory, from new to old
+    products: Array  # s·y of every two rows
+    slopes: Array  # s·gradient
+    curvatures: Array  # s·y of one move, not rounded
+    totals: Array  # Σ_f y² at the current point
+    track: Lbfgs = field(metadata=named(""))
 
     def __init__(
         self,
@@ -134,7 +149,8 @@ class _Path:
         H: Array,
         fixed_W: bool,
         held: int,
-        before: State | None = None,
+        *,
+        resumed: bool = False,
     ) -> None:
         self.problem, self.features, self.fixed_W = problem, features, fixed_W
         self.held = H[:, :held].copy()
@@ -142,40 +158,19 @@ class _Path:
         self.roots = not problem.chain.dynamic
         size = memory_of(*H.shape)
         self.track = Lbfgs((np.sqrt(H) if self.roots else np.log(H)).ravel(), size)
-        self.newest: list[int] = []  # rows of memory, from new to old
-        # Products s·t of every two rows, and s·slope.
+        self.newest = np.empty(0, dtype=np.int64)
         self.products, self.slopes = np.zeros((size + 1, size + 1)), np.zeros(size + 1)
-        self.curvatures = np.zeros(size + 1)  # s·t of one move, not rounded
-        self.totals = np.empty(0)  # Σ_f y² where the path is
-        if before is not None:
-            self._restore(before)
+        self.curvatures = np.zeros(size + 1)
+        self.totals = np.empty(len(H))
+        if resumed:
+            self.track.metric = Tridiagonal(np.ones_like(H), np.zeros_like(H[:, 1:]))
             return
         if not fixed_W:
             features.begin_path(size)
         self._settle()
 
-    def state(self) -> State:
-        """All of it that is not in the blocks."""
-        names = ("newest", "products", "slopes", "curvatures", "totals")
-        found = {f"path_{name}": np.array(getattr(self, name)) for name in names}
-        return found | {f"path_{name}": array for name, array in self.track.state().items()}
-
-    def _restore(self, state: State) -> None:
-        names = ("products", "slopes", "curvatures")
-        form = {f"path_{name}": getattr(self, name) for name in names}
-        refuse_unlike(state, form | {"path_totals": np.empty(len(self.H))})
-        found = {name.removeprefix("path_"): array for name, array in state.items()}
-        newest = found.get("newest", np.array(""))
-        if newest.ndim != 1 or not set(newest.tolist()) <= set(range(len(self.slopes))):
-            raise UnlikeError("its newest moves are none")
-        self.newest = newest.astype(int).tolist()
-        self.products, self.slopes = np.array(found["products"]), np.array(found["slopes"])
-        self.curvatures, self.totals = np.array(found["curvatures"]), np.array(found["totals"])
-        self.track.metric = Tridiagonal(np.ones_like(self.H), np.zeros_like(self.H[:, 1:]))
-        self.track.restore(found)
-
     def advance(self, n: int) -> bool:
-        """Set W and H to where n iterations lead; whether anything moved."""
+        """Set W and H to the point after n iterations; whether anything moved."""
         steps = 0
         while steps < n and self._step():
             steps += 1
@@ -225,8 +220,8 @@ class _Path:
                 return True
             # Secant estimate of where the slope is zero.
             length *= min(max(slope / (slope - end), 0.1), 0.5) if np.isfinite(end) else 0.1
-        # The memory may be what misleads.
-        had_memory, self.newest = bool(self.newest), []
+        # The memory may mislead: try without it.
+        had_memory, self.newest = len(self.newest) > 0, self.newest[:0]
         return had_memory and self._step()
 
     def _set_direction(self) -> float:
@@ -237,21 +232,20 @@ class _Path:
             newer = order[:i]
             left = self.slopes[row] - products[row, newer] @ shares[newer]
             shares[row] = left / self.curvatures[row]
-        used = np.array(order, dtype=np.int64)
-        found = self.track.apply_metric(used, shares)
+        found = self.track.apply_metric(order, shares)
         if not self.fixed_W:
-            found = found + self.features.apply_metric(used, shares)
+            found = found + self.features.apply_metric(order, shares)
         products_r, curvature, downhill = found[:-2], found[-2], found[-1]
         scale = 1.0
-        if order:
+        if len(order):
             scale = min(max(self.curvatures[order[0]] / max(curvature, 1e-300), 0.05), 20.0)
         for i in range(len(order) - 1, -1, -1):
             row, older = order[i], order[i + 1 :]
             product = scale * products_r[row] + back[older] @ products[older, row]
             back[row] = shares[row] - product / self.curvatures[row]
-        self.track.set_direction(used, back, scale)
+        self.track.set_direction(order, back, scale)
         if not self.fixed_W:
-            self.features.set_direction(used, back, scale)
+            self.features.set_direction(order, back, scale)
         return -float(scale * downhill + back[order] @ self.slopes[order])
 
     def _try_step(self, length: float) -> Array:
@@ -270,7 +264,7 @@ class _Path:
         """
         self._decode(self.track.trial)
         smoothing, row = float(self.problem.smoothing), self._free_row()
-        used = np.array(self.newest, dtype=np.int64)
+        used = self.newest
         evaluation: Evaluation | None = None
         if not self.fixed_W:
             evaluation = self.features.evaluate(self.H, totals, smoothing)
@@ -284,7 +278,7 @@ class _Path:
         return found[:5], slopes, forward, backward
 
     def _differentiate(self, A: Array, B: Array) -> tuple[Array, Tridiagonal]:
-        """Gradient and metric of what stands for H."""
+        """Gradient and metric in the variables of H."""
         problem, H = self.problem, self.H
         bound = problem.observations.likelihood.majorizer(A.copy(), B, H)
         _, chain_slope, chain_diagonal, chain_off = problem.chain.expansion(H, problem.scale)
@@ -313,7 +307,8 @@ class _Path:
         self.slopes, self.totals = slopes, totals
 
     def _free_row(self) -> int:
-        return next(row for row in range(len(self.slopes)) if row not in self.newest)
+        used = self.newest.tolist()
+        return next(row for row in range(len(self.slopes)) if row not in used)
 
     def _remember(self, st: float, ss: float, tt: float, forward: Array, backward: Array) -> None:
         """Keep the move to the trial point, in its row, if the slope grew along it."""
@@ -321,10 +316,10 @@ class _Path:
         self.products[:, row], self.products[row] = forward, backward
         self.curvatures[row] = st
         if st > 1e-12 * np.sqrt(ss * tt):
-            self.newest = [row, *self.newest][: len(self.slopes) - 1]
+            self.newest = np.concatenate([[row], self.newest])[: len(self.slopes) - 1]
 
     def _decode(self, x: Array) -> None:
-        """Set H."""
+        """Set H to the values of its variables."""
         tail = x.reshape(self.H.shape)
         np.maximum(np.square(tail) if self.roots else np.exp(tail), FLOOR, out=self.H)
         self.H[:, : self.held.shape[1]] = self.held

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
-from .._typing import Array
+from .._typing import Array, Arrays
 from ..chains.base import Chain
 from ..kernels.floor import lifted
 from ..objective import Problem
 from ..observations.features import Features
-from .keeping import Keeper, go_on, state_of
+from ..runtime.states import arrays_of
 from .monitor import Monitor
+from .state import Checkpoints, SolverState
 
 _MAX_STEPS = 300
 # Newton's error after a step of this relative size is its square, below rounding.
@@ -22,7 +22,7 @@ _LAST_STEP = 1e-9
 
 @dataclass(frozen=True)
 class FitResult:
-    """Where a solver ended."""
+    """The result of a solver."""
 
     features: Features
     H: Array
@@ -36,7 +36,7 @@ class FitResult:
 
 
 def h_step(problem: Problem, features: Features, H: Array, aux: Array, *, held: int = 0) -> Array:
-    """Sweep the chain over H, in place; returns the auxiliary variables that go with it."""
+    """Sweep the chain over H, in place; returns its auxiliary variables."""
     majorizer = problem.observations.likelihood.majorizer(*features.sums(H), H)
     return problem.chain.sweep(H, aux, majorizer, problem.scale, held=held)
 
@@ -71,17 +71,57 @@ def w_root(features: Features, H: Array, smoothing: float) -> Array:
     return features.above_floor(used)
 
 
-def held_features(problem: Problem, W: Array | Features) -> Features:
-    """What a solver works on: features as they are, or with a copy of an array of weights."""
-    if not isinstance(W, Features):
-        W = np.array(W, order=problem.observations.order)
-    return problem.observations.hold(W)
+@dataclass
+class Solve:
+    """A solve in progress, by majorize–minimize; see `MajorizeMinimize.solve`."""
+
+    problem: Problem
+    features: Features
+    H: Array
+    aux: Array
+    monitor: Monitor
+    fixed_weights: bool
+    held: int
+    checkpoints: Checkpoints
+
+    def advance(self) -> None:
+        """Iterate until the next evaluation of the objective is due."""
+        self.record(self.iterate(self.monitor.interval), self.monitor.interval)
+
+    def iterate(self, n: int) -> float:
+        """Make n iterations; returns the objective after them."""
+        features, H = self.features, self.H
+        for _ in range(n):
+            self.problem, self.aux = iterate(
+                self.problem, features, H, self.aux, fixed_W=self.fixed_weights, held=self.held
+            )
+        return self.problem.objective(features, H, self.aux)
+
+    def record(self, objective: float, n: int) -> None:
+        """Record the objective after n iterations."""
+        self.monitor.record(objective, self.features, self.H, n)
+        self.checkpoints.between_iterations(self.state)
+
+    def state(self) -> Arrays:
+        """Everything that later iterations depend on, except W."""
+        return arrays_of(SolverState.of(self.problem, self.monitor, self.H, self.aux))
+
+    def restore(self, arrays: Arrays) -> None:
+        """Resume from there; refused if it cannot be the state of such a solve."""
+        state = SolverState.restored(self.problem, len(self.H), arrays)
+        self.H, self.aux = state.H, state.aux
+        self.problem = state.resume(self.problem, self.monitor)
+
+    def end(self) -> FitResult:
+        """The result, after the monitor has stopped it."""
+        return FitResult(self.features, self.H, self.problem.chain, self.monitor)
 
 
 class MajorizeMinimize:
     """The paper's solver: every step lowers the objective."""
 
     name = "mm"
+    _solve: type[Solve] = Solve
 
     def solve(
         self,
@@ -92,7 +132,7 @@ class MajorizeMinimize:
         *,
         fixed_W: bool = False,
         held: int = 0,
-        keeper: Keeper | None = None,
+        checkpoints: Checkpoints | None = None,
     ) -> FitResult:
         """Run until the monitor stops it.
 
@@ -107,18 +147,19 @@ class MajorizeMinimize:
             Update H only.
         held : int
             The first `held` steps of H stay as they are.
-        keeper : Keeper
-            Keeps the state now and then, and has one to go on from, or not.
+        checkpoints : Checkpoints or None
+            Called between iterations; may hold a state to resume from.
         """
-        features, keeper = held_features(problem, W), keeper or Keeper(problem.observations)
+        observations = problem.observations
+        if not isinstance(W, Features):
+            W = np.array(W, order=observations.order)
         H = lifted(H)
         aux = problem.chain.auxiliary(H, problem.scale)
-        if keeper.before is not None:
-            problem, H, aux = go_on(problem, monitor, keeper.before)
+        checkpoints = checkpoints or Checkpoints(observations)
+        features = observations.hold(W)
+        solve = self._solve(problem, features, H, aux, monitor, fixed_W, held, checkpoints)
+        if checkpoints.before is not None:
+            solve.restore(checkpoints.before)
         while monitor.running:
-            n = monitor.interval
-            for _ in range(n):
-                problem, aux = iterate(problem, features, H, aux, fixed_W=fixed_W, held=held)
-            monitor.record(problem.objective(features, H, aux), features, H, n)
-            keeper.rest(partial(state_of, problem, monitor, H, aux))
-        return FitResult(features, H, problem.chain, monitor)
+            solve.advance()
+        return solve.end()

@@ -151,7 +151,7 @@ class Monitor:
 
 
 def _components(W: Array | Features) -> Array | Features:
-    """What a callback sees of W: an array if it is here, else where it is."""
+    """W for a callback: an array if it is in memory, else the features."""
     if isinstance(W, Features):
         if not W.local:
             return W

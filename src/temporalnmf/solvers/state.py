@@ -1,0 +1,83 @@
+"""The state of a solver between two iterations, which it resumes from with the same bits."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from .._typing import Array, Arrays
+from ..objective import Problem
+from ..observations.base import Observations
+from ..runtime.states import FREE_LENGTH, POSITIVE, StateError, restore, within
+from .monitor import Monitor
+
+
+class Checkpoints:
+    """Called by a solver between two iterations; the base class writes nothing.
+
+    Attributes
+    ----------
+    before : dict of arrays, or None
+        The state that the solver resumes from.
+    """
+
+    before: Arrays | None = None
+
+    def __init__(self, observations: Observations) -> None:
+        self.observations = observations
+
+    def between_iterations(self, state: Callable[[], Arrays]) -> None:
+        """Write a checkpoint if one is due."""
+        self.observations.between_iterations()
+
+
+@dataclass
+class SolverState:
+    """The part that all solvers share."""
+
+    H: Array = field(metadata=POSITIVE)
+    aux: Array
+    history: Array = field(metadata=FREE_LENGTH)
+    iterations: Array = field(metadata=FREE_LENGTH)
+    interval: int = field(metadata=within(1))
+    ended: Array  # whether it has stopped, and whether it has converged
+    reason: str
+    chain: dict[str, Array] = field(metadata=POSITIVE | FREE_LENGTH)  # what it has learned
+
+    @classmethod
+    def of(cls, problem: Problem, monitor: Monitor, H: Array, aux: Array) -> SolverState:
+        """The state of a solve."""
+        learned = {
+            name: np.asarray(getattr(problem.chain, name), dtype=float)
+            for name in problem.chain._learned
+        }
+        history, iterations = np.array(monitor.history, float), np.array(monitor.iterations, int)
+        ended = np.array([not monitor.running, monitor.converged])
+        return cls(H, aux, history, iterations, monitor.interval, ended, monitor.reason, learned)
+
+    @classmethod
+    def restored(cls, problem: Problem, n_components: int, arrays: Arrays) -> SolverState:
+        """The state that arrays hold; refused if no solver of this problem can be in it."""
+        H = np.ones((n_components, problem.observations.shape[1]))
+        aux = problem.chain.auxiliary(H, problem.scale)
+        found = cls.of(problem, Monitor(1, 0.0), H, aux)
+        restore(found, arrays)
+        if any(values.size not in (1, n_components) for values in found.chain.values()):
+            raise StateError("it has other hyper-parameters")
+        if not 0 < len(found.history) == len(found.iterations):
+            raise StateError("its history is empty, or not as long as its iterations")
+        return found
+
+    def resume(self, problem: Problem, monitor: Monitor) -> Problem:
+        """Set the monitor; returns the problem with what the chain has learned."""
+        monitor.history, monitor.iterations = self.history.tolist(), self.iterations.tolist()
+        monitor.iteration, monitor.interval = monitor.iterations[-1], self.interval
+        ended, monitor.converged = map(bool, self.ended)
+        monitor.running, monitor.reason = not ended, self.reason
+        chain = copy.copy(problem.chain)
+        for name, values in self.chain.items():
+            setattr(chain, name, values)
+        return replace(problem, chain=chain)
