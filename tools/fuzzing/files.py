@@ -40,7 +40,7 @@ from scipy.io import mmwrite
 import temporalnmf
 from temporalnmf import TemporalNMF, load
 from temporalnmf.chains import Rate
-from temporalnmf.checkpoints.file import Checkpoint
+from temporalnmf.checkpoints.file import CheckpointFile
 from temporalnmf.components import ShardedComponents, block_file, write_header
 from temporalnmf.experiments.protocol import Task
 from temporalnmf.experiments.runner import read_records
@@ -334,7 +334,7 @@ def _stopped(model: TemporalNMF, X: Any, calls: int) -> None:
             raise _Stop
         return False
 
-    with patch.object(Checkpoint, "due", True), suppress(_Stop):
+    with patch.object(CheckpointFile, "due", True), suppress(_Stop):
         model.set_params(callback=callback).fit(X)
 
 
