@@ -244,13 +244,13 @@ class Side:
     def _in_memory(self, spec: Record, stack: ExitStack) -> tuple[Any, Any]:
         """The whole matrix as one block, as `TemporalNMF(n_jobs=2)` has it."""
         from temporalnmf.observations import observe
-        from temporalnmf.runtime.threads import Workers
+        from temporalnmf.runtime.threads import Threads
         from temporalnmf.shards import Shards
 
         series = _tiny(spec) if spec["folder"] is None else None
         if series is None:
             series = _series(Shards.open(spec["folder"]).matrix())
-        threads = stack.enter_context(Workers(spec["threads"]))
+        threads = stack.enter_context(Threads(spec["threads"]))
         return series, lambda likelihood: observe(
             series.X, series.weights, series.exposure, likelihood, threads
         )

@@ -24,7 +24,7 @@ from temporalnmf import TemporalNMF
 from temporalnmf.chains import BGAR, Chain, GaP, HierRate, HierShape, Rate, Shape
 from temporalnmf.chains.base import First
 from temporalnmf.data.series import Series
-from temporalnmf.runtime.threads import Workers
+from temporalnmf.runtime.threads import Threads
 from temporalnmf.sampling.gibbs import Gibbs
 from temporalnmf.sampling.learning import Learned, Smoothing
 
@@ -53,7 +53,7 @@ def started(X: np.ndarray | sparse.sparray, n_components: int) -> tuple[np.ndarr
 
 def sampler(
     X: np.ndarray | sparse.sparray, start: tuple[np.ndarray, np.ndarray], chain: Chain,
-    workers: Workers,
+    workers: Threads,
 ) -> Gibbs:  # fmt: skip
     """A run with hyper-parameters that are known, some sweeps after its start."""
     N, K = X.shape[0], start[0].shape[1]
@@ -96,7 +96,7 @@ def table(head: str, rows: dict[str, str]) -> None:
 def threads() -> None:
     X = nips()
     start = started(X, 3)
-    with Workers(1) as one, Workers(2) as two:
+    with Threads(1) as one, Threads(2) as two:
         runs = {
             f"{chain.name}, {n} thread(s)": sampler(X, start, chain, workers).sweep
             for chain in (RATE, HierRate(200.0, 199.0, 200.0, 200.0))
@@ -110,7 +110,7 @@ def nonzeros() -> None:
     X = nips()
     order = np.random.default_rng(0).permutation(X.shape[1])
     parts = {part: np.ascontiguousarray(X[:, order[::part]]) for part in (8, 4, 2, 1)}
-    with Workers(1) as one:
+    with Threads(1) as one:
         runs = {
             f"1/{part} of the words, {np.count_nonzero(Xp)} non-zeros": sampler(
                 Xp, started(Xp, 3), RATE, one
@@ -128,7 +128,7 @@ def nonzeros() -> None:
 def components() -> None:
     X = nips()
     nnz = np.count_nonzero(X)
-    with Workers(1) as one:
+    with Threads(1) as one:
         runs = {str(K): sampler(X, started(X, K), RATE, one).sweep for K in (3, 6, 12, 24)}
         found = turns(runs, 2)
     rows = {
@@ -141,7 +141,7 @@ def components() -> None:
 def counts() -> None:
     X = nips()
     W, H = started(X, 3)
-    with Workers(1) as one:
+    with Threads(1) as one:
         runs = {}
         for factor in (1.0, 1e2, 1e4, 1e5):
             gibbs = sampler(X * factor, (W, H * factor), RATE, one)
@@ -156,7 +156,7 @@ def chains() -> None:
     beta = X.shape[0] * 5 / float(X.sum())
     laws = (GaP(1.0, beta), Rate(300.0, 300.0), HierRate(300.0, 299.0, 300.0, 300.0),
             Shape(1.0, 1.0), HierShape(1.0, 1.0), BGAR(1.0, beta, 0.97))  # fmt: skip
-    with Workers(1) as one:
+    with Threads(1) as one:
         runs = {chain.name: sampler(X, start, chain, one).sweep for chain in laws}
         rows = {name: shown(times) for name, times in turns(runs, 3).items()}
     table("ICEWS 2001–2003, K = 5, one thread | ms per sweep", rows)
@@ -167,7 +167,7 @@ def icews14() -> None:
     start = started(X, 20)
     rows = {}
     for n in (1, 2):
-        with Workers(n) as workers:
+        with Threads(n) as workers:
             gibbs = sampler(X, start, RATE, workers)
             began = time.perf_counter()
             for _ in range(1000):
@@ -181,7 +181,7 @@ def pgds() -> None:
     data = (("NIPS", sparse.csr_array(nips()), 3), ("ICEWS 2014", icews("icews14_pairs.npz"), 20))
     for name, X, K in data:
         start = started(X, K)
-        with Workers(1) as one:
+        with Threads(1) as one:
             ours, theirs = sampler(X, start, RATE, one), PGDS(sparse.csr_array(X.T), *start, 0)
             theirs.sweep()
             runs: dict[str, Callable[[], object]] = {

@@ -9,7 +9,7 @@ from temporalnmf import registry
 from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
 from temporalnmf.chains.base import First
 from temporalnmf.data.series import Series
-from temporalnmf.runtime.threads import Workers
+from temporalnmf.runtime.threads import Threads
 from temporalnmf.sampling import gibbs as sampler
 from temporalnmf.sampling import learning
 from temporalnmf.sampling.gibbs import Gibbs
@@ -117,7 +117,7 @@ class Simulation:
             smoothing,
             FIRST_LAW,
             np.random.SeedSequence(seed),
-            Workers(1),
+            Threads(1),
         )
         rows = np.arange(n_features + 1) * n_steps, np.tile(np.arange(n_steps), n_features)
         self._structure = [part.astype(np.int32) for part in rows]

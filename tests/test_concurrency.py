@@ -25,7 +25,7 @@ from temporalnmf import TemporalNMF
 from temporalnmf.chains import Rate
 from temporalnmf.forecasting import state
 from temporalnmf.runtime.compilation import announced
-from temporalnmf.runtime.threads import Workers
+from temporalnmf.runtime.threads import Threads
 from temporalnmf.selection import RollingOrigin, select
 from temporalnmf.solvers import Gibbs
 
@@ -217,7 +217,7 @@ def test_all_cores_inside_workers_is_one_thread_each(backend):
 
 
 def _threads_of(n_jobs):
-    return Workers(n_jobs).n_threads
+    return Threads(n_jobs).n_threads
 
 
 @pytest.mark.quick("threading")

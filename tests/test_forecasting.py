@@ -65,7 +65,7 @@ def test_variance_ahead_is_that_of_the_chain_plus_that_of_the_state():
     """Rate with exact moments: Var[h_{N+1}] = E[Var] + Var[E] = h̄²((1+v)(1+1/α) − 1)."""
     model = fitted(Rate(60.0))
     forecast = model.forecast(1, n_samples=100_000)
-    v = np.diag(model._state().laplace.covariance[-1])
+    v = np.diag(model._state().laplace().covariance[-1])
     expected = model.activations_[-1] ** 2 * ((1.0 + v) * (1.0 + 1.0 / 60.0) - 1.0)
     found = forecast.draws[:, 0].var(axis=0)
     # Beside the chain's 1/60 the state is so uncertain that leaving it out would be seen.
@@ -179,7 +179,7 @@ def test_sums_over_steps_have_the_variance_of_the_chain():
     """One component, Rate: Cov[h_s, h_t] = h̄²((1+v)(1+1/α)^min(s,t) − 1), and Poisson noise."""
     model = TemporalNMF(1, chain=Rate(60.0), random_state=0).fit(X)
     forecast = model.forecast(5, n_samples=60_000)
-    h, v = model.activations_[-1, 0], model._state().laplace.covariance[-1, 0, 0]
+    h, v = model.activations_[-1, 0], model._state().laplace().covariance[-1, 0, 0]
     steps = np.arange(1, 6)
     of_rates = h**2 * ((1 + v) * (1 + 1 / 60) ** np.minimum.outer(steps, steps) - 1)
     summed = forecast.sum(over="steps").samples("totals")[:, 0]

@@ -22,7 +22,7 @@ from geweke import (
 from temporalnmf.chains import GaP, Rate
 from temporalnmf.chains.base import Chain, First
 from temporalnmf.data.series import Series
-from temporalnmf.runtime.threads import Workers
+from temporalnmf.runtime.threads import Threads
 from temporalnmf.sampling import gibbs as sampler
 
 
@@ -163,7 +163,7 @@ def test_one_component_has_the_closed_form_posterior():
     series = Series(X, np.ones((N, 1)), EXPOSURE)
     start = np.full((F, 1), 1 / F), np.ones((1, N))
     seed = np.random.SeedSequence(2)
-    gibbs = started(series, GaP(2.0, 0.7), *start, SMOOTHING, FIRST_LAW, seed, Workers(1))
+    gibbs = started(series, GaP(2.0, 0.7), *start, SMOOTHING, FIRST_LAW, seed, Threads(1))
     W, H = [], []
     for _ in range(4000):
         gibbs.sweep()
@@ -187,10 +187,10 @@ def test_same_seed_same_draws_for_any_number_of_threads(storage):
     found = []
     seen = (rng.random(X.shape) < 0.9).astype(float)
     for n_jobs in (1, 2):
-        with Workers(n_jobs) as workers:
+        with Threads(n_jobs) as threads:
             series = Series(storage(X), seen, np.ones(30))
             seed = np.random.SeedSequence(4)
-            gibbs = started(series, Rate(50.0, 50.0), *start, 0.1, First(0.5, 100.0), seed, workers)
+            gibbs = started(series, Rate(50.0, 50.0), *start, 0.1, First(0.5, 100.0), seed, threads)
             for _ in range(3):
                 gibbs.sweep()
         found.append((gibbs.W, gibbs.H))
@@ -201,7 +201,7 @@ def test_same_seed_same_draws_for_any_number_of_threads(storage):
 
 def test_weights_and_fractions_have_no_law():
     start = np.full((F, 1), 1 / F), np.ones((1, N))
-    rest = 0.7, FIRST_LAW, np.random.SeedSequence(0), Workers(1)
+    rest = 0.7, FIRST_LAW, np.random.SeedSequence(0), Threads(1)
     with pytest.raises(ValueError, match="observed or not"):
         started(
             Series(np.ones((N, F)), np.full((N, 1), 0.5), EXPOSURE), GaP(2.0, 0.7), *start, *rest

@@ -22,7 +22,7 @@ from temporalnmf.cluster.series import SplitSeries, even_bounds
 from temporalnmf.data.series import Series
 from temporalnmf.likelihoods.poisson import Poisson
 from temporalnmf.observations import observe
-from temporalnmf.runtime.threads import Workers
+from temporalnmf.runtime.threads import Threads
 from temporalnmf.sampling import gibbs, learning
 from temporalnmf.sampling import run as runs
 from temporalnmf.sampling.gibbs import Gibbs
@@ -296,7 +296,7 @@ def test_posterior_means_are_those_of_data_in_memory():
     elsewhere, here = split.observe(Poisson()), observe(X, series.weights, np.ones(6), Poisson())
     run = split.sweeps(law, elsewhere.hold(W), H, Smoothing(0.3, True), first, seed)
     found, variances = means_of(run, elsewhere)
-    run = Gibbs(series, law, W, H, Smoothing(0.3, True), first, seed, Workers(1))
+    run = Gibbs(series, law, W, H, Smoothing(0.3, True), first, seed, Threads(1))
     expected, others = means_of(run, here)
     z = (found - expected) / np.sqrt(variances + others)
     assert abs(z).max() < 4.5, z
@@ -310,7 +310,7 @@ def test_the_log_posterior_is_that_of_data_in_memory():
         run.sweep()
     alone = Gibbs(
         series, run.law, run.weights(), run.H, run.smoothing, run.first,
-        np.random.SeedSequence(0), Workers(1),
+        np.random.SeedSequence(0), Threads(1),
     )  # fmt: skip
     alone.Z = run.Z
     observations = observe(series.X, series.weights, series.exposure, Poisson())

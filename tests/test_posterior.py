@@ -1,5 +1,7 @@
 """How sure activations are: Laplace on the log scale, against slow and obvious matrices."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy import sparse, stats
@@ -8,11 +10,19 @@ import cases
 from temporalnmf import TemporalNMF
 from temporalnmf.chains import GaP, Rate
 from temporalnmf.data.series import Series
-from temporalnmf.inference.laplace import laplace
+from temporalnmf.inference import laplace as module
+from temporalnmf.inference.unit import unit_of
 from temporalnmf.likelihoods import Exponential, Poisson
 
 K, F, N = 3, 9, 7
 LIKELIHOODS = [Poisson(), Exponential()]
+
+
+def laplace(series, W, H, chain, likelihood):
+    """As a fitted model does it."""
+    unit = unit_of(float(H.max()), likelihood)
+    part = partial(module.data_part, series.in_unit(unit), W, likelihood)
+    return module.laplace(part, H / unit, chain.in_unit(unit)).in_unit(unit)
 
 
 def problem(seed=0, dispersion=0.0):

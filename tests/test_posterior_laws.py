@@ -9,7 +9,7 @@ import test_learning as learning
 from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
 from temporalnmf.chains.base import Chain, First
 from temporalnmf.data.series import Series
-from temporalnmf.runtime.threads import Workers
+from temporalnmf.runtime.threads import Threads
 from temporalnmf.sampling.gibbs import Gibbs
 from temporalnmf.sampling.learning import Learned, Smoothing
 
@@ -141,7 +141,7 @@ def run_of(X, seen, exposure, chain, n_components, smoothing=0.7):
         Smoothing(smoothing, False),
         FIRST,
         np.random.SeedSequence(11),
-        Workers(1),
+        Threads(1),
     )
     return run
 

@@ -13,7 +13,7 @@ from temporalnmf import TemporalNMF
 from temporalnmf.kernels.handoff import begin, end
 from temporalnmf.likelihoods import Exponential, Poisson
 from temporalnmf.observations import observe
-from temporalnmf.runtime.threads import Workers, _Pool
+from temporalnmf.runtime.threads import Threads, _Pool
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -54,8 +54,8 @@ def test_same_bits_with_weights_per_entry(likelihood, n_components):
     W, H = rng.dirichlet(np.ones(3000), n_components).T, rng.gamma(2.0, 9.0, (n_components, 60))
     results = []
     for n_threads in (1, 2, 3, 7):
-        with Workers(n_threads) as workers:
-            data = observe(DATA + 0.5, weights, np.ones(60), likelihood, workers)
+        with Threads(n_threads) as threads:
+            data = observe(DATA + 0.5, weights, np.ones(60), likelihood, threads)
             sums = [x.tobytes() for pair in data.sums(W, H, "wh") for x in pair]
             results.append((*sums, data.value(W, H)))
     assert len(set(results)) == 1
@@ -69,10 +69,10 @@ def test_all_threads_take_part():
         seen[thread] = (threading.get_ident(), range(first, last))
         end(flags, thread)
 
-    with Workers(3) as workers:
+    with Threads(3) as threads:
         for _ in range(20):
             seen.clear()
-            workers.run(kernel, 10)
+            threads.run(kernel, 10)
             assert sorted(seen) == [0, 1, 2]
             assert len({ident for ident, _ in seen.values()}) == 3
             assert sorted(n for _, part in seen.values() for n in part) == list(range(10))
@@ -93,12 +93,12 @@ def test_helpers_that_fell_asleep_wake_up():
         counts[thread] += 1
         end(flags, thread)
 
-    with Workers(2) as workers:
-        workers.run(kernel, 2)
-        pool = workers._pool
+    with Threads(2) as threads:
+        threads.run(kernel, 2)
+        pool = threads._pool
         while not pool.asleep[1]:
             os.sched_yield()
-        workers.run(kernel, 2)
+        threads.run(kernel, 2)
     assert counts.tolist() == [2.0, 2.0]
 
 
@@ -109,10 +109,10 @@ def test_an_error_in_a_helper_reaches_the_caller_and_the_team_goes_on():
             raise RuntimeError("in the helper")
         end(flags, thread)
 
-    with Workers(2) as workers:
+    with Threads(2) as threads:
         with pytest.raises(RuntimeError, match="in the helper"):
-            workers.run(kernel, 2, True)
-        workers.run(kernel, 2, False)
+            threads.run(kernel, 2, True)
+        threads.run(kernel, 2, False)
 
 
 def test_two_fits_in_two_threads():
@@ -142,8 +142,8 @@ def test_fits_inside_joblib(backend, n_jobs):
 
 def test_parallel_config_sets_the_number_of_threads():
     with parallel_config("threading", n_jobs=3):
-        assert Workers(None).n_threads == 3
-    assert Workers(None).n_threads == 1
+        assert Threads(None).n_threads == 3
+    assert Threads(None).n_threads == 1
 
 
 @pytest.mark.long
@@ -163,14 +163,14 @@ def test_a_fork_in_the_middle_of_a_fit():
         end(flags, thread)
 
     def again():
-        workers.run(kernel, 2)
-        workers.__exit__(None, None, None)
+        threads.run(kernel, 2)
+        threads.__exit__(None, None, None)
         return done.tolist()
 
-    with Workers(2) as workers:
-        workers.run(kernel, 2)
+    with Threads(2) as threads:
+        threads.run(kernel, 2)
         assert in_child(again) == [2.0, 2.0]
-        workers.run(kernel, 2)
+        threads.run(kernel, 2)
     assert done.tolist() == [2.0, 2.0]
 
 
@@ -181,12 +181,12 @@ def test_errors_of_both_threads_do_not_come_back():
         begin(flags, thread)
         end(flags, thread)
 
-    with Workers(2) as workers:
+    with Threads(2) as threads:
         for _ in range(3):
             with pytest.raises(RuntimeError, match="in thread"):
-                workers.run(kernel, 2, True)
-            workers.run(kernel, 2, False)
-            assert workers._pool.flags[0] == workers._pool.posted
+                threads.run(kernel, 2, True)
+            threads.run(kernel, 2, False)
+            assert threads._pool.flags[0] == threads._pool.posted
 
 
 def test_fewer_shards_than_threads():
@@ -197,8 +197,8 @@ def test_fewer_shards_than_threads():
         ranges[thread] = (first, last)
         end(flags, thread)
 
-    with Workers(4) as workers:
-        workers.run(kernel, 2)
+    with Threads(4) as threads:
+        threads.run(kernel, 2)
     assert ranges == {0: (0, 1), 1: (1, 2), 2: (2, 2), 3: (2, 2)}
 
 

@@ -16,7 +16,7 @@ from ..likelihoods.base import Likelihood
 from ..observations import observe
 from ..observations.base import Observations, Sums
 from ..observations.block import Block
-from ..runtime.threads import Workers
+from ..runtime.threads import Threads
 from ..sampling.gibbs import check_counts
 
 
@@ -40,12 +40,12 @@ class BlockSource(ABC):
         self,
         steps: Steps,
         likelihood: Likelihood,
-        workers: Workers,
+        threads: Threads,
         known: Observations | None = None,
     ) -> Observations:
         """Some steps, for the kernels; `known` are earlier observations of the same steps."""
         used = steps.of(self.series())
-        return observe(used.X, used.weights, used.exposure, likelihood, workers)
+        return observe(used.X, used.weights, used.exposure, likelihood, threads)
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,8 @@ class BlockData:
     They are kept in memory if `resident`, else read for every pass.
     """
 
-    def __init__(self, source: BlockSource, first: int, resident: bool, workers: Workers) -> None:
-        self.source, self.first, self.resident, self.workers = source, first, resident, workers
+    def __init__(self, source: BlockSource, first: int, resident: bool, threads: Threads) -> None:
+        self.source, self.first, self.resident, self.threads = source, first, resident, threads
         self.observations: Observations
         self.steps: Steps
 
@@ -98,7 +98,7 @@ class BlockData:
 
     def prepare(self, steps: Steps, likelihood: Likelihood) -> Array:
         """Hold some steps for the kernels; returns a `Description`."""
-        load = partial(self.source.observations, steps, likelihood, self.workers)
+        load = partial(self.source.observations, steps, likelihood, self.threads)
         found = load()
         self.steps = steps
         self.observations = found if self.resident else Streamed(found, load)
@@ -111,7 +111,7 @@ class BlockData:
 
     def curvature(self, block: Block, H: Array, expected: bool) -> tuple[Array, Array]:
         """The part of this block in (L1), see `laplace.data_part`."""
-        return data_part(self.used(), block.W, H, self.observations.likelihood, expected)
+        return data_part(self.used(), block.W, self.observations.likelihood, H, expected)
 
     def check_counts(self) -> float:
         """Refuse weights and values that cannot be sampled."""

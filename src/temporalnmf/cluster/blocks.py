@@ -11,7 +11,7 @@ from ..messages.errors import ArgumentError
 from ..observations.block import Block
 from ..observations.stores import joined, parted
 from ..runtime.archives import read_npz, sealed, unsealed, write_npz
-from ..runtime.threads import Workers
+from ..runtime.threads import Threads
 from .block_data import BlockData, BlockSource
 from .gibbs_block import GibbsBlock
 from .requests import DATA, Nodes, Reference, Request, combined
@@ -36,9 +36,9 @@ class Blocks:
     ) -> None:
         self.first = first
         self.n_blocks = len(sources) if n_blocks is None else n_blocks
-        self.workers = Workers(n_jobs)
+        self.threads = Threads(n_jobs)
         self.data = [
-            BlockData(source, offset, resident, self.workers)
+            BlockData(source, offset, resident, self.threads)
             for source, offset in zip(sources, offsets, strict=True)
         ]
         self._slots: dict[int, dict[int, Block | GibbsBlock]] = {}
@@ -107,4 +107,4 @@ class Blocks:
 
     def close(self) -> None:
         """End the threads."""
-        self.workers.__exit__()
+        self.threads.__exit__()

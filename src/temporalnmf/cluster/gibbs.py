@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike
 from .._typing import Array
 from ..chains.base import First
 from ..observations.base import Observations
-from ..runtime.threads import MOST_SHARDS
+from ..runtime.threads import MOST_RANGES
 from ..sampling.gibbs import Sweeps
 from ..sampling.learning import Learned, Smoothing, Tally
 from ..sampling.sharing import _MOST_FEATURES
@@ -62,7 +62,7 @@ class SplitGibbs(Sweeps):
     def resume(self, where: tuple[Array, list[Mapping[str, object]]]) -> None:
         W, streams = where
         own = {
-            b: (W[i:j], streams[b * MOST_SHARDS : (b + 1) * MOST_SHARDS])
+            b: (W[i:j], streams[b * MOST_RANGES : (b + 1) * MOST_RANGES])
             for b, (i, j) in enumerate(pairwise(self._slot.executor.bounds))
         }
         self._slot.tell_each(GibbsBlock.resume, own)

@@ -20,7 +20,7 @@ class GibbsBlock(DrawnBlock):
     def __init__(
         self, data: BlockData, exposure: Array, W: Array, seed: np.random.SeedSequence
     ) -> None:
-        super().__init__(data.used(), exposure, W, seed, data.workers)
+        super().__init__(data.used(), exposure, W, seed, data.threads)
         self._observations = data.observations
         self._large = np.empty(0)
 

@@ -14,7 +14,7 @@ from ..chains.base import First
 from ..likelihoods.base import Likelihood
 from ..observations.base import Observations, Sums
 from ..observations.features import Features
-from ..runtime.threads import Workers
+from ..runtime.threads import Threads
 from ..sampling.learning import Learned, Smoothing
 from ..timeline.grid import Timeline
 from .block_data import BlockData, Description, Steps
@@ -88,7 +88,7 @@ class SplitSeries:
         parts = self.executor.data.each(BlockData.fingerprint)
         return crc32(repr((parts, self.exposure.tolist())).encode())
 
-    def observe(self, likelihood: Likelihood, workers: Workers | None = None) -> SplitObservations:
+    def observe(self, likelihood: Likelihood, threads: Threads | None = None) -> SplitObservations:
         """The data for the kernels; blocks have their own threads."""
         return SplitObservations(self.executor, self.steps, likelihood, self.n_steps)
 

@@ -13,7 +13,7 @@ from ..data.series import Matrix, Series, dense
 from ..likelihoods.base import Likelihood
 from ..observations.base import Observations
 from ..observations.sparse import SparseObservations
-from ..runtime.threads import Workers
+from ..runtime.threads import Threads
 from ..shards.folder import Shards
 from .block_data import BlockSource, Steps
 
@@ -55,7 +55,7 @@ class ShardSource(BlockSource):
         self,
         steps: Steps,
         likelihood: Likelihood,
-        workers: Workers,
+        threads: Threads,
         known: Observations | None = None,
     ) -> Observations:
         series = self.series()
@@ -66,7 +66,7 @@ class ShardSource(BlockSource):
         found = SparseObservations(
             used.X, used.weights, used.exposure, likelihood, by_feature=by_feature, known=known
         )
-        found.workers = workers
+        found.threads = threads
         return found
 
     def _by_step(self) -> sparse.csr_array:

@@ -13,7 +13,7 @@ from scipy import sparse
 from .._typing import Array
 from ..likelihoods.base import Likelihood
 from ..observations import Observations, observe
-from ..runtime.threads import Workers
+from ..runtime.threads import Threads
 from ..timeline.grid import Timeline
 from .modulation import Exposure
 
@@ -43,7 +43,7 @@ class AnySeries(Protocol):
     def in_unit(self, unit: float) -> Self: ...
     def anchored(self) -> Self: ...
     def fingerprint(self) -> int: ...
-    def observe(self, likelihood: Likelihood, workers: Workers | None = None) -> Observations: ...
+    def observe(self, likelihood: Likelihood, threads: Threads | None = None) -> Observations: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,9 +171,9 @@ class Series:
             return self.X
         return sparse.csr_array(np.where(self.weights > 0.0, self.X, 0.0))
 
-    def observe(self, likelihood: Likelihood, workers: Workers | None = None) -> Observations:
+    def observe(self, likelihood: Likelihood, threads: Threads | None = None) -> Observations:
         """The data for the kernels."""
-        return observe(self.X, self.weights, self.exposure, likelihood, workers)
+        return observe(self.X, self.weights, self.exposure, likelihood, threads)
 
     def fingerprint(self) -> int:
         """A checksum of values, indices, weights and exposure."""

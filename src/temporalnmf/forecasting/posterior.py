@@ -57,7 +57,7 @@ class ModePosterior:
         draws = None
         if chain.has_law:
             used = None if series is None else series.take(kept)
-            posterior = state.laplace if used is None else state.laplace_of(used, H[:, kept])
+            posterior = state.laplace(used, H[:, kept])
             n_samples = min(n_samples, max(100, MOST // H.size))
             draws = draw_steps(posterior, kept, H.shape[1], chain, n_samples, rng)
         mean = state.config.map_scale == "log" and chain.dynamic
@@ -71,7 +71,7 @@ class ModePosterior:
         H = chain.point_forecast(chain.state_of(state.activations), steps, point, scale)
         draws, start = None, np.empty(0)
         if chain.has_law:
-            before, last = state.since + 1, state.laplace.last
+            before, last = state.since + 1, state.laplace().last
             start = last.activations[0]
             draws = draw_steps(last, np.zeros(1, int), before + steps, chain, n_samples, rng)
             draws = draws[:, before:]
@@ -144,7 +144,10 @@ class DrawnPosterior:
         return lambda n: series.exposure[n] * drawn.at(np.array([n])).values()[0]
 
 
-def posterior_of(state: State) -> ModePosterior | DrawnPosterior:
+ActivationPosterior = ModePosterior | DrawnPosterior
+
+
+def posterior_of(state: State) -> ActivationPosterior:
     """The posterior of the activations, by what the fit left behind."""
     return ModePosterior(state) if state.draws is None else DrawnPosterior(state, state.draws)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,8 @@ from ..chains.base import Chain
 from ..data.series import Series
 from ..inference.config import Config, Factors
 from ..inference.fitting import Fitted, infer_mode
-from ..inference.laplace import Posterior, laplace
+from ..inference.laplace import Posterior, data_part, laplace
+from ..inference.unit import unit_of
 from ..likelihoods.base import Likelihood
 from ..sampling.draws import PosteriorDraws
 from ..summary import component_names
@@ -112,23 +113,24 @@ class State:
             )
         return series
 
-    @property
-    def laplace(self) -> Posterior:
-        """The posterior of the fitted steps, made when it is first wanted.
+    def laplace(self, used: Series | None = None, H: Array | None = None) -> Posterior:
+        """The posterior of the steps of a series around their mode H (K, N).
 
-        Not a `cached_property`: before Python 3.12 these hold a lock while they compute.
+        That of the fitted steps, by default, is kept. This is no `cached_property`: before Python
+        3.12 these hold a lock while they compute.
         """
-        if self.posterior is not None:
+        fitted = used is None
+        if fitted and self.posterior is not None:
             return self.posterior
-        used = self.data("this").take(self.kept)
-        found = self.laplace_of(used, self.activations.T[:, self.kept])
-        object.__setattr__(self, "posterior", found)
-        self.keep(found)
-        return found
-
-    def laplace_of(self, used: Series, H: Array) -> Posterior:
-        """The posterior of the steps of a series around their mode H (K, N)."""
+        if used is None or H is None:
+            used, H = self.data("this").take(self.kept), self.activations.T[:, self.kept]
         if self.config.map_scale != "log":
             # The quadratic stands at the mode of log h.
             H = infer_mode(replace(self.config, map_scale="log"), self.factors, used)
-        return laplace(used, self.components.T, H, self.chain, self.likelihood)
+        unit = unit_of(float(H.max()), self.likelihood)
+        part = partial(data_part, used.in_unit(unit), self.components.T, self.likelihood)
+        found = laplace(part, H / unit, self.chain.in_unit(unit)).in_unit(unit)
+        if fitted:
+            object.__setattr__(self, "posterior", found)
+            self.keep(found)
+        return found

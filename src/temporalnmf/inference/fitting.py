@@ -29,13 +29,13 @@ from ..observations import Observations
 from ..observations.features import Features
 from ..runtime.compilation import announced, guarded
 from ..runtime.interrupts import between_sweeps
-from ..runtime.threads import Workers
+from ..runtime.threads import Threads
 from ..solvers.mm import FitResult
 from ..solvers.monitor import Monitor
 from . import matching
 from .config import Config, Factors
 from .gaps import fill_gaps, fitted_steps
-from .laplace import Posterior, laplace_of
+from .laplace import Posterior, laplace
 from .starts import start_activations, start_factors
 from .unit import unit_of
 
@@ -91,8 +91,8 @@ def fit_factors(config: Config, series: AnySeries) -> Fitted:
     unit = _unit(used, config.likelihood)
     used = used.in_unit(unit)
     solver = registry.create(registry.SOLVERS, config.solver, "solver")
-    with machinery(config) as workers:
-        problem = _problem(config, used, unit, workers)
+    with machinery(config) as threads:
+        problem = _problem(config, used, unit, threads)
         seeds = check_random_state(config.random_state).randint(2**31 - 1, size=4)
         results: list[FitResult] = []
         with _checkpoints(config, series, problem, seeds) as checkpoints:
@@ -108,9 +108,9 @@ def fit_factors(config: Config, series: AnySeries) -> Fitted:
     return replace(fitted, H=H, kept=kept, chain=chain.in_unit(1.0 / unit))
 
 
-def _problem(config: Config, used: AnySeries, unit: float, workers: Workers) -> Problem:
+def _problem(config: Config, used: AnySeries, unit: float, threads: Threads) -> Problem:
     """The objective, with hyper-parameters of the chain that are numbers, in a unit."""
-    observations = used.observe(config.likelihood, workers)
+    observations = used.observe(config.likelihood, threads)
     check_counted(observations)
     level = unit * observations.level
     chain = config.chain.resolve(level, config.n_components)
@@ -163,7 +163,7 @@ def _posterior_now(
     if config.map_scale != "log":
         problem = Problem(features.observations, chain, "log")
         H = _solve_activations(config, problem, features, H)
-    return laplace_of(features.curvature, H, chain).in_unit(unit)
+    return laplace(features.curvature, H, chain).in_unit(unit)
 
 
 def infer_mode(
@@ -185,8 +185,8 @@ def infer_mode(
     held = 0
     if last is not None:
         used, H, held = used.anchored(), np.column_stack([last / unit, H]), 1
-    with machinery(config) as workers:
-        observations = used.observe(fitted.likelihood, workers)
+    with machinery(config) as threads:
+        observations = used.observe(fitted.likelihood, threads)
         problem = Problem(observations, chain, config.map_scale)
         H = _solve_activations(config, problem, W, H, held=held)
     H = H[:, held:]
@@ -196,8 +196,8 @@ def infer_mode(
 def divergence_of(config: Config, fitted: Factors, series: Series, H: Array) -> float:
     """Divergence of the observed entries from fitted components times activations H (K, N)."""
     unit = _unit(series, fitted.likelihood)
-    with machinery(config) as workers:
-        observations = series.in_unit(unit).observe(fitted.likelihood, workers)
+    with machinery(config) as threads:
+        observations = series.in_unit(unit).observe(fitted.likelihood, threads)
         features = observations.hold(np.array(fitted.components.T, order=observations.order))
         return max(features.value(np.ascontiguousarray(H / unit)) - observations.saturated, 0.0)
 
@@ -235,10 +235,10 @@ def check_observed(series: AnySeries, continue_chain: bool) -> None:
 
 
 @contextmanager
-def machinery(config: Config) -> Iterator[Workers]:
+def machinery(config: Config) -> Iterator[Threads]:
     """Threads for a solve, and a message if kernels have to be compiled."""
-    with guarded(), announced(bool(config.verbose)), Workers(config.n_jobs) as workers:
-        yield workers
+    with guarded(), announced(bool(config.verbose)), Threads(config.n_jobs) as threads:
+        yield threads
 
 
 def check_size(config: Config, series: AnySeries) -> None:

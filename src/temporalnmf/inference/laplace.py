@@ -25,14 +25,15 @@ from scipy.linalg import LinAlgError
 from scipy.special import gammaincinv, ndtr
 
 from .._typing import Array
-from ..chains.base import Chain
 from ..chains.prior import ActivationPrior
 from ..data.series import Series
 from ..kernels.banded import band_of_inverse, factor_upper, solve_upper
 from ..kernels.curvature import add_curvature, rates
 from ..kernels.floor import FLOOR
 from ..likelihoods.base import Likelihood
-from .unit import unit_of
+
+# The part of the data in (L1) for H and `expected`, as `data_part` computes it.
+DataPart = Callable[[Array, bool], tuple[Array, Array]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,26 +77,13 @@ class Posterior:
         return Posterior(self.activations[-1:], corner, self.covariance[-1:])
 
 
-def laplace(series: Series, W: Array, H: Array, chain: Chain, likelihood: Likelihood) -> Posterior:
-    """The posterior of activations H (K, N) of the steps of a series, at fixed components W (F, K).
+def laplace(part_of: DataPart, H: Array, chain: ActivationPrior) -> Posterior:
+    """The posterior of activations H (K, N) at fixed components.
 
     H should be the mode on the log scale. If it is inexact and the Hessian has no Cholesky factor,
     or if neither data nor chain determine some direction, the data's part is replaced by its
     expectation, which is never negative, and a little is added to the diagonal.
     """
-    unit = unit_of(float(H.max()), likelihood)
-    series = series.in_unit(unit)
-
-    def part_of(H: Array, expected: bool) -> tuple[Array, Array]:
-        return data_part(series, W, H, likelihood, expected)
-
-    return laplace_of(part_of, H / unit, chain.in_unit(unit)).in_unit(unit)
-
-
-def laplace_of(
-    part_of: Callable[[Array, bool], tuple[Array, Array]], H: Array, chain: ActivationPrior
-) -> Posterior:
-    """The same from the data's part, as `data_part` makes it, for H and `expected`."""
     H = np.maximum(H, FLOOR)
     found = _posterior_of(*part_of(H, False), H, chain)
     if found is None:
@@ -129,7 +117,7 @@ def _posterior_of(
 
 
 def data_part(
-    series: Series, W: Array, H: Array, likelihood: Likelihood, expected: bool
+    series: Series, W: Array, likelihood: Likelihood, H: Array, expected: bool
 ) -> tuple[Array, Array]:
     """Σ f″ w w′ (N, K, K) and Σ f′ w (K, N), both times the h of (L1)."""
     if not expected and sparse.issparse(series.X) and series.weights.shape[1] == 1:

@@ -2,7 +2,7 @@
 
 The counts come as compressed rows, a row per feature, and so do entries that were not observed in
 steps that were: these are drawn, too, so that weights have a known law. Features are cut into
-shards, each with its own random stream, so that draws are the same for any number of threads.
+ranges, each with its own random stream, so that draws are the same for any number of threads.
 """
 
 import numpy as np
@@ -20,16 +20,16 @@ def allocate_rows(
 ):  # fmt: skip
     """Split every count v_fn over components with weights w_fk h_kn; draw those not observed.
 
-    W is (F, K), HT (N, K), both C-ordered. Sets YW (F, K), the sums over steps, and YH[shard]
-    (N, K), those over the features of a shard.
+    W is (F, K), HT (N, K), both C-ordered. Sets YW (F, K), the sums over steps, and YH[s]
+    (N, K), those over the features of range s.
     """
     begin(flags, thread)
     K = W.shape[1]
     weights, part = np.empty(K), np.empty(K)
-    for shard in range(first, last):
-        rng, of_steps = streams[shard], YH[shard]
+    for s in range(first, last):
+        rng, of_steps = streams[s], YH[s]
         of_steps[:] = 0.0
-        for f in range(bounds[shard], bounds[shard + 1]):
+        for f in range(bounds[s], bounds[s + 1]):
             of_feature, w = YW[f], W[f]
             of_feature[:] = 0.0
             for j in range(indptr[f], indptr[f + 1]):
@@ -54,9 +54,9 @@ def allocate_rows(
 def draw_weights(flags, thread, first, last, YW, smoothing, active, bounds, streams, W):
     """Gamma variables (F, K) whose columns, divided by their sums, are Dirichlet(s + y)."""
     begin(flags, thread)
-    for shard in range(first, last):
-        rng = streams[shard]
-        for f in range(bounds[shard], bounds[shard + 1]):
+    for s in range(first, last):
+        rng = streams[s]
+        for f in range(bounds[s], bounds[s + 1]):
             for k in range(W.shape[1]):
                 if active[f]:
                     W[f, k] = max(rng.standard_gamma(smoothing + YW[f, k]), FLOOR)

@@ -114,7 +114,7 @@ def dense_pass(
     Returns
     -------
     callable
-        With arguments (flags, thread, first, last) for `Workers.run`, then (V, M, W, H, theta,
+        With arguments (flags, thread, first, last) for `Threads.run`, then (V, M, W, H, theta,
         steps, bounds, WA, WB, HA, HB, values). Range s covers features bounds[s] to bounds[s+1].
         It sets its rows of WA and WB (F, K), HA[s] and HB[s] (K, N) and values[s], for
         first ≤ s < last.

@@ -21,7 +21,7 @@ from .handoff import begin, end
 def sparse_pass(K: int, formulas: Formulas) -> Kernel:
     """The compiled pass for K components.
 
-    Its arguments are (flags, thread, first, last) for `Workers.run`, then (indptr, indices, values,
+    Its arguments are (flags, thread, first, last) for `Threads.run`, then (indptr, indices, values,
     X, Y, theta, bounds, A). It writes the rows from bounds[first] to bounds[last] of A.
     """
     if K > UNROLLED:

@@ -7,7 +7,7 @@ from scipy.sparse import issparse, sparray
 
 from .._typing import Array
 from ..likelihoods.base import Likelihood
-from ..runtime.threads import Workers
+from ..runtime.threads import Threads
 from .base import Observations
 from .dense import DenseObservations
 from .memory import InMemory
@@ -21,7 +21,7 @@ def observe(
     weights: Array | sparray,
     exposure: Array,
     likelihood: Likelihood,
-    workers: Workers | None = None,
+    threads: Threads | None = None,
 ) -> InMemory:
     """Hold checked data X (N, F) for the kernels.
 
@@ -33,11 +33,11 @@ def observe(
         Non-negative; (N, 1) where the features of a step share their weight.
     exposure : array, (N,)
     likelihood : Likelihood
-    workers : Workers, default=None
+    threads : Threads, default=None
         None is one thread.
     """
     kind = SparseObservations if issparse(X) else DenseObservations
     observations: InMemory = kind(X, weights, np.asarray(exposure), likelihood)
-    if workers is not None:
-        observations.workers = workers
+    if threads is not None:
+        observations.threads = threads
     return observations

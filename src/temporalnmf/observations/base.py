@@ -9,7 +9,7 @@ import numpy as np
 
 from .._typing import Array
 from ..likelihoods.base import Likelihood, Majorizer
-from ..runtime.threads import MOST_SHARDS, Workers
+from ..runtime.threads import MOST_RANGES, Threads
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -48,7 +48,7 @@ class Observations:
         Smallest value that any rates could reach.
     shared : bool
         Whether features share B of the sums, which then is `exposed` (N,) times Σ_f w for H.
-    workers : Workers
+    threads : Threads
         The threads that passes run on; the result does not depend on their number.
     """
 
@@ -62,7 +62,7 @@ class Observations:
     saturated: float
     shared: bool
     exposed: Array
-    workers: Workers = Workers(1)
+    threads: Threads = Threads(1)
 
     def __init__(self) -> None:
         self._kept: dict[str, Array] = {}
@@ -127,6 +127,6 @@ class Observations:
 
 @lru_cache(maxsize=1024)
 def cut(n: int, size: int) -> Array:
-    """Bounds of equal shards of n rows, none smaller than `size` rows if it can be."""
-    n_shards = min(max(n // max(size, 1), 1), MOST_SHARDS)
-    return np.arange(n_shards + 1) * n // n_shards
+    """Bounds of equal ranges of n rows, none smaller than `size` rows if it can be."""
+    n_ranges = min(max(n // max(size, 1), 1), MOST_RANGES)
+    return np.arange(n_ranges + 1) * n // n_ranges

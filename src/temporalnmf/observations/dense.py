@@ -14,8 +14,8 @@ from ..likelihoods.base import Likelihood
 from .base import Sums, cut
 from .memory import InMemory
 
-# Entries that make a shard worth handing to a thread.
-_SHARD = 2**15
+# Entries that make a range worth handing to a thread.
+_RANGE = 2**15
 # Entries that are prepared at a time.
 _CHUNK = 2**17
 
@@ -62,14 +62,14 @@ class DenseObservations(InMemory):
 
     def sums(self, W: Array, H: Array, wants: Literal["w", "h", "wh"]) -> tuple[Sums, ...]:
         (F, N), K = self.shape, len(H)
-        n_shards = len(self._bounds(K)) - 1
+        n_ranges = len(self._bounds(K)) - 1
         shared = self.shared
-        WA, HA = self._keep("WA", (K, F)).T, self._keep("HA", (n_shards, K, N))
+        WA, HA = self._keep("WA", (K, F)).T, self._keep("HA", (n_ranges, K, N))
         WB, HB = WA, HA
         if not shared:
-            WB, HB = self._keep("WB", (K, F)).T, self._keep("HB", (n_shards, K, N))
+            WB, HB = self._keep("WB", (K, F)).T, self._keep("HB", (n_ranges, K, N))
         given = self._pass(wants, W, H, self._V.dtype)
-        self.workers.run(*given, WA, WB, HA, HB, np.empty(0))
+        self.threads.run(*given, WA, WB, HA, HB, np.empty(0))
         result = []
         if "w" in wants:
             result.append(Sums(WA, (H @ self.exposed)[None] if shared else WB))
@@ -83,12 +83,12 @@ class DenseObservations(InMemory):
         nothing = np.empty((0, 0), order="F")
         none = np.empty((0, 0, 0))
         given = self._pass("v", W, H, np.float64)
-        self.workers.run(*given, nothing, nothing, none, none, values)
+        self.threads.run(*given, nothing, nothing, none, none, values)
         return float(values.sum())
 
     def _bounds(self, K: int) -> Array:
         # A range has its own sums (K, N): at most an eighth of its data.
-        return cut(self.shape[0], max(_SHARD // max(len(self._steps), 1), 8 * K))
+        return cut(self.shape[0], max(_RANGE // max(len(self._steps), 1), 8 * K))
 
     def _pass(self, wants: str, W: Array, H: Array, dtype: DTypeLike) -> tuple[Any, ...]:
         """A kernel, its number of ranges, and its arguments up to the results."""

@@ -16,8 +16,8 @@ from ..likelihoods.base import Likelihood
 from .base import Observations, Sums, cut
 from .memory import InMemory
 
-# Non-zeros that make a shard worth handing to a thread.
-_SHARD = 2**12
+# Non-zeros that make a range worth handing to a thread.
+_RANGE = 2**12
 # Non-zeros that are prepared at a time, up to the end of a step.
 _CHUNK = 2**18
 
@@ -102,14 +102,14 @@ class SparseObservations(InMemory):
                 # Where every weight of a feature is corrected away the sum is zero up to rounding.
                 B = np.maximum(B + self._correction.T @ HT, 0.0)
             A = self._keep("WA", (F, K))
-            self.workers.run(*self._pass(kernel, self._by_feature, W, HT), A)
+            self.threads.run(*self._pass(kernel, self._by_feature, W, HT), A)
             result.append(Sums(A, B))
         if "h" in wants:
             B = np.multiply.outer(column_sums(W), self.exposed)
             if not self.shared:
                 B = np.maximum(B + (self._correction @ W).T, 0.0)
             A = np.empty((N, K))
-            self.workers.run(*self._pass(kernel, self._by_step, HT, W), A)
+            self.threads.run(*self._pass(kernel, self._by_step, HT, W), A)
             result.append(Sums(np.ascontiguousarray(A.T), np.ascontiguousarray(B)))
         return tuple(result)
 
@@ -119,9 +119,9 @@ class SparseObservations(InMemory):
         expected = self.exposed @ HT @ column_sums(W)
         if not self.shared:
             expected += float(((self._correction @ W) * HT).sum())
-        values = np.zeros(self._by_feature.n_shards)
+        values = np.zeros(self._by_feature.n_ranges)
         kernel = sparse_value(self.likelihood.formulas)
-        self.workers.run(*self._pass(kernel, self._by_feature, W, HT), values)
+        self.threads.run(*self._pass(kernel, self._by_feature, W, HT), values)
         return float(expected + values.sum())
 
     def _pass(
@@ -130,11 +130,11 @@ class SparseObservations(InMemory):
         """A kernel, its number of ranges, and its arguments up to the result."""
         theta = self.likelihood.theta
         given = rows.indptr, rows.indices, rows.counts, X, Y, theta, rows.bounds
-        return kernel, rows.n_shards, *given
+        return kernel, rows.n_ranges, *given
 
 
 class _Rows(NamedTuple):
-    """Compressed rows, cut into shards with about as many non-zeros each."""
+    """Compressed rows, cut into ranges with about as many non-zeros each."""
 
     indptr: Array
     indices: Array
@@ -143,12 +143,12 @@ class _Rows(NamedTuple):
 
     @classmethod
     def of(cls, rows: sparse.csr_array) -> _Rows:
-        bounds = np.searchsorted(rows.indptr, cut(int(rows.nnz), _SHARD))
+        bounds = np.searchsorted(rows.indptr, cut(int(rows.nnz), _RANGE))
         bounds[0], bounds[-1] = 0, rows.shape[0]
         return cls(rows.indptr, rows.indices, rows.data, bounds)
 
     @property
-    def n_shards(self) -> int:
+    def n_ranges(self) -> int:
         return len(self.bounds) - 1
 
 

@@ -88,7 +88,7 @@ def save_model(
     refuse_overwriting(path, overwrite)
     staged = _staged(components, path, overwrite)
     if model.posterior_ is None and model.chain_.name != "none" and model._series is not None:
-        _ = model._state().laplace  # so that forecasts have the same bits after loading
+        model._state().laplace()  # so that forecasts have the same bits after loading
     labels = {
         "features": model.feature_labels().tolist(),
         "named": hasattr(model, "feature_names_in_"),

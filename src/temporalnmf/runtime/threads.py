@@ -1,4 +1,4 @@
-"""Threads over shards of the data."""
+"""Threads that share the ranges of a pass over the data."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .._typing import Array
 from ..kernels.handoff import LINE, wait
 
 
-class Workers:
+class Threads:
     """The threads of one fit.
 
-    The result of a shard does not depend on the thread that computes it, so results have the same
+    The result of a range does not depend on the thread that computes it, so results have the same
     bits for any number of threads. Each fit has its own threads: fits may run concurrently, and a
     forked child starts its own. Threads stay awake between passes, see `kernels/handoff.py`.
 
@@ -37,8 +37,8 @@ class Workers:
     ...     begin(flags, thread)
     ...     done[first:last] = range(first, last)
     ...     end(flags, thread)
-    >>> with Workers(2) as workers:
-    ...     workers.run(kernel, 5)
+    >>> with Threads(2) as threads:
+    ...     threads.run(kernel, 5)
     >>> done
     [0, 1, 2, 3, 4]
     """
@@ -51,17 +51,17 @@ class Workers:
         self.n_threads = int(n_jobs)
         self._pool: _Pool | None = None
 
-    def run(self, kernel: Callable[..., object], n_shards: int, *arguments: object) -> None:
-        """Call kernel(flags, thread, first, last, *arguments) on ranges that cover the shards.
+    def run(self, kernel: Callable[..., object], n_ranges: int, *arguments: object) -> None:
+        """Call kernel(flags, thread, first, last, *arguments) for ranges first to last per thread.
 
-        The kernel calls `begin` and `end`. Threads without a shard have an empty range.
+        The kernel calls `begin` and `end`. A thread without ranges has first = last.
         """
-        if self.n_threads == 1 or n_shards == 1:
-            kernel(_ALONE, 0, 0, n_shards, *arguments)
+        if self.n_threads == 1 or n_ranges == 1:
+            kernel(_ALONE, 0, 0, n_ranges, *arguments)
             return
         if self._pool is None or self._pool.process != os.getpid():
-            self._pool = _Pool(min(self.n_threads, MOST_SHARDS))
-        self._pool.run(kernel, n_shards, arguments)
+            self._pool = _Pool(min(self.n_threads, MOST_RANGES))
+        self._pool.run(kernel, n_ranges, arguments)
 
     def __enter__(self) -> Self:
         return self
@@ -72,8 +72,8 @@ class Workers:
         self._pool = None
 
 
-# Largest number of shards, and therefore of threads.
-MOST_SHARDS = 32
+# Largest number of ranges, and therefore of threads.
+MOST_RANGES = 32
 
 # The flags of a caller without helper threads.
 _ALONE: Array = np.zeros(LINE, dtype=np.int64)
@@ -102,10 +102,10 @@ class _Pool:
             helper.start()
 
     def run(
-        self, kernel: Callable[..., object], n_shards: int, arguments: tuple[object, ...]
+        self, kernel: Callable[..., object], n_ranges: int, arguments: tuple[object, ...]
     ) -> None:
-        n_ranges = min(len(self.semaphores), n_shards)
-        ends = [n_shards * min(i, n_ranges) // n_ranges for i in range(len(self.semaphores) + 1)]
+        n_busy = min(len(self.semaphores), n_ranges)
+        ends = [n_ranges * min(i, n_busy) // n_busy for i in range(len(self.semaphores) + 1)]
 
         def job(thread: int) -> None:
             kernel(self.flags, thread, ends[thread], ends[thread + 1], *arguments)

@@ -31,12 +31,12 @@ from ..messages.errors import Arg, Text
 from ..observations.base import Observations, cut
 from ..runtime.archives import json_of
 from ..runtime.states import NON_NEGATIVE, POSITIVE, StateError, arrays_of, restore, within
-from ..runtime.threads import MOST_SHARDS, Workers
+from ..runtime.threads import MOST_RANGES, Threads
 from .learning import Learned, Smoothing
 from .sharing import share
 
-# Counts that make a shard worth handing to a thread.
-_SHARD = 2**12
+# Counts that make a range worth handing to a thread.
+_RANGE = 2**12
 # A weight to start from: draws would not move away from zero.
 LEAST = 1e-12
 # Largest logarithm, or logit, of a hyper-parameter that draws ever reach.
@@ -199,8 +199,8 @@ class DrawnBlock:
     W : array, (F, K)
         Starting point, positive.
     seed : numpy SeedSequence
-        Of a stream per shard.
-    workers : Workers
+        Of a stream per range.
+    threads : Threads
     """
 
     def __init__(
@@ -209,19 +209,19 @@ class DrawnBlock:
         exposure: Array,
         W: Array,
         seed: np.random.SeedSequence,
-        workers: Workers,
+        threads: Threads,
     ) -> None:
         X, unseen, self.active = _counts(series, exposure > 0.0)
         by_feature = sparse.csr_array(X.T)
         self._counts = by_feature.indptr, by_feature.indices, by_feature.data
         self._unseen = unseen.indptr, unseen.indices
-        bounds = np.searchsorted(by_feature.indptr, cut(int(by_feature.nnz), _SHARD))
+        bounds = np.searchsorted(by_feature.indptr, cut(int(by_feature.nnz), _RANGE))
         bounds[0], bounds[-1] = 0, by_feature.shape[0]
         self._bounds = bounds
-        self._streams = tuple(map(np.random.default_rng, seed.spawn(MOST_SHARDS)))
+        self._streams = tuple(map(np.random.default_rng, seed.spawn(MOST_RANGES)))
         # It takes 0.2 ms to hand all of them over: longer than a sweep of small data.
         self._handed = self._streams[:1] if len(bounds) == 2 else self._streams
-        self.exposure, self.workers = exposure, workers
+        self.exposure, self.threads = exposure, threads
         self.hold(W)
         # Counts of each component by feature, of the last sweep.
         self._parts = np.empty(self.W.shape)
@@ -240,17 +240,17 @@ class DrawnBlock:
 
     def allocate(self, H: Array) -> Array:
         """Split the counts, given H (K, N); returns Σ_f v_fkn, (K, N)."""
-        n_shards, (F, K), N = len(self._bounds) - 1, self.W.shape, H.shape[1]
-        self._parts, of_steps = np.empty((F, K)), np.empty((n_shards, N, K))
-        self.workers.run(
-            allocate_rows, n_shards, *self._counts, *self._unseen, self.exposure,
+        n_ranges, (F, K), N = len(self._bounds) - 1, self.W.shape, H.shape[1]
+        self._parts, of_steps = np.empty((F, K)), np.empty((n_ranges, N, K))
+        self.threads.run(
+            allocate_rows, n_ranges, *self._counts, *self._unseen, self.exposure,
             self.W, np.ascontiguousarray(H.T), self._bounds, self._handed, self._parts, of_steps,
         )  # fmt: skip
         return np.ascontiguousarray(of_steps.sum(axis=0).T)
 
     def draw_weights(self, smoothing: float) -> Array:
         """W given the parts, not yet divided by its sums, which are returned."""
-        self.workers.run(
+        self.threads.run(
             draw_weights, len(self._bounds) - 1, self._parts, smoothing, self.active,
             self._bounds, self._handed, self.W,
         )  # fmt: skip
@@ -288,7 +288,7 @@ class Gibbs(DrawnBlock, Sweeps):
     W : array, (F, K)
         Starting point, positive; its columns sum to one.
     seed : numpy SeedSequence
-    workers : Workers
+    threads : Threads
     """
 
     def __init__(
@@ -300,12 +300,12 @@ class Gibbs(DrawnBlock, Sweeps):
         smoothing: Smoothing,
         first: First,
         seed: np.random.SeedSequence,
-        workers: Workers,
+        threads: Threads,
         *,
         held: int = 0,
     ) -> None:
         exposure = np.where(series.observed, series.exposure, 0.0)
-        DrawnBlock.__init__(self, series, exposure, W, seed, workers)
+        DrawnBlock.__init__(self, series, exposure, W, seed, threads)
         rng = np.random.default_rng(seed.spawn(1)[0])
         Sweeps.__init__(self, law, H, smoothing, first, exposure, rng, held)
 

@@ -16,7 +16,7 @@ from ..inference.fitting import check_observed, machinery
 from ..inference.starts import start_activations
 from ..kernels.floor import FLOOR
 from ..runtime.interrupts import between_sweeps
-from ..runtime.threads import Workers
+from ..runtime.threads import Threads
 from .draws import PosteriorDraws
 from .gibbs import Gibbs
 from .learning import Learned, Smoothing
@@ -102,8 +102,8 @@ def redraw(config: Config, posterior: PosteriorDraws, whole: Series, kept: Array
     found = np.empty((C, D, len(kept), K))
     seed = np.random.SeedSequence(whole.n_steps)  # repeated appends must not reuse a stream
     used = _of_known_features(posterior, whole.take(kept))
-    with machinery(config) as workers, between_sweeps() as interrupt:
-        gibbs = _gibbs(posterior, used, start_activations(used, K), seed, workers)
+    with machinery(config) as threads, between_sweeps() as interrupt:
+        gibbs = _gibbs(posterior, used, start_activations(used, K), seed, threads)
         for run, draws in enumerate(posterior.activations):
             after, before = np.zeros((2, len(kept), K))
             for i, old in enumerate(draws):
@@ -128,8 +128,8 @@ def _draw(
     if before is not None:
         used, H, held = used.anchored(), np.column_stack([before[0], H]), 1
     found = np.empty((len(numbers), H.shape[1] - held, K))
-    with machinery(config) as workers, between_sweeps() as interrupt:
-        gibbs = _gibbs(posterior, used, H, np.random.SeedSequence(0), workers, held=held)
+    with machinery(config) as threads, between_sweeps() as interrupt:
+        gibbs = _gibbs(posterior, used, H, np.random.SeedSequence(0), threads, held=held)
         for i, number in enumerate(numbers):
             if before is not None:
                 gibbs.H[:, 0] = before[i]
@@ -145,7 +145,7 @@ def _gibbs(
     series: Series,
     H: Array,
     seed: np.random.SeedSequence,
-    workers: Workers,
+    threads: Threads,
     *,
     held: int = 0,
 ) -> Gibbs:
@@ -153,7 +153,7 @@ def _gibbs(
     W, K = posterior.flat("components")[0].T, len(H)
     law, first = Learned(posterior.chain, K * posterior.level, K), First(level=posterior.level)
     smoothing = Smoothing(1.0, False)  # components stay
-    return Gibbs(series, law, W, H, smoothing, first, seed, workers, held=held)
+    return Gibbs(series, law, W, H, smoothing, first, seed, threads, held=held)
 
 
 def _sweep(gibbs: Gibbs, posterior: PosteriorDraws, number: int, sweeps: int) -> None:

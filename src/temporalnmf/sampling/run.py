@@ -33,7 +33,7 @@ from ..observations.features import Features
 from ..runtime.archives import LARGEST
 from ..runtime.interrupts import Interrupt, between_sweeps
 from ..runtime.states import NON_NEGATIVE, POSITIVE, StateError, arrays_of, restore, within
-from ..runtime.threads import Workers
+from ..runtime.threads import Threads
 from ..solvers.monitor import Monitor, Progress
 from .draws import PosteriorDraws
 from .gibbs import FARTHEST, LEAST, Gibbs, Sweeps, check_counts
@@ -83,14 +83,14 @@ def draw_factors(config: Config, series: AnySeries) -> Fitted:
     used = series.take(kept)
     if not used.local:
         _check_room(config, series.shape[1])
-    with machinery(config) as workers:
-        observations = used.observe(config.likelihood, workers)
+    with machinery(config) as threads:
+        observations = used.observe(config.likelihood, threads)
         if isinstance(used, Series):
             check_counts(used)
         else:
             cast(SplitCounts, used).check_counts()
         check_counted(observations)
-        sampler = _Sampler(config, series, kept, used, observations, chain, workers)
+        sampler = _Sampler(config, series, kept, used, observations, chain, threads)
         store = sampler.all_runs()
         level = observations.level / config.n_components
         draws = _side_by_side(config, store, level, sampler.law, sampler.thin)
@@ -197,10 +197,10 @@ class _Sampler:
         used: AnySeries,
         observations: Observations,
         chain: Chain,
-        workers: Workers,
+        threads: Threads,
     ) -> None:
         self.config, self.series, self.kept, self.used = config, series, kept, used
-        self.observations, self.chain, self.workers = observations, chain, workers
+        self.observations, self.chain, self.threads = observations, chain, threads
         F, N = observations.shape
         K, C = config.n_components, config.n_chains
         self.thin, D = kept_draws(config, C * K * F * 4)
@@ -275,7 +275,7 @@ class _Sampler:
             return split.sweeps(law, result.features, result.H, start, first, of_draws)
         W = np.maximum(result.W, LEAST) * observations.seen[:, None]
         W /= W.sum(axis=0)
-        return Gibbs(self.used, law, W, result.H, start, first, of_draws, self.workers)
+        return Gibbs(self.used, law, W, result.H, start, first, of_draws, self.threads)
 
     def _one_run(self, run: int, gibbs: Sweeps, done: int, interrupt: Interrupt) -> bool:
         """Complete a run; true if the callback stops the fit."""
