@@ -660,7 +660,7 @@ def write_damaged(path, kind):
 def test_damaged_matrices_are_refused(folder, kind, reason):
     path = folder / "nips.npy"
     write_damaged(path, kind)
-    message = f"{path} could not be read: .*{reason}.*replace it, or delete it"
+    message = f"{path} could not be read: .*{reason}.*replace or delete it"
     with pytest.raises(ValueError, match=message):
         fetch_nips()
 

@@ -84,9 +84,8 @@ def _remedy(what: str, of: str) -> str:
 
 
 def _order(
-    mine: Array, wanted: Array, texts: list[str], wanted_texts: list[str], name: str, what: str,
-    of: str,
-) -> Array:  # fmt: skip
+    mine: Array, wanted: Array, texts: list[str], expected: list[str], name: str, what: str, of: str
+) -> Array:
     """The place in `mine` of each wanted label; both must have the same labels."""
     sorter = np.argsort(mine, kind="stable")
     places = sorter[np.minimum(np.searchsorted(mine, wanted, sorter=sorter), len(mine) - 1)]
@@ -95,7 +94,7 @@ def _order(
     if not absent.any() and not len(surplus):
         return places
     if absent.any():
-        found = f"lacks the {what} {wanted_texts[int(np.argmax(absent))]!r} of {of}"
+        found = f"lacks the {what} {expected[int(np.argmax(absent))]!r} of {of}"
     else:
         found = f"has the {what} {texts[int(surplus[0])]!r}, which {of} does not have"
     raise ValueError(f"{name} {found}. {_remedy(what, of)}")

@@ -154,9 +154,13 @@ def _numbers(cells: ArrayLike) -> Matrix:
     """Floating-point numbers, dense or sparse."""
     try:
         checked: Matrix = check_array(
-            cells, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32),
-            ensure_all_finite=False, estimator="TemporalNMF", input_name="X",
-        )  # fmt: skip
+            cells,
+            accept_sparse=("csr", "csc"),
+            dtype=(np.float64, np.float32),
+            ensure_all_finite=False,
+            estimator="TemporalNMF",
+            input_name="X",
+        )
     except (TypeError, ValueError) as error:
         _refuse_text_and_dates(cells, error)
         raise

@@ -142,8 +142,7 @@ def first(folders: Sequence[Path], patterns: Iterable[str]) -> Path | None:
 
 def cache_folder() -> Path | None:
     """TEMPORALNMF_CACHE, or the user's cache folder, if pooch is installed."""
-    chosen = os.environ.get("TEMPORALNMF_CACHE")
-    if chosen:
+    if chosen := os.environ.get("TEMPORALNMF_CACHE"):
         return Path(chosen).expanduser()
     try:
         import pooch

@@ -146,8 +146,7 @@ def pairs_by_day(lines: Iterable[str]) -> Counts:
 def _events(lines: Iterator[str], left_out: Counter[str]) -> Iterator[tuple[str, str]]:
     """Pair and day of each valid event."""
     header = _cells(next(lines, ""))
-    missing = [name for name in NEEDED if name not in header]
-    if missing:
+    if missing := [name for name in NEEDED if name not in header]:
         raise ValueError(f"its header has no column {missing[0]!r}")
     columns = [header.index(name) for name in NEEDED]
     for line in lines:

@@ -165,8 +165,8 @@ class LongRows:
                 f"{self.name} has no row with {names}. Check the names of the columns."
             )
         if not np.isfinite(sums.total):
-            column = f"column {self.columns.value!r}"
-            raise ValueError(f"{self.name}: {column} adds up to infinity. Take a larger unit.")
+            found = f"{self.name}: the values in column {self.columns.value!r}"
+            raise ValueError(f"{found} add up to infinity. Take a larger unit.")
 
     def grid(self, freq: str | None, drop_partial: bool) -> LongGrid:
         """The steps, when all rows have been added."""

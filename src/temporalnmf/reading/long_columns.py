@@ -13,6 +13,7 @@ from ..timeline.dates import Notes
 from . import cells
 from .libraries import pa, pc
 
+Name = str | None  # of a column, None if there is none
 MANY = 100_000  # labels for which Arrow's own parser of dates pays off
 
 
@@ -26,9 +27,8 @@ class Columns(NamedTuple):
 
     @classmethod
     def of(
-        cls, time: str | None, feature: str | None, value: str | None, exposure: str | None,
-        transpose: bool = False,
-    ) -> Columns | None:  # fmt: skip
+        cls, time: Name, feature: Name, value: Name, exposure: Name, transpose: bool = False
+    ) -> Columns | None:
         """None if the arguments are those of a wide table."""
         if transpose and (time is not None or feature is not None):
             problem = Text("says that columns are times, and {time=} and {feature=} name columns.")

@@ -241,10 +241,8 @@ class Shards:
 
 def is_shards(path: str | PathLike[str]) -> bool:
     """Whether a path is a folder of shards, finished or not. `Shards.open` checks it."""
-    folder = Path(path)
-    return folder.is_dir() and any(
-        (folder / name).is_file() for name in (HEADER, "00000.features.indptr.npy")
-    )
+    names = HEADER, "00000.features.indptr.npy"
+    return any(Path(path, name).is_file() for name in names)
 
 
 def file_of(folder: Path, i: int, part: str) -> Path:
@@ -340,8 +338,7 @@ def check_folder(folder: Path, overwrite: bool) -> None:
         return
     if not folder.is_dir():
         raise NotADirectoryError(f"{folder} is a file, and shards are a folder. Name another.")
-    foreign = [path.name for path in folder.iterdir() if not _OURS.fullmatch(path.name)]
-    if foreign:
+    if foreign := [path.name for path in folder.iterdir() if not _OURS.fullmatch(path.name)]:
         problem = f"{min(foreign)!r}, which is not part of a folder of shards"
         raise FileExistsError(f"{folder} holds {problem}, and is not replaced. Name another.")
 
