@@ -25,7 +25,7 @@ from temporalnmf.experiments import (
     run,
     summary,
 )
-from temporalnmf.experiments.protocol import MODELS, PAPER_GRIDS, Task
+from temporalnmf.experiments.protocol import MODELS, PAPER_GRIDS, Task, warm_up
 from temporalnmf.experiments.published import TABLES
 from temporalnmf.experiments.runner import fit_task, read_records
 from temporalnmf.experiments.tables import (
@@ -618,6 +618,10 @@ def test_draws_stand_beside_modes_and_share_their_splits():
     assert list(protocol.only(["rate:gibbs"]).grids) == ["rate:gibbs"]
     few, many = (our_protocol(2, n_inits=n).draw(counts()).splits for n in (1, 5))
     assert [s.test.tolist() for s in few] == [s.test.tolist() for s in many]
+
+
+def test_a_fifth_of_the_origins_is_not_scored():
+    assert [warm_up(n) for n in (24, 2, 1)] == [4, 1, 1]
 
 
 def test_components_and_smoothing_are_chosen_like_hyper_parameters():

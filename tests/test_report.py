@@ -20,7 +20,7 @@ from temporalnmf import TemporalNMF, load
 from temporalnmf.chains import Rate
 from temporalnmf.datasets import load_sotu
 from temporalnmf.report import report_content, write_report
-from temporalnmf.report.texts import NO_BREAK, percent, percents, unit_of
+from temporalnmf.report.texts import NO_BREAK, change, percent, percents, unit_of
 from temporalnmf.summary import step_errors
 
 LIMIT = 1_500_000
@@ -135,6 +135,12 @@ def test_percentages_have_one_decimal_at_the_most_and_no_break(share, words):
 def test_percentages_of_a_column_have_one_decimal():
     column = ["83.1 %", "1.0 %", "<0.1 %", "0.0 %"]
     assert percents([0.83126, 0.01, 3e-4, 0.0]) == [one.replace(" ", NO_BREAK) for one in column]
+
+
+def test_changes_are_in_per_cent_or_factors():
+    assert change(0.00065, 0.00082) == f"+26{NO_BREAK}%"
+    assert change(1.0, 0.95) == f"−5.0{NO_BREAK}%"
+    assert (change(1.0, 25.0), change(0.0, 1.0)) == ("25 times as much", "")
 
 
 @pytest.mark.parametrize(
