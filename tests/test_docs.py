@@ -10,10 +10,12 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 
-def test_contributing_shows_the_real_source_of_a_chain():
+def test_contributing_shows_real_sources():
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    path, shown = re.search(r"<!-- source: (\S+) -->\n```python\n(.*?)```\n", text, re.S).groups()
-    assert shown == (ROOT / path).read_text(encoding="utf-8")
+    blocks = re.findall(r"<!-- source: (\S+) -->\n```python\n(.*?)```\n", text, re.S)
+    assert [Path(path).parent.name for path, _ in blocks] == ["chains", "likelihoods", "data"]
+    for path, shown in blocks:
+        assert shown == (ROOT / path).read_text(encoding="utf-8"), path
 
 
 def test_every_equation_that_the_source_cites_is_on_the_page_of_mathematics():

@@ -1,4 +1,4 @@
-"""Put the present source of the example chain into CONTRIBUTING.md."""
+"""Put the present source of the examples into CONTRIBUTING.md."""
 
 import re
 from pathlib import Path
