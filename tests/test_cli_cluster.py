@@ -229,7 +229,7 @@ def test_a_fit_of_shards_goes_on_from_a_folder(place, fitted, tmp_path):
         (("rows.csv", *COLUMNS, "--calibrate", 10, *LOCAL), "with --dask they are on a cluster"),
         (("shards", "--jobs", 2, *LOCAL), "--jobs 2 is for processes without a cluster: leave out"),
         (("shards", "--workers", 2), "--workers 2 is for a cluster on this machine: --dask local"),
-        (("shards", "--dask", "here"), "--dask here is not known. Choose one of local."),
+        (("shards", "--dask", "here"), "--dask here is not known. Choose local."),
         (("shards", "--dask", "local", "--memory-limit", "1MB"), "too little for a worker"),
         (("shards", "--scheduler", "nowhere"), "expected the address that `dask scheduler` prints"),
         (("shards", "--freq", "M"), "--freq M: "),

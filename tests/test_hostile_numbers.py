@@ -136,7 +136,7 @@ def test_draws_without_features_are_refused(seeds, tmp_path):
 def test_labels_of_bytes_are_text_or_refused(tmp_path):
     table = pa.table({"time": pa.array([b"\xff\x00"] * 5), "a": pa.array([1.0] * 5)})
     pq.write_table(table, tmp_path / "a.parquet")
-    with pytest.raises(ValueError, match=r"a.parquet has labels of bytes that are not text"):
+    with pytest.raises(ValueError, match=r"a.parquet has labels of bytes, not text"):
         read_table(tmp_path / "a.parquet")
 
 

@@ -290,7 +290,8 @@ def fitted_state(estimator):
     """Everything a fit has learned, down to numbers."""
     state = {name: value for name, value in vars(estimator).items() if name.endswith("_")}
     if "chain_" in state:
-        state["chain_"] = state["chain_"].get_params()
+        for part in ("chain_", "likelihood_"):
+            state[part] = state[part].name, state[part].get_params()
         state["timeline_"] = state["timeline_"].to_dict()
     return copy.deepcopy(state)
 

@@ -354,7 +354,7 @@ def _small_shards(trial: Trial) -> Iterator[None]:
     """Every other trial in several shards, so that threads have something to share."""
     with ExitStack() as stack:
         for module in (dense, sparse_data, gibbs) if trial.seed % 2 else ():
-            stack.enter_context(patch.object(module, "_SHARD", 4))
+            stack.enter_context(patch.object(module, "_RANGE", 4))
         yield
 
 

@@ -186,7 +186,9 @@ def _check_given(ctx: typer.Context, settings: Settings) -> None:
     for name, why in useless.items():
         source = ctx.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
-            option = f"--{name.replace('_', '-')} {ctx.params[name]}"
+            value = ctx.params[name]
+            shown = f"{value:g}" if isinstance(value, float) else value
+            option = f"--{name.replace('_', '-')} {shown}"
             raise ValueError(f"{option} has no effect {why}, or leave it out.")
 
 
