@@ -284,16 +284,15 @@ class Side:
 
     def round(self, n: int) -> Record:
         """Some iterations of MM; then of L-BFGS, which are undone; seconds, bytes, objectives."""
+        from speed.timing import iterate
+
         from temporalnmf.solvers.accelerated import _Path
-        from temporalnmf.solvers.mm import iterate
 
         found: Record = {}
 
         def mm() -> int:
             for _ in range(n):
-                self.problem, self.aux = iterate(
-                    self.problem, self.features, self.H, self.aux, fixed_W=False, held=0
-                )
+                self.problem, self.aux = iterate(self.problem, self.features, self.H, self.aux)
             return n
 
         found["mm"] = self._timed(mm) | {"looks": n}

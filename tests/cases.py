@@ -221,7 +221,7 @@ def estimator(*given: Any, **flat: Any) -> TemporalNMF:
 
 
 def update_weights(features: Any, H: Any, smoothing: float) -> None:
-    """The W step of MM, in place, as `mm.iterate` does it."""
+    """The W step of MM, in place, as `Solve.iterate` does it."""
     shared = features.observations.shared
     totals = features.multiply(H, smoothing) if shared else mm.w_root(features, H, smoothing)
     features.divide(totals)

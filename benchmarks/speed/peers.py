@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from speed.acceleration import ROUNDING, Watch, solve
 from speed.data import COMPONENTS, Dataset, load
 from speed.timing import Model, Options, ScikitLearn, alternate
-from temporalnmf.runtime.threads import Workers
+from temporalnmf.runtime.threads import Threads
 
 ITERATIONS = 1000
 LONGEST = 3000
@@ -48,8 +48,8 @@ def _race(name: str, options: Options) -> dict[str, Any]:
         return seconds
 
     def we() -> float:
-        with Workers(2) as workers:
-            model.problem.observations.workers = workers
+        with Threads(2) as threads:
+            model.problem.observations.threads = threads
             goal = target + ROUNDING * abs(target)
             ends.append(solve(model, "accelerated", LONGEST, goal))
         return ends[-1].seconds[-1]

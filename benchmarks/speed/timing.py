@@ -22,8 +22,9 @@ from temporalnmf.chains import BGAR, Chain
 from temporalnmf.inference.starts import start_factors
 from temporalnmf.objective import Problem
 from temporalnmf.observations import observe
-from temporalnmf.runtime.threads import Workers
-from temporalnmf.solvers.mm import iterate
+from temporalnmf.observations.features import Features
+from temporalnmf.runtime.threads import Threads
+from temporalnmf.solvers.mm import h_step, w_root
 
 CHAINS = tuple(registry.CHAINS)
 SMOOTHING = {"log": 0.1, "linear": 0.0}  # our default, and the paper's
@@ -83,6 +84,16 @@ def chain_for(name: str, scale: str) -> Chain:
     return registry.create(registry.CHAINS, name, "chain")
 
 
+def iterate(
+    problem: Problem, features: Features, H: np.ndarray, aux: np.ndarray
+) -> tuple[Problem, np.ndarray]:
+    """One iteration of MM, as `Solve.iterate` makes it."""
+    s = float(problem.smoothing)
+    shared = problem.observations.shared
+    features.divide(features.multiply(H, s) if shared else w_root(features, H, s))
+    return problem.learned(H, h_step(problem, features, H, aux))
+
+
 class Model:
     """A problem, and where a fit of it stands."""
 
@@ -95,15 +106,16 @@ class Model:
         self.dataset = dataset
         self.problem = Problem(observations, resolved, scale, SMOOTHING[scale])
         rng = np.random.default_rng(seed)
-        self.W, self.H = start_factors(
+        self.features, self.H = start_factors(
             TemporalNMF(K)._config(), self.problem, None, np.arange(N), rng
         )
+        self.W = self.features.array()
         self.aux = resolved.auxiliary(self.H, scale)
 
     def advance(self, iterations: int) -> None:
         """Some iterations of MM, without a look at the objective."""
         for _ in range(iterations):
-            _, self.aux = iterate(self.problem, self.W, self.H, self.aux, fixed_W=False, held=0)
+            _, self.aux = iterate(self.problem, self.features, self.H, self.aux)
 
     def iteration(self, options: Options, threads: int = 1) -> Callable[[], float]:
         """A run that measures the seconds of an iteration, each time from where it is now."""
@@ -112,8 +124,8 @@ class Model:
 
         def run() -> float:
             nonlocal n
-            with Workers(threads) as workers:
-                self.problem.observations.workers = workers
+            with Threads(threads) as helpers:
+                self.problem.observations.threads = helpers
                 self.advance(1)  # wakes the threads
                 while True:
                     self.W[...], self.H[...], self.aux = start[0], start[1], start[2].copy()

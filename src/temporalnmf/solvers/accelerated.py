@@ -57,13 +57,18 @@ class _AcceleratedSolve(Solve):
     objective: float = np.inf
     path: _Path | None = None
 
-    def advance(self) -> None:
+    @property
+    def interval(self) -> int:
+        return min(self.monitor.interval, self.simple)
+
+    def record(self, objective: float, n: int) -> None:
+        self.objective = objective
+        self.simple -= n
+        super().record(objective, n)
+
+    def stage(self) -> bool:
         if self.simple > 0:
-            n = min(self.monitor.interval, self.simple)
-            self.objective = self.iterate(n)
-            self.simple -= n
-            self.record(self.objective, n)
-            return
+            return False
         path = self.path = self.path or self._new_path()
         n = min(_STAGE, self.monitor.remaining)
         with np.errstate(all="ignore"):  # a stage that went too far is undone
@@ -74,10 +79,11 @@ class _AcceleratedSolve(Solve):
             objective = self.problem.objective(self.features, path.H, aux)
         if moved and objective <= self.objective:
             self._accept(path, aux, objective)
-            self.record(self.objective, n)
+            super().record(self.objective, n)
         else:
             path.undo()
             self.simple, self.setback, self.path = self.setback, 2 * self.setback, None
+        return True
 
     def _accept(self, path: _Path, aux: Array, objective: float) -> None:
         """Move to the end of a stage that lowered the objective."""

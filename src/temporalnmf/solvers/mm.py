@@ -41,18 +41,6 @@ def h_step(problem: Problem, features: Features, H: Array, aux: Array, *, held: 
     return problem.chain.sweep(H, aux, majorizer, problem.scale, held=held)
 
 
-def iterate(
-    problem: Problem, features: Features, H: Array, aux: Array, *, fixed_W: bool, held: int
-) -> tuple[Problem, Array]:
-    """One iteration, in place: W, then H, then the parameters that are learned."""
-    if not fixed_W:
-        s = float(problem.smoothing)
-        shared = problem.observations.shared
-        features.divide(features.multiply(H, s) if shared else w_root(features, H, s))
-    aux = h_step(problem, features, H, aux, held=held)
-    return (problem, aux) if fixed_W else problem.learned(H, aux)
-
-
 def w_root(features: Features, H: Array, smoothing: float) -> Array:
     """(W2) by Newton's method, see `kernels/simplex.py`; returns the sums Σ_f w, (K,)."""
     lowest = features.bound(H, smoothing)
@@ -84,18 +72,26 @@ class Solve:
     held: int
     checkpoints: Checkpoints
 
-    def advance(self) -> None:
-        """Iterate until the next evaluation of the objective is due."""
-        self.record(self.iterate(self.monitor.interval), self.monitor.interval)
+    @property
+    def interval(self) -> int:
+        """Iterations before the next evaluation of the objective."""
+        return self.monitor.interval
 
-    def iterate(self, n: int) -> float:
-        """Make n iterations; returns the objective after them."""
-        features, H = self.features, self.H
+    def iterate(self, n: int) -> None:
+        """Update W, H and the parameters that are learned n times; evaluate the objective."""
+        features, H, s = self.features, self.H, float(self.problem.smoothing)
+        shared = features.observations.shared
         for _ in range(n):
-            self.problem, self.aux = iterate(
-                self.problem, features, H, self.aux, fixed_W=self.fixed_weights, held=self.held
-            )
-        return self.problem.objective(features, H, self.aux)
+            if not self.fixed_weights:
+                features.divide(features.multiply(H, s) if shared else w_root(features, H, s))
+            self.aux = h_step(self.problem, features, H, self.aux, held=self.held)
+            if not self.fixed_weights:
+                self.problem, self.aux = self.problem.learned(H, self.aux)
+        self.record(self.problem.objective(features, H, self.aux), n)
+
+    def stage(self) -> bool:
+        """Replace iterations by another method; whether that was done."""
+        return False
 
     def record(self, objective: float, n: int) -> None:
         """Record the objective after n iterations."""
@@ -161,5 +157,6 @@ class MajorizeMinimize:
         if checkpoints.before is not None:
             solve.restore(checkpoints.before)
         while monitor.running:
-            solve.advance()
+            if not solve.stage():
+                solve.iterate(solve.interval)
         return solve.end()
