@@ -59,7 +59,7 @@ def _lines(
     origin = getattr(model, "provenance_", None) or {}
     gaps = time_texts(model.times_[~model.observed_])
     few = f" ({', '.join(gaps[:5])}{', …' if len(gaps) > 5 else ''})"
-    moves = model.chain_.name != "none"
+    moves = model.chain_.has_law
     regime = model.chain_.regime() if moves else []
     held = "with the data" if known["data_in_file"] else "without the data"
     return [

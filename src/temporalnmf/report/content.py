@@ -322,7 +322,7 @@ def _specialists(subject: Subject) -> Content:
 
 def _long_run(chain: Chain, subject: Subject) -> str:
     """The long-run behaviour of the chain and what it means for the forecast; may be empty."""
-    if chain.name == "none":
+    if not chain.has_law:
         return ""
     regime = chain.regime()
     regimes = dict.fromkeys(map(str, regime if isinstance(regime, list) else [regime]))

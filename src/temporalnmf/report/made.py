@@ -37,7 +37,7 @@ def how_it_was_made(
     return {
         "command": command,
         "parameters": {name: _value_text(value) for name, value in parameters.items()},
-        "chain": "none: plain NMF" if chain.name == "none" else f"{chain.name}: {chain.numbers()}",
+        "chain": "none: plain NMF" if not chain.has_law else f"{chain.name}: {chain.numbers()}",
         "versions": {
             "python": platform.python_version(),
             "temporalnmf": __version__,

@@ -44,7 +44,7 @@ Parameters = dict[str, Any]  # of TemporalNMF
 
 _PLAIN = "none"
 # Models that ignore the order of steps.
-_WITHOUT_TIME = (_PLAIN, "gap")
+_WITHOUT_TIME = tuple(n for n, path in registry.CHAINS.items() if not registry.load(path).dynamic)
 # Parameters of a single fit, which a search cannot take.
 _NOT_HERE = ("chain", "warm_start", "callback", "init", "checkpoint")
 
