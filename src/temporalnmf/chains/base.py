@@ -269,7 +269,7 @@ class Chain(ActivationPrior, Process):
         rng : numpy Generator
         first : First
         held : {0, 1}
-            Steps at the beginning that are known and stay: the path goes on from there.
+            Steps at the beginning that are known and fixed: the path continues from there.
         """
         kernel = self._kernels.draw
         assert kernel is not None

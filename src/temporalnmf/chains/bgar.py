@@ -141,11 +141,11 @@ def _end(h: float, other: float, odds: float, row: Row) -> tuple[float, float, f
     nearer = h <= other
     ratio = 1.0 if nearer else 1.0 + gap
     pull_near, pull_far = lam * to_far - kappa * to_zero, -lam * ratio * to_far
-    bend_far, bend_near, bend_zero = lam * to_far**2, lam * to_near**2, kappa * to_zero**2
-    bend, bend_other = (bend_near, bend_far) if nearer else (bend_far, bend_near)
-    share = bend / (bend_far + bend_near + bend_zero)
+    second_far, second_near, second_zero = lam * to_far**2, lam * to_near**2, kappa * to_zero**2
+    second, second_other = (second_near, second_far) if nearer else (second_far, second_near)
+    share = second / (second_far + second_near + second_zero)
     pull = pull_near if nearer else pull_far
-    return pull, 1.0 if nearer else 0.0, ratio * ratio * share * (bend_zero + bend_other), share
+    return pull, 1.0 if nearer else 0.0, ratio * ratio * share * (second_zero + second_other), share
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -154,26 +154,30 @@ def _coupling(h: float, other: float, odds: float, row: Row) -> float:
     width = min(h, other)
     to_near, ratio = 1.0 + odds, 1.0 + abs(h - other) / width
     to_far = to_near / (1.0 + (ratio - 1.0) * to_near)
-    bend_far, bend_near = row[2] * to_far**2, row[2] * to_near**2
-    return -ratio * bend_near * (bend_far / (bend_far + bend_near + row[1] * (to_near / odds) ** 2))
+    second_far, second_near = row[2] * to_far**2, row[2] * to_near**2
+    return (
+        -ratio
+        * second_near
+        * (second_far / (second_far + second_near + row[1] * (to_near / odds) ** 2))
+    )
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _around(h: Array, odds: Array, n: int, row: Row) -> tuple[float, float, float, float]:
     """Slope and curvature in log h_n of the chain, all a optimal; da/dh_n on both sides."""
     power = row[3] if n == 0 else 0.0
-    linear, pull, bend, share_before, share_after = 1.0, 0.0, 0.0, 0.0, 0.0
+    linear, pull, second, share_before, share_after = 1.0, 0.0, 0.0, 0.0, 0.0
     if n > 0:
-        pull, nearer, bend, share_before = _end(h[n], h[n - 1], odds[n - 1], row)
+        pull, nearer, second, share_before = _end(h[n], h[n - 1], odds[n - 1], row)
         linear -= nearer
     if n < h.size - 1:
         power -= row[4]
         more_pull, nearer, more_bend, share_after = _end(h[n], h[n + 1], odds[n], row)
         linear -= nearer
         pull += more_pull
-        bend += more_bend
+        second += more_bend
     flow = linear * row[0] * h[n] + pull
-    return flow - power, flow + bend, share_before, share_after
+    return flow - power, flow + second, share_before, share_after
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -98,10 +98,10 @@ def _expand(H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off:
             slope[k, n] = q * h[n] - p
         for n in range(1, h.size):
             # A log(β_z h_{n−1} + β_h h_n) has the curvature A t(1−t), t the share of β_h h_n.
-            bend = row[1] * h[n - 1] * z[n - 1] * (row[3] * h[n] * z[n - 1]) / row[5]
-            diagonal[k, n - 1] += bend
-            diagonal[k, n] += bend
-            off[k, n - 1] = -bend
+            curved = row[1] * h[n - 1] * z[n - 1] * (row[3] * h[n] * z[n - 1]) / row[5]
+            diagonal[k, n - 1] += curved
+            diagonal[k, n] += curved
+            off[k, n - 1] = -curved
     return _value(H, Z, rows)
 
 

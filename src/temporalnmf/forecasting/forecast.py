@@ -35,7 +35,7 @@ MEANS = ("conditional mean", "posterior mean")
 _MOST = 2**28
 # Draws of components that are copied at once.
 _AT_ONCE = 64
-# Samples beyond the end of an interval that its place can be told from.
+# Samples beyond the end of an interval that are needed to estimate it.
 _FEWEST_BEYOND = 5
 
 
@@ -540,7 +540,7 @@ def _members(groups: Any, names: Array) -> dict[str, Array]:
 
 
 def few_beyond(n_samples: int) -> float:
-    """The smallest probability that a tail may have for its end to be told from samples."""
+    """The smallest probability of a tail whose end can be estimated from samples."""
     return _FEWEST_BEYOND / n_samples
 
 

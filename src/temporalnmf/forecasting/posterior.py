@@ -77,7 +77,7 @@ class ModePosterior:
             draws = draws[:, before:]
         name = chain.point_name(point)
         if scale == "linear" and chain.dynamic:
-            # The chain goes on from another mode than the draws do.
+            # The chain continues from another mode than the draws do.
             name = f"{name} from the mode of h"
         return Steps(np.ascontiguousarray(H.T), name, draws, start=start)
 

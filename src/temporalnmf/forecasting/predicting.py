@@ -23,7 +23,7 @@ from .notes import Code, Note
 from .posterior import MOST, Steps, posterior_of
 from .state import State
 
-# Samples where nobody says how many, and as many as they may become where intervals are wide.
+# Default number of samples, and the largest number for wide intervals.
 _N_SAMPLES, _MOST_SAMPLES = 1000, 100_000
 
 

@@ -1,4 +1,4 @@
-"""How the data of one step bend the objective in the log activations of that step."""
+"""Curvature of the objective in the log activations of one step, from its data."""
 
 import numpy as np
 

@@ -78,7 +78,7 @@ def weight_slopes(y, W, A, B, smoothing, totals, multipliers, slope, curvature):
 
     A and B are the sums for W; B may be (1, K). All others are (F, K). On the simplex q w of the
     bound (M) becomes (q + μ) w with the multiplier μ, and at its minimum each −p log w + (q + μ) w
-    bends like 4 (q + μ) y². A share of A keeps that positive far from there.
+    has the curvature 4 (q + μ) y². A share of A keeps that positive far from there.
     """
     F, K = y.shape
     shared = B.shape[0] == 1
@@ -98,8 +98,8 @@ def weight_slopes(y, W, A, B, smoothing, totals, multipliers, slope, curvature):
                 rate = (first if shared else b[f]) + multiplier
                 least = w[f] if w[f] > FLOOR else FLOOR
                 s[f] = factor * root[f] * (rate - a[f] - smoothing / least)
-                bend = rate if rate > 0.1 * a[f] else 0.1 * a[f]
-                c[f] = 2.0 * factor * (bend if bend > FLOOR else FLOOR)
+                curved = rate if rate > 0.1 * a[f] else 0.1 * a[f]
+                c[f] = 2.0 * factor * (curved if curved > FLOOR else FLOOR)
 
 
 @compiled

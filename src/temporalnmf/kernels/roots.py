@@ -34,8 +34,8 @@ def _grown(x, step):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def _advance(x, value, slope, bend, low, high, previous, last_step):
-    """From x towards the root of an equation, given its value, slope and bend in log x.
+def _advance(x, value, slope, second, low, high, previous, last_step):
+    """From x towards the root of an equation, given its first and second derivatives in log x.
 
     Returns the new x, the bracket, the step in log x, and whether it was the last one needed.
     """
@@ -47,7 +47,7 @@ def _advance(x, value, slope, bend, low, high, previous, last_step):
         halley = 0.0
     elif slope > 0.0:
         square = slope * slope
-        halley = -value * slope / max(square - 0.5 * value * bend, 0.5 * square)
+        halley = -value * slope / max(square - 0.5 * value * second, 0.5 * square)
     else:
         halley = math.copysign(1e3, -value)
     if abs(halley) <= last_step:
@@ -102,8 +102,8 @@ def _shape_root(p, q, r, alpha, current):
     """
     h, low, high, step = current, 0.0, np.inf, 0.5
     for _ in range(_MAX_STEPS):
-        value, slope, bend = _shape_equation(h, p, q, r, alpha)
-        h, low, high, step, last = _advance(h, value, slope, bend, low, high, step, LAST_STEP)
+        value, slope, second = _shape_equation(h, p, q, r, alpha)
+        h, low, high, step, last = _advance(h, value, slope, second, low, high, step, LAST_STEP)
         if last:
             break
     return h
@@ -159,8 +159,10 @@ def _barrier_root(p, q, r, lower, width, g_lower, g_upper, current):
     if 0.0 < t < width:
         odds = t / (width - t) if width < np.inf else t
     for _ in range(_MAX_STEPS):
-        value, slope, bend = _barrier_equation(odds, p, q, r, lower, width, g_lower, g_upper)
-        odds, low, high, step, last = _advance(odds, value, slope, bend, low, high, step, LAST_STEP)
+        value, slope, second = _barrier_equation(odds, p, q, r, lower, width, g_lower, g_upper)
+        odds, low, high, step, last = _advance(
+            odds, value, slope, second, low, high, step, LAST_STEP
+        )
         if last:
             break
     # Rounding can put a root that is close to an end on it, where the density is zero. The upper
@@ -206,8 +208,10 @@ def _retained_odds(rate, gap, kappa, lam, odds, last_step):
     """(B4): odds a/(w−a) of the retained part, searched from the given ones."""
     low, high, step = 0.0, np.inf, 0.5
     for _ in range(_MAX_STEPS):
-        value, slope, bend = _retained_equation(odds, rate, gap, kappa, lam)
-        odds, low, high, step, last = _advance(odds, value, slope, bend, low, high, step, last_step)
+        value, slope, second = _retained_equation(odds, rate, gap, kappa, lam)
+        odds, low, high, step, last = _advance(
+            odds, value, slope, second, low, high, step, last_step
+        )
         if last:
             break
     return odds

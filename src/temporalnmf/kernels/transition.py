@@ -72,8 +72,8 @@ def _top(eta, gamma, rate, gap):
     v = 0.5 * (low + high)
     t, y = 1.0 / (1.0 + math.exp(-v)), 1.0 / (1.0 + math.exp(v))
     passed = min(gap * math.exp(v), 1e150)
-    bend = (1.0 - gamma) * passed / (1.0 + gap + passed) ** 2
-    return v, t * (eta * math.exp(-v) + rate * y * t + bend)
+    curved = (1.0 - gamma) * passed / (1.0 + gap + passed) ** 2
+    return v, t * (eta * math.exp(-v) + rate * y * t + curved)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -94,12 +94,12 @@ def room_told(path: Path, partial: Path | None = None) -> Iterator[None]:
         short = error.errno is None and type(error) is OSError  # of NumPy: "9 requested, 0 written"
         if not (full or short):
             raise
-        told = OSError(
+        explained = OSError(
             f"{path} could not be written, and is unchanged: {error.strerror or error}. Free space "
             f"on the disk, or name a file on another one."
         )
-        told.errno = error.errno
-        raise told from error
+        explained.errno = error.errno
+        raise explained from error
 
 
 def _remove_left(folder: Path, names: str) -> None:
