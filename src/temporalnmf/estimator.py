@@ -484,12 +484,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return self
 
     def append(
-        self,
-        X: Any,
-        *,
-        mask: Any = None,
-        exposure: Any = None,
-        update_components: bool = False,
+        self, X: Any, *, mask: Any = None, exposure: Any = None, update_components: bool = False
     ) -> Self:
         """Add new steps after the last.
 

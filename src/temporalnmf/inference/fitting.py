@@ -256,7 +256,7 @@ def check_size(config: Config, series: AnySeries) -> None:
     if config.n_components > max(n_steps, n_features):
         warn(
             f"n_components={config.n_components} is larger than both dimensions of X "
-            f"{series.shape}: some components will be copies of others.",
+            f"{series.shape}: some components will be copies of others."
         )
 
 
@@ -360,5 +360,5 @@ def _warn(config: Config, monitor: Monitor, chain: Chain, H: Array) -> None:
         warn(
             f"Activations of component(s) {where} reached the floor {FLOOR:g}: on the linear "
             f"scale this objective can be lowered without end there, and the result depends "
-            f"on the floor. map_scale='log' has no such places.",
+            f"on the floor. map_scale='log' has no such places."
         )

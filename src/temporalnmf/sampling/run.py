@@ -16,13 +16,7 @@ from ..chains.rate import Rate
 from ..checkpoints.file import CheckpointFile, when_saved
 from ..data.series import AnySeries, Series
 from ..inference.config import Config
-from ..inference.fitting import (
-    Fitted,
-    check_counted,
-    check_size,
-    identity_of,
-    machinery,
-)
+from ..inference.fitting import Fitted, check_counted, check_size, identity_of, machinery
 from ..inference.matching import match, stability
 from ..inference.starts import start_factors
 from ..messages.errors import ArgumentError
