@@ -26,7 +26,7 @@ from temporalnmf.chains.base import First
 from temporalnmf.data.series import Series
 from temporalnmf.runtime.threads import Threads
 from temporalnmf.sampling.gibbs import Gibbs
-from temporalnmf.sampling.learning import Learned, Smoothing
+from temporalnmf.sampling.learning import LearnedChain, LearnedSmoothing, Parameters
 
 REPETITIONS = 7
 RATE = Rate(100.0, 100.0)
@@ -59,8 +59,9 @@ def sampler(
     N, K = X.shape[0], start[0].shape[1]
     level = float(X.sum()) / N
     gibbs = Gibbs(
-        Series(X, np.ones((N, 1)), np.ones(N)), Learned(chain, level, K), *start,
-        Smoothing(0.1, False), First(0.5, level / K), np.random.SeedSequence(0), workers,
+        Series(X, np.ones((N, 1)), np.ones(N)),
+        Parameters(LearnedChain(chain, level, K), LearnedSmoothing(0.1, False)),
+        *start, First(0.5, level / K), np.random.SeedSequence(0), workers,
     )  # fmt: skip
     for _ in range(3):
         gibbs.sweep()

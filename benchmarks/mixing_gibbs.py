@@ -21,7 +21,7 @@ import numpy as np
 from temporalnmf.chains import BGAR, HierRate, HierShape, Rate, Shape
 from temporalnmf.chains.base import First
 from temporalnmf.sampling.diagnostics import ess_bulk
-from temporalnmf.sampling.learning import Learned
+from temporalnmf.sampling.learning import LearnedChain
 
 N, LEVEL, RUNS, TUNE, SWEEPS = 100, 300.0, 8, 300, 2000
 MISSING = slice(45, 55)
@@ -56,7 +56,7 @@ def data() -> tuple[np.ndarray, np.ndarray]:
     return rng.poisson(q * LEVEL * np.exp(0.5 * np.sin(np.arange(N) / 8.0))).astype(float), q
 
 
-def run(law: Learned, *, learn: bool) -> tuple[np.ndarray, dict[str, np.ndarray], float]:
+def run(law: LearnedChain, *, learn: bool) -> tuple[np.ndarray, dict[str, np.ndarray], float]:
     """Draws (RUNS, SWEEPS, N) of log h, of what is learned, and seconds."""
     y, q = data()
     rng = np.random.default_rng(1)
@@ -84,7 +84,7 @@ def measured() -> dict[str, dict[str, float]]:
     cases = [(name, chain, False) for name, chain in KNOWN.items()]
     cases += [(f"{name}, learned", chain, True) for name, chain in LEARNED.items()]
     for name, chain, learn in cases:
-        law = Learned(chain, LEVEL * RUNS, RUNS)  # a level for each of them
+        law = LearnedChain(chain, LEVEL * RUNS, RUNS)  # a level for each of them
         paths, learned, seconds = run(law, learn=learn)
         ess = ess_bulk(paths)
         seen = np.ones(N, dtype=bool)

@@ -13,7 +13,7 @@ from temporalnmf.runtime.threads import Threads
 from temporalnmf.sampling import gibbs as sampler
 from temporalnmf.sampling import learning
 from temporalnmf.sampling.gibbs import Gibbs
-from temporalnmf.sampling.learning import Learned, Smoothing
+from temporalnmf.sampling.learning import LearnedChain, LearnedSmoothing, Parameters
 
 FIRST_LAW = First(2.0, 3.0)
 F, K, N, SMOOTHING = 4, 2, 4, 0.7
@@ -45,8 +45,13 @@ BOUND = 4.5
 
 def started(series, chain, W, H, smoothing, first, seed, workers):
     """A run with hyper-parameters that are known."""
-    law, known = Learned(chain, 1.0, W.shape[1]), Smoothing(smoothing, False)
-    return Gibbs(series, law, W, H, known, first, seed, workers)
+    known = known_parameters(chain, smoothing, W.shape[1])
+    return Gibbs(series, known, W, H, first, seed, workers)
+
+
+def known_parameters(chain, smoothing, n_components, level=1.0):
+    """Parameters of which none is learned, if the chain has numbers."""
+    return Parameters(LearnedChain(chain, level, n_components), LearnedSmoothing(smoothing, False))
 
 
 def first_activations(chain, n, rng, first):
@@ -96,25 +101,23 @@ class Simulation:
 
     Parameters
     ----------
-    law : Learned
-    smoothing : Smoothing
+    parameters : Parameters
     seen : array, (N, 1) or (N, F)
     seed : int
     n_features : int
     """
 
-    def __init__(self, law, smoothing, seen, seed, n_features=F):
-        n_steps, n_components = len(seen), law._n
+    def __init__(self, parameters, seen, seed, n_features=F, n_components=K):
+        n_steps = len(seen)
         self.rng = np.random.default_rng(seed)
         self.seen = np.broadcast_to(seen, (n_steps, n_features))
         self.active = self.seen.any(axis=0) if seen.shape[1] > 1 else np.ones(n_features, bool)
         self.exposure = np.resize(EXPOSURE, n_steps)
         self.run = Gibbs(
             Series(np.ones((n_steps, n_features)), seen, self.exposure),
-            law,
+            parameters,
             np.full((n_features, n_components), 1.0 / n_features),
             np.ones((n_components, n_steps)),
-            smoothing,
             FIRST_LAW,
             np.random.SeedSequence(seed),
             Threads(1),
@@ -126,14 +129,15 @@ class Simulation:
         """Hyper-parameters, smoothing, components and activations."""
         run, rng = self.run, self.rng
         n_components, n_steps = run.H.shape
-        run.law.move(prior_coordinates(run.law, n_components, rng))
-        if run.smoothing.learned:
+        chain, smoothing = run.parameters
+        chain.move(prior_coordinates(chain, n_components, rng))
+        if smoothing.learned:
             at = rng.normal(np.log(learning.SMOOTHING), learning._WIDE)
-            run.smoothing.value = float(np.exp(at))
-        weights = np.full(self.active.sum(), run.smoothing.value)
+            smoothing.value = float(np.exp(at))
+        weights = np.full(self.active.sum(), smoothing.value)
         run.W = np.zeros_like(run.W)
         run.W[self.active] = rng.dirichlet(weights, size=n_components).T
-        run.H, run.Z = paths(run.law.chain, n_components, n_steps, rng, FIRST_LAW)
+        run.H, run.Z = paths(run.chain, n_components, n_steps, rng, FIRST_LAW)
 
     def draw_data(self):
         """Counts given the rest, for the run to go on with."""
@@ -150,18 +154,18 @@ class Simulation:
             v.mean(), v[0].mean(), W.max(), np.sum(W**2), np.tanh((v[0] * u[:, 0]).mean()),
             np.log1p(X.sum()), np.log1p(X[0, 0]), np.log1p(W[:, 0] @ W[:, -1]),
         ]  # fmt: skip
-        for x in self.run.law.coordinates.values():
+        chain, smoothing = self.run.parameters
+        for x in chain.coordinates.values():
             found += [x.mean(), np.tanh((x * (u[:, -1] - u[:, 0])).mean())]
-        if self.run.smoothing.learned:
-            log_s = np.log(self.run.smoothing.value)
+        if smoothing.learned:
+            log_s = np.log(smoothing.value)
             found += [log_s, np.tanh(log_s * v.mean())]
         return np.array(found)
 
 
 def fixed(name, mask, seed):
     """A simulation with hyper-parameters that are known."""
-    law = Learned(SETTINGS[name], 1.0, K)
-    return Simulation(law, Smoothing(SMOOTHING, False), MASKS[mask], seed)
+    return Simulation(known_parameters(SETTINGS[name], SMOOTHING, K), MASKS[mask], seed)
 
 
 @contextmanager

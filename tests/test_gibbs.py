@@ -133,7 +133,7 @@ def geweke_of_sharing(name, off=0.0, n_chains=250, rounds=8):
         before, rates = simulation.functionals(), run.W @ run.H
         for _round in range(rounds):
             sampler.share(
-                run.W, run.H, run.Z, run.law.chain, SMOOTHING + off, FIRST_LAW, run.active, run._rng
+                run.W, run.H, run.Z, run.chain, SMOOTHING + off, FIRST_LAW, run.active, run._rng
             )
         np.testing.assert_allclose(run.W @ run.H, rates, rtol=1e-6, atol=1e-12)
         differences.append(simulation.functionals() - before)

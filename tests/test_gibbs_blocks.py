@@ -26,7 +26,7 @@ from temporalnmf.runtime.threads import Threads
 from temporalnmf.sampling import gibbs, learning
 from temporalnmf.sampling import run as runs
 from temporalnmf.sampling.gibbs import Gibbs
-from temporalnmf.sampling.learning import Learned, Smoothing
+from temporalnmf.sampling.learning import LearnedChain, LearnedSmoothing, Parameters
 from temporalnmf.sampling.run import draw_factors
 
 N_STEPS, N_FEATURES = 12, 23
@@ -140,11 +140,11 @@ def started(split, smoothing=0.3, learned=True):
     (n_steps, n_features), K = split.shape, 2
     observations = split.observe(Poisson())
     start = observations.hold(np.full((n_features, K), 1.0 / n_features))
+    chain = LearnedChain(Rate("learn"), 10.0, K)
     return split.sweeps(
-        Learned(Rate("learn"), 10.0, K),
+        Parameters(chain, LearnedSmoothing(smoothing, learned)),
         start,
         np.random.default_rng(0).gamma(2.0, 5.0, size=(K, n_steps)),
-        Smoothing(smoothing, learned),
         First(2.0, 3.0),
         np.random.SeedSequence(0),
     )
@@ -223,16 +223,15 @@ BOUNDS = [0, 1, 3, 4]
 
 def simulation(mask, learned):
     """As `geweke.fixed`, in blocks."""
-    found = joint.Simulation(
-        Learned(joint.SETTINGS["rate"], 1.0, joint.K), Smoothing(joint.SMOOTHING, learned),
-        joint.MASKS[mask], 0,
-    )  # fmt: skip
+    chain = LearnedChain(joint.SETTINGS["rate"], 1.0, joint.K)
+    parameters = Parameters(chain, LearnedSmoothing(joint.SMOOTHING, learned))
+    found = joint.Simulation(parameters, joint.MASKS[mask], 0)
     series = Series(np.ones((joint.N, joint.F)), joint.MASKS[mask], found.exposure)
     split = split_here(series, BOUNDS)
     start = split.observe(Poisson()).hold(found.run.W)
     found.run = _Held(
-        split.executor, found.exposure, found.run.law, start.slot, found.run.H, found.run.smoothing,
-        joint.FIRST_LAW, np.random.SeedSequence(0),
+        split.executor, found.exposure, parameters, start.slot, found.run.H, joint.FIRST_LAW,
+        np.random.SeedSequence(0),
     )  # fmt: skip
     found.run.W = found.run.weights()
     return found
@@ -270,7 +269,7 @@ def numbers(run, observations):
     path = np.log(run.H)
     return [
         run.log_posterior(observations), path.mean(), path[0, 3], path.std(),
-        np.log(run.smoothing.value), np.sum(run.weights() ** 2),
+        np.log(run.parameters.smoothing.value), np.sum(run.weights() ** 2),
     ]  # fmt: skip
 
 
@@ -292,11 +291,15 @@ def test_posterior_means_are_those_of_data_in_memory():
     series = Series(X, np.ones((6, 1)), np.ones(6))
     split = split_here(series, [0, 2, 5])
     W, H, first = np.full((5, 1), 0.2), np.full((1, 6), 300.0), First(2.0, 300.0)
-    law, seed = Learned(Rate(4.0, 4.0), 300.0, 1), np.random.SeedSequence(1)
+    chain, seed = LearnedChain(Rate(4.0, 4.0), 300.0, 1), np.random.SeedSequence(1)
+
+    def parameters():
+        return Parameters(chain, LearnedSmoothing(0.3, True))
+
     elsewhere, here = split.observe(Poisson()), observe(X, series.weights, np.ones(6), Poisson())
-    run = split.sweeps(law, elsewhere.hold(W), H, Smoothing(0.3, True), first, seed)
+    run = split.sweeps(parameters(), elsewhere.hold(W), H, first, seed)
     found, variances = means_of(run, elsewhere)
-    run = Gibbs(series, law, W, H, Smoothing(0.3, True), first, seed, Threads(1))
+    run = Gibbs(series, parameters(), W, H, first, seed, Threads(1))
     expected, others = means_of(run, here)
     z = (found - expected) / np.sqrt(variances + others)
     assert abs(z).max() < 4.5, z
@@ -309,7 +312,7 @@ def test_the_log_posterior_is_that_of_data_in_memory():
     for _ in range(3):
         run.sweep()
     alone = Gibbs(
-        series, run.law, run.weights(), run.H, run.smoothing, run.first,
+        series, run.parameters, run.weights(), run.H, run.first,
         np.random.SeedSequence(0), Threads(1),
     )  # fmt: skip
     alone.Z = run.Z

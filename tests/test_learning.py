@@ -9,7 +9,14 @@ from temporalnmf import registry
 from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
 from temporalnmf.chains.base import PathLaw
 from temporalnmf.sampling import learning
-from temporalnmf.sampling.learning import Learned, Prior, Smoothing, slice_step, slice_steps
+from temporalnmf.sampling.learning import (
+    LearnedChain,
+    LearnedSmoothing,
+    Parameters,
+    Prior,
+    slice_step,
+    slice_steps,
+)
 
 # All that can be learned at once, and where narrower priors put it: with the wide ones that users
 # get, most draws from the prior are so extreme that they would tell little.
@@ -52,7 +59,7 @@ EXPOSURE = np.array([1.5, 0.0, 0.7, 2.0, 1.0])
 
 def narrowed(chain, priors, n_components, level=3.0):
     """What is learned, with other priors."""
-    law = Learned(chain, level * n_components, n_components)
+    law = LearnedChain(chain, level * n_components, n_components)
     assert set(law.names) == set(priors) == set(law.priors)
     law.priors = {name: Prior(*priors[name]) for name in law.names}
     return law
@@ -190,7 +197,8 @@ def narrow_smoothing(monkeypatch):
 def all_learned(name, mask, seed):
     """A simulation in which nothing is known."""
     law = narrowed(*LEARNED[name], joint.K)
-    return joint.Simulation(law, Smoothing(0.7, True), joint.MASKS[mask], seed)
+    parameters = Parameters(law, LearnedSmoothing(0.7, True))
+    return joint.Simulation(parameters, joint.MASKS[mask], seed)
 
 
 @pytest.mark.long
@@ -251,12 +259,12 @@ def test_a_wrong_step_is_found(mutation, monkeypatch):
 @pytest.mark.usefixtures("narrow_smoothing")
 def test_a_wrong_smoothing_is_found(monkeypatch):
     """So does the test for sweeps, if features that were never observed count."""
-    right = Smoothing.draw
+    right = LearnedSmoothing.draw
 
     def draw(self, counts, rng):
         right(self, np.vstack([counts, np.zeros((2, counts.shape[1]))]), rng)
 
-    monkeypatch.setattr(Smoothing, "draw", draw)
+    monkeypatch.setattr(LearnedSmoothing, "draw", draw)
     z = joint.geweke(all_learned("rate", "entries", 0), n_chains=600, rounds=4)
     assert abs(z).max() > 2.0 * joint.BOUND, z
 
@@ -275,7 +283,7 @@ def test_priors_surround_what_would_be_there_otherwise():
     level = 12.0  # 6 per component
 
     def priors(chain):
-        return {name: tuple(p) for name, p in Learned(chain, level, 2).priors.items()}
+        return {name: tuple(p) for name, p in LearnedChain(chain, level, 2).priors.items()}
 
     assert priors(Rate("learn", "learn")) == {
         "alpha": (pytest.approx(np.log(300.0)), 2.0), "beta": (pytest.approx(0.0), 0.5)
@@ -384,7 +392,7 @@ def test_the_smoothing_feels_the_counts():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(learning, "slice_steps", spy)
-        smoothing = Smoothing(0.4, True)
+        smoothing = LearnedSmoothing(0.4, True)
         smoothing.draw(counts, np.random.default_rng(0))
     assert smoothing.value == pytest.approx(0.4 * np.exp(0.25))
 
@@ -399,7 +407,7 @@ def test_the_smoothing_feels_the_counts():
     found = [float(seen[0](np.log([s]))[0]) for s in at]
     expected = [oracle(s) for s in at]
     np.testing.assert_allclose(np.diff(found), np.diff(expected), rtol=1e-9)
-    priors = [Smoothing(s, True).log_prior() for s in at]
+    priors = [LearnedSmoothing(s, True).log_prior() for s in at]
     np.testing.assert_allclose(priors, -0.5 * (np.log(at / 0.1) / 2.0) ** 2)
 
 
@@ -407,7 +415,7 @@ def test_the_smoothing_feels_the_counts():
 def test_the_smoothing_is_drawn_from_its_law():
     """Given counts: against the same density on a grid. False alarm 1 in 1000."""
     counts = np.array([[0, 4], [3, 0], [0, 0], [9, 2]], dtype=float)
-    smoothing, rng, kept = Smoothing(5.0, True), np.random.default_rng(9), []
+    smoothing, rng, kept = LearnedSmoothing(5.0, True), np.random.default_rng(9), []
     for i in range(6000):
         smoothing.draw(counts, rng)
         if i >= 50 and i % 5 == 0:
@@ -427,11 +435,11 @@ def test_the_smoothing_is_drawn_from_its_law():
 def test_nothing_moves_that_is_known():
     """Neither a known smoothing nor hyper-parameters that are numbers; and no draw is used up."""
     rng = np.random.default_rng(0)
-    smoothing = Smoothing(0.3, False)
+    smoothing = LearnedSmoothing(0.3, False)
     smoothing.draw(np.ones((3, 2)), rng)
     assert smoothing.value == 0.3
     assert smoothing.log_prior() == 0.0
-    law = Learned(Rate(4.0, 4.0), 6.0, 2)
+    law = LearnedChain(Rate(4.0, 4.0), 6.0, 2)
     law.draw(np.ones((2, 3)), np.zeros((2, 2)), rng)
     assert law.values == {}
     assert law.log_prior() == 0.0

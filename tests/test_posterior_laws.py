@@ -11,7 +11,6 @@ from temporalnmf.chains.base import Chain, First
 from temporalnmf.data.series import Series
 from temporalnmf.runtime.threads import Threads
 from temporalnmf.sampling.gibbs import Gibbs
-from temporalnmf.sampling.learning import Learned, Smoothing
 
 # Ranks among 31 draws, in 8 bins. A p-value is below this once in 10 000 times by chance; there are
 # about 90 of them, so one is once in 100 runs of them all.
@@ -64,8 +63,8 @@ def _symmetric(run):
 
 
 def simulation_of(name, seed=1):
-    law = Learned(joint.SETTINGS[name], 1.0, 2)
-    return joint.Simulation(law, Smoothing(joint.SMOOTHING, False), SEEN, seed)
+    known = joint.known_parameters(joint.SETTINGS[name], joint.SMOOTHING, 2)
+    return joint.Simulation(known, SEEN, seed)
 
 
 @pytest.mark.long
@@ -135,10 +134,9 @@ def run_of(X, seen, exposure, chain, n_components, smoothing=0.7):
     n_steps, n_features = X.shape
     run = Gibbs(
         Series(X, seen, exposure),
-        Learned(chain, 1.0, n_components),
+        joint.known_parameters(chain, smoothing, n_components),
         np.full((n_features, n_components), 1.0 / n_features),
         np.full((n_components, n_steps), 3.0),
-        Smoothing(smoothing, False),
         FIRST,
         np.random.SeedSequence(11),
         Threads(1),

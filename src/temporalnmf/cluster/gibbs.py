@@ -17,7 +17,7 @@ from ..chains.base import First
 from ..observations.base import Observations
 from ..runtime.threads import MOST_RANGES
 from ..sampling.gibbs import Sweeps
-from ..sampling.learning import Learned, Smoothing, Tally
+from ..sampling.learning import Parameters, Tally
 from ..sampling.sharing import _MOST_FEATURES
 from .executor import Executor, Slot
 from .gibbs_block import GibbsBlock
@@ -30,15 +30,14 @@ class SplitGibbs(Sweeps):
         self,
         executor: Executor,
         exposure: Array,
-        law: Learned,
+        parameters: Parameters,
         start: Slot,
         H: Array,
-        smoothing: Smoothing,
         first: First,
         seed: np.random.SeedSequence,
     ) -> None:
         of_blocks, of_run = seed.spawn(2)
-        super().__init__(law, H, smoothing, first, exposure, np.random.default_rng(of_run), 0)
+        super().__init__(parameters, H, first, exposure, np.random.default_rng(of_run), 0)
         self._slot = Slot(executor)
         self._slot.tell_with(GibbsBlock.begin, start, exposure, of_blocks)
         self._n_active = int(self._slot.add(GibbsBlock.count_active))
@@ -77,7 +76,7 @@ class SplitGibbs(Sweeps):
         return self._slot.add(GibbsBlock.allocate, self.H)
 
     def _draw_components(self) -> None:
-        slot, smoothing = self._slot, self.smoothing
+        slot, smoothing = self._slot, self.parameters.smoothing
         if smoothing.learned:
             tally = Tally(*slot.add(GibbsBlock.tally))
             smoothing.draw_given(tally, lambda s: slot.add(GibbsBlock.of_large, s), self._rng)

@@ -15,7 +15,7 @@ from ..likelihoods.base import Likelihood
 from ..observations.base import Observations, Sums
 from ..observations.features import Features
 from ..runtime.threads import Threads
-from ..sampling.learning import Learned, Smoothing
+from ..sampling.learning import Parameters
 from ..timeline.grid import Timeline
 from .block_data import BlockData, Description, Steps
 from .executor import Executor, LocalExecutor, Slot
@@ -98,17 +98,16 @@ class SplitSeries:
 
     def sweeps(
         self,
-        law: Learned,
+        parameters: Parameters,
         start: Features,
         H: Array,
-        smoothing: Smoothing,
         first: First,
         seed: np.random.SeedSequence,
     ) -> SplitGibbs:
         """A run of draws; the weights that it starts from are dropped."""
         assert isinstance(start, SplitFeatures)
         exposure = np.where(self.observed, self.exposure, 0.0)
-        found = SplitGibbs(self.executor, exposure, law, start.slot, H, smoothing, first, seed)
+        found = SplitGibbs(self.executor, exposure, parameters, start.slot, H, first, seed)
         start.drop()
         return found
 

@@ -23,7 +23,7 @@ from scipy import sparse
 from scipy.special import gammaln
 
 from .._typing import Array
-from ..chains.base import First
+from ..chains.base import Chain, First
 from ..data.series import Series, dense
 from ..kernels.allocation import allocate_rows, draw_weights
 from ..kernels.floor import FLOOR
@@ -32,7 +32,7 @@ from ..observations.base import Observations, cut
 from ..runtime.archives import json_of
 from ..runtime.states import NON_NEGATIVE, POSITIVE, StateError, arrays_of, restore, within
 from ..runtime.threads import MOST_RANGES, Threads
-from .learning import Learned, Smoothing
+from .learning import Parameters
 from .sharing import share
 
 # Counts that make a range worth handing to a thread.
@@ -64,12 +64,10 @@ class Sweeps:
 
     Parameters
     ----------
-    law : Learned
-        The chain, with hyper-parameters that are learned or fixed.
+    parameters : Parameters
+        The chain, and the smoothing of the Dirichlet prior on the columns of W.
     H : array, (K, N)
         Starting point, positive.
-    smoothing : Smoothing
-        Of the Dirichlet prior on the columns of W.
     first : First
         Law of the first activation, for chains that have none of their own.
     exposure : array, (N,)
@@ -81,18 +79,22 @@ class Sweeps:
 
     def __init__(
         self,
-        law: Learned,
+        parameters: Parameters,
         H: Array,
-        smoothing: Smoothing,
         first: First,
         exposure: Array,
         rng: np.random.Generator,
         held: int,
     ) -> None:
-        self.law, self.smoothing, self.first = law, smoothing, first
+        self.parameters, self.first = parameters, first
         self.exposure, self._rng, self.held = exposure, rng, held
         self.H = np.array(H, order="C")
         self.Z = np.zeros((len(H), H.shape[1] - 1))
+
+    @property
+    def chain(self) -> Chain:
+        """The chain with its present hyper-parameters."""
+        return self.parameters.chain.chain
 
     # Where features are involved: for subclasses.
 
@@ -140,31 +142,32 @@ class Sweeps:
         of_steps = self._allocate()
         if not fixed_W:
             self._draw_components()
-        self.law.chain.draw(
+        self.chain.draw(
             self.H, self.Z, of_steps, self.exposure, self._rng, self.first, held=self.held
         )
         if not fixed_W:
             self._share_components()
-            self.law.draw(self.H, self.Z, self._rng)
+            self.parameters.chain.draw(self.H, self.Z, self._rng)
 
     def _share(self, W: Array, active: Array) -> None:
-        share(
-            W, self.H, self.Z, self.law.chain, self.smoothing.value, self.first, active, self._rng
-        )
+        smoothing = self.parameters.smoothing.value
+        share(W, self.H, self.Z, self.chain, smoothing, self.first, active, self._rng)
 
     def log_posterior(self, observations: Observations) -> float:
         """Log density of the data and all unknowns, up to a constant."""
-        s, K, n_active = self.smoothing.value, len(self.H), self.count_active()
+        s, K = self.parameters.smoothing.value, len(self.H)
+        n_active = self.count_active()
         value = -self._value(observations)
-        value += float(self.law.chain.path_law(K)(self.H, self.Z, self.first).sum())
+        value += float(self.chain.path_law(K)(self.H, self.Z, self.first).sum())
         value += K * float(gammaln(n_active * s) - n_active * gammaln(s))
         value += (s - 1.0) * self.log_sum()
-        return value + self.law.log_prior() + self.smoothing.log_prior()
+        return self.parameters.with_prior(value)
 
     def _state(self) -> SweepState:
         streams = json.dumps([*self.streams(), self._rng.bit_generator.state])
-        smoothing, learned = self.smoothing.value, dict(self.law.coordinates)
-        return SweepState(self.weights(), self.H, self.Z, smoothing, streams, learned)
+        chain, smoothing = self.parameters
+        learned = dict(chain.coordinates)
+        return SweepState(self.weights(), self.H, self.Z, smoothing.value, streams, learned)
 
     def state(self, prefix: str = "") -> dict[str, Array]:
         """The `SweepState` as arrays."""
@@ -174,17 +177,18 @@ class Sweeps:
         """Resume from there; refused if it cannot be the state of such a run."""
         state = self._state()
         restore(state, arrays, prefix)
-        if not self.smoothing.learned and state.smoothing != self.smoothing.value:
+        chain, smoothing = self.parameters
+        if not smoothing.learned and state.smoothing != smoothing.value:
             raise StateError("it has another smoothing")
         if not np.all(np.abs(state.W.sum(axis=0) - 1.0) <= 1e-6):
             raise StateError("its components do not sum to one")
-        self.H, self.Z, self.smoothing.value = state.H, state.Z, state.smoothing
+        self.H, self.Z, smoothing.value = state.H, state.Z, state.smoothing
         try:
             *streams, self._rng.bit_generator.state = json_of(state.streams.encode())
             self.resume((state.W, streams))
         except (ValueError, TypeError, KeyError, OverflowError) as error:
             raise StateError("its random streams are invalid") from error
-        self.law.move(state.learned)
+        chain.move(state.learned)
 
 
 class DrawnBlock:
@@ -283,7 +287,7 @@ class Gibbs(DrawnBlock, Sweeps):
     ----------
     series : Series
         Counts; steps and single entries may be missing.
-    law, H, smoothing, first, held
+    parameters, H, first, held
         See `Sweeps`.
     W : array, (F, K)
         Starting point, positive; its columns sum to one.
@@ -294,10 +298,9 @@ class Gibbs(DrawnBlock, Sweeps):
     def __init__(
         self,
         series: Series,
-        law: Learned,
+        parameters: Parameters,
         W: Array,
         H: Array,
-        smoothing: Smoothing,
         first: First,
         seed: np.random.SeedSequence,
         threads: Threads,
@@ -307,7 +310,7 @@ class Gibbs(DrawnBlock, Sweeps):
         exposure = np.where(series.observed, series.exposure, 0.0)
         DrawnBlock.__init__(self, series, exposure, W, seed, threads)
         rng = np.random.default_rng(seed.spawn(1)[0])
-        Sweeps.__init__(self, law, H, smoothing, first, exposure, rng, held)
+        Sweeps.__init__(self, parameters, H, first, exposure, rng, held)
 
     def _value(self, observations: Observations) -> float:
         return observations.value(np.array(self.W, order=observations.order), self.H)
@@ -316,9 +319,10 @@ class Gibbs(DrawnBlock, Sweeps):
         return self.allocate(self.H)
 
     def _draw_components(self) -> None:
-        if self.smoothing.learned:
-            self.smoothing.draw(self._parts[self.active], self._rng)
-        self.divide(self.draw_weights(self.smoothing.value))
+        smoothing = self.parameters.smoothing
+        if smoothing.learned:
+            smoothing.draw(self._parts[self.active], self._rng)
+        self.divide(self.draw_weights(smoothing.value))
 
     def _share_components(self) -> None:
         self._share(self.W, self.active)

@@ -19,7 +19,7 @@ from ..runtime.interrupts import between_sweeps
 from ..runtime.threads import Threads
 from .draws import PosteriorDraws
 from .gibbs import Gibbs
-from .learning import Learned, Smoothing
+from .learning import LearnedChain, LearnedSmoothing, Parameters
 from .run import drawn_steps
 
 # Draws of components that activations of other data are drawn for, at the most; sweeps for each of
@@ -151,16 +151,17 @@ def _gibbs(
 ) -> Gibbs:
     """A sampler of activations, at the components of the first draw."""
     W, K = posterior.flat("components")[0].T, len(H)
-    law, first = Learned(posterior.chain, K * posterior.level, K), First(level=posterior.level)
-    smoothing = Smoothing(1.0, False)  # components stay
-    return Gibbs(series, law, W, H, smoothing, first, seed, threads, held=held)
+    chain = LearnedChain(posterior.chain, K * posterior.level, K)
+    parameters = Parameters(chain, LearnedSmoothing(1.0, False))  # components stay
+    first = First(level=posterior.level)
+    return Gibbs(series, parameters, W, H, first, seed, threads, held=held)
 
 
 def _sweep(gibbs: Gibbs, posterior: PosteriorDraws, number: int, sweeps: int) -> None:
     """Draw activations, some times, with the components and hyper-parameters of one draw."""
     W = np.maximum(posterior.flat("components")[number].T.astype(float), FLOOR)
     gibbs.W = np.ascontiguousarray(W / W.sum(axis=0))
-    gibbs.law.chain = posterior.chain_at(np.array([number]))
+    gibbs.parameters.chain.chain = posterior.chain_at(np.array([number]))
     for _ in range(sweeps):
         gibbs.sweep(fixed_W=True)
 

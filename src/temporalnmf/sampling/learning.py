@@ -47,7 +47,7 @@ class Prior(NamedTuple):
         return -0.5 * ((x - self.centre) / self.spread) ** 2
 
 
-class Learned:
+class LearnedChain:
     """The chain with its hyper-parameters as they are now, and how they move.
 
     Parameters
@@ -132,7 +132,7 @@ class Learned:
 
 
 @dataclass
-class Smoothing:
+class LearnedSmoothing:
     """Pseudo-count of the Dirichlet prior on columns of W, known or learned."""
 
     value: float
@@ -169,6 +169,23 @@ class Smoothing:
             return np.array([value]) - 0.5 * ((x - np.log(SMOOTHING)) / _WIDE) ** 2
 
         self.value = float(np.exp(slice_steps(rng, density, np.log([self.value]))[0]))
+
+
+class Parameters(NamedTuple):
+    """What a run of draws may learn besides components and activations.
+
+    It is the sampler's counterpart of `Problem`, which solvers ask for better estimates. A part
+    draws itself given the other unknowns if the user has set it to "learn", else it is constant.
+    """
+
+    chain: LearnedChain
+    smoothing: LearnedSmoothing
+
+    def with_prior(self, log_likelihood: float) -> float:
+        """Add the log prior of all parts, up to a constant."""
+        for part in self:
+            log_likelihood += part.log_prior()
+        return log_likelihood
 
 
 class Tally(NamedTuple):

@@ -31,7 +31,7 @@ from ..runtime.threads import Threads
 from ..solvers.monitor import Monitor, Progress
 from .draws import PosteriorDraws
 from .gibbs import FARTHEST, LEAST, Gibbs, Sweeps, check_counts
-from .learning import SMOOTHING, Learned, Smoothing
+from .learning import SMOOTHING, LearnedChain, LearnedSmoothing, Parameters
 
 # Most bytes of the components of all draws, by which `thin` is chosen if it is not given; and the
 # least number of draws per run.
@@ -53,10 +53,9 @@ class SplitCounts(AnySeries, Protocol):
 
     def sweeps(
         self,
-        law: Learned,
+        parameters: Parameters,
         start: Features,
         H: Array,
-        smoothing: Smoothing,
         first: First,
         seed: np.random.SeedSequence,
     ) -> Sweeps:
@@ -87,7 +86,7 @@ def draw_factors(config: Config, series: AnySeries) -> Fitted:
         sampler = _Sampler(config, series, kept, used, observations, chain, threads)
         store = sampler.all_runs()
         level = observations.level / config.n_components
-        draws = _side_by_side(config, store, level, sampler.law, sampler.thin)
+        draws = _side_by_side(config, store, level, sampler.learned, sampler.thin)
         W = np.array(draws.flat("components").mean(axis=0, dtype=float).T)
         W /= W.sum(axis=0)  # draws are kept in single precision
         H = draws.flat("activations").mean(axis=0).T
@@ -160,10 +159,10 @@ class _Store:
     def put(self, run: int, draw: int, gibbs: Sweeps, log_posterior: float) -> None:
         self.components[run, draw] = gibbs.weights(np.float32).T
         self.activations[run, draw] = gibbs.H.T
-        self.smoothing[run, draw] = gibbs.smoothing.value
+        self.smoothing[run, draw] = gibbs.parameters.smoothing.value
         self.log_posterior[run, draw] = log_posterior
         for name, values in self.parameter.items():
-            values[run, draw] = getattr(gibbs.law.chain, name)
+            values[run, draw] = getattr(gibbs.chain, name)
 
     def restore(self, arrays: dict[str, Array], run: int, n_draws: int) -> None:
         """Take the draws up to some of a run; refused if they cannot be of these runs."""
@@ -199,15 +198,14 @@ class _Sampler:
         K, C = config.n_components, config.n_chains
         self.thin, D = kept_draws(config, C * K * F * 4)
         self.n_sweeps = config.n_tune + D * self.thin
-        law = Learned(chain, observations.level, K)
+        self.learned = LearnedChain(chain, observations.level, K)
         self.store = _Store(
             components=np.zeros((C, D, K, F), dtype=np.float32),
             activations=np.zeros((C, D, N, K)),
             smoothing=np.zeros((C, D)),
             log_posterior=np.zeros((C, D)),
-            parameter={name: np.zeros((C, D, K)) for name in _moving(law)},
+            parameter={name: np.zeros((C, D, K)) for name in _moving(self.learned)},
         )
-        self.law = law
         self.seeds = check_random_state(config.random_state).randint(2**31 - 1, size=4)
         identity = identity_of(config, series, self.seeds, ("n_draws", "n_tune", "n_chains"))
         identity["thin"] = self.thin
@@ -252,7 +250,7 @@ class _Sampler:
         of_start, of_draws = root.spawn(2)
         smoothing = config.smoothing
         learned = isinstance(smoothing, str)
-        start = Smoothing(SMOOTHING if learned else float(smoothing), learned)
+        start = LearnedSmoothing(SMOOTHING if learned else float(smoothing), learned)
         chain = Rate().resolve(observations.level, config.n_components)
         problem = Problem(observations, chain, "log", start.value)
         rng = np.random.default_rng(of_start)
@@ -262,14 +260,15 @@ class _Sampler:
             features, H = features.perturbed(rng), H * rng.gamma(2.0, 0.5, size=H.shape)
         solver = registry.create(registry.SOLVERS, "accelerated", "solver")
         result = solver.solve(problem, features, H, Monitor(_START_ITER, _START_TOL))
-        law = Learned(self.chain, observations.level, config.n_components)
+        learned_chain = LearnedChain(self.chain, observations.level, config.n_components)
+        parameters = Parameters(learned_chain, start)
         first = First(level=observations.level / config.n_components)
         if not isinstance(self.used, Series):
             split = cast(SplitCounts, self.used)
-            return split.sweeps(law, result.features, result.H, start, first, of_draws)
+            return split.sweeps(parameters, result.features, result.H, first, of_draws)
         W = np.maximum(result.W, LEAST) * observations.seen[:, None]
         W /= W.sum(axis=0)
-        return Gibbs(self.used, law, W, result.H, start, first, of_draws, self.threads)
+        return Gibbs(self.used, parameters, W, result.H, first, of_draws, self.threads)
 
     def _one_run(self, run: int, gibbs: Sweeps, done: int, interrupt: Interrupt) -> bool:
         """Complete a run; true if the callback stops the fit."""
@@ -339,15 +338,16 @@ def thinning(n_draws: int, bytes_each: int) -> int:
     return max(min(wanted, n_draws // _FEWEST_KEPT), 1)
 
 
-def _moving(law: Learned) -> list[str]:
+def _moving(learned: LearnedChain) -> list[str]:
     """Hyper-parameters that are learned, and those that depend on them."""
-    if not law.names:
+    if not learned.names:
         return []
-    return [name for name, value in law.chain.get_params().items() if not isinstance(value, bool)]
+    parameters = learned.chain.get_params().items()
+    return [name for name, value in parameters if not isinstance(value, bool)]
 
 
 def _side_by_side(
-    config: Config, store: _Store, level: float, law: Learned, thin: int
+    config: Config, store: _Store, level: float, learned: LearnedChain, thin: int
 ) -> PosteriorDraws:
     """Components in one order for all runs: by total activation in the first, matched to it."""
     first = store.components[0].mean(axis=0, dtype=float).T
@@ -366,7 +366,7 @@ def _side_by_side(
             values[run] = values[run][:, places]
     return PosteriorDraws(
         store.components, store.activations, store.parameter, store.smoothing,
-        store.log_posterior, law.chain.reordered(order), level, law.names, thin,
+        store.log_posterior, learned.chain.reordered(order), level, learned.names, thin,
     )  # fmt: skip
 
 
