@@ -195,6 +195,15 @@ def test_shards_are_fitted_as_data_in_memory(kind, anywhere, tmp_path):
     assert model.feature_labels()[:2].tolist() == ["w0", "w1"]
 
 
+def test_positive_values_in_shards_are_refused(tmp_path):
+    """Shards are sparse. The formulas of counts would fit something else without a word."""
+    X = np.random.default_rng(0).exponential(3.0, size=(6, 5))
+    names, timeline = [f"x{f}" for f in range(5)], timeline_of(np.arange(6))
+    shards = write_shards(tmp_path / "shards", X, names=names, timeline=timeline)
+    with pytest.raises(ValueError, match="outside the domain of the exponential likelihood"):
+        TemporalNMF(2, likelihood="exponential").fit(shards)
+
+
 def test_a_mask_goes_with_the_steps_that_a_folder_says_are_missing(alone, tmp_path):
     X = with_gaps()
     for mask in (ENTRIES, sparse.csr_array(ENTRIES.astype(float)), STEPS):

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -85,6 +86,11 @@ def recorded(source: Path, only: str, names: list[str]) -> dict[str, dict[str, s
 _WORDS = {"stop_reason_"}
 
 
+# Older commits fitted positive values in shards, which are sparse, by formulas of counts. Since the
+# formulas belong to the likelihood, such data are refused, as they always were in memory.
+_MENDED = re.compile(r"(shards|workers)/.*/exponential-")
+
+
 def _comparable(found: dict[str, str]) -> dict[str, str]:
     """With the type of a refusal that callers catch."""
     if found.get("refused") == "ArgumentError":
@@ -95,7 +101,7 @@ def _comparable(found: dict[str, str]) -> dict[str, str]:
 def report(old: dict[str, dict[str, str]], new: dict[str, dict[str, str]]) -> int:
     """Say what differs; 1 if anything does."""
     n_digests = n_refused = n_wrong = 0
-    for case in old.keys() | new.keys():
+    for case in (old.keys() | new.keys()) - set(filter(_MENDED.match, old)):
         before, after = _comparable(old.get(case, {})), _comparable(new.get(case, {}))
         n_digests += len(before)
         n_refused += "refused" in before
@@ -108,7 +114,8 @@ def report(old: dict[str, dict[str, str]], new: dict[str, dict[str, str]]) -> in
             n_wrong += 1
             print(f"{case}: {', '.join(sorted(differing))}")
     print(
-        f"{len(old):,} cases ({n_refused} of them refused), {n_digests:,} digests: "
+        f"{len(old):,} cases ({n_refused} of them refused on both sides, "
+        f"{sum(map(bool, map(_MENDED.match, old)))} mended and left out), {n_digests:,} digests: "
         f"{n_wrong or 'none'} of the cases differ{'s' if n_wrong == 1 else ''}."
     )
     return int(n_wrong > 0 or not old)

@@ -26,7 +26,7 @@ from scipy import sparse
 from .._typing import Array
 from ..data.aligning import aligned
 from ..data.series import Matrix, Series, arrays_of, matrix_of
-from ..data.validation import check_exposure, check_mask, checked_part
+from ..data.validation import check_exposure, check_mask, check_sparse_law, checked_part
 from ..inference.config import Config
 from ..likelihoods.base import Likelihood
 from ..messages.errors import Arg, ArgumentError, Text
@@ -93,6 +93,7 @@ def split_data(
     if isinstance(X, str | PathLike):
         X = Shards.open(X)
     if isinstance(X, Shards):
+        check_sparse_law(likelihood, "in a Dask array of the same data")
         return _shard_data(X, mask, exposure)
     return _dask_data(X, mask, exposure, likelihood)
 

@@ -306,6 +306,14 @@ def _check_dense(
     return weights
 
 
+def check_sparse_law(likelihood: Likelihood, floored: str) -> None:
+    """Refuse a likelihood without zeros for sparse data; `floored` is code that gives them none."""
+    if not likelihood.takes_zeros:
+        problem = f"X is sparse, so it has zeros, {_outside(likelihood)}"
+        remedy = f"Remedy: give it a floor, {floored}, or use {{poisson}}."
+        raise ValueError(Text(f"{problem}. {remedy}", poisson=_POISSON))
+
+
 def _outside(likelihood: Likelihood) -> str:
     return f"which is outside the domain of the {likelihood.name} likelihood"
 
@@ -326,10 +334,7 @@ def _check_sparse(
     X: sparse.csr_array, weights: Matrix, likelihood: Likelihood, columns: Sequence[object]
 ) -> sparse.csr_array:
     """X without entries of weight zero."""
-    if not likelihood.takes_zeros:
-        problem = f"X is sparse, so it has zeros, {_outside(likelihood)}"
-        remedy = "Remedy: give it a floor, np.maximum(X.toarray(), floor), or use {poisson}."
-        raise ValueError(Text(f"{problem}. {remedy}", poisson=_POISSON))
+    check_sparse_law(likelihood, "np.maximum(X.toarray(), floor)")
     X = _without_hidden(X, weights)
     for wrong, problem, remedy in (
         (np.isnan(X.data), "NaN in sparse X", "store 0 there and hide it with {mask=}"),
