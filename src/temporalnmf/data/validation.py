@@ -97,14 +97,15 @@ def checked_part(
 
 def check_features(names: Array | None, n: int, fitted_names: Array | None, n_fitted: int) -> None:
     """Refuse features that differ from those of the fit; names that are None are not compared."""
+    remedy = "Give the same features in the same order."
     if n != n_fitted:
-        raise ValueError(f"X has {n} features, and the data of the fit had {n_fitted}.")
+        raise ValueError(f"X has {n} features, and the data of the fit had {n_fitted}. {remedy}")
     if names is None or fitted_names is None:
         return
     for new, old in zip(names, fitted_names, strict=True):
         if new != old:
             found = f"X has other features than the fit: {new!r} in the place of {old!r}"
-            raise ValueError(f"{found}. Give the same features in the same order.")
+            raise ValueError(f"{found}. {remedy}")
 
 
 class _Given(NamedTuple):
