@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
-import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime, time
 from itertools import pairwise
 from numbers import Integral, Real
@@ -115,8 +116,10 @@ def _value(label: object) -> _Value:
         return label
     if isinstance(label, date):
         return datetime.combine(label, time())
-    if isinstance(label, Real) and abs(label) <= sys.float_info.max:  # finite, also as a float
-        return int(label) if isinstance(label, Integral) else float(label)
+    if isinstance(label, Real):
+        with suppress(OverflowError):  # a whole number beyond all floats is text
+            if math.isfinite(label):
+                return int(label) if isinstance(label, Integral) else float(label)
     text = str(label).strip()
     if (number := formats.number_in(text)) is not None:
         return number
