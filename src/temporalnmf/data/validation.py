@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 Data = ArrayLike | TimeTable | PathLike[str]
 
 
+class TimesWarning(UserWarning):
+    """How the times of data were read."""
+
+
 class Checked(NamedTuple):
     """Checked data; the cells that were passed, with columns if they are a frame; other names."""
 
@@ -175,13 +179,14 @@ def _warn_of_times(timeline: Timeline | None, column: str | None) -> None:
     """Warn of a column of numbers that is taken as times, and of times that are not on a grid."""
     if column is not None:
         remedy = f"Use X.set_index({column!r}) to say so; if it is a feature, rename it."
-        warn(f"X: column {column!r} is taken as the times, not as a feature. {remedy}")
+        found = f"X: column {column!r} is taken as the times, not as a feature"
+        warn(f"{found}. {remedy}", TimesWarning)
     if timeline is None:
         return
     uneven = timeline.every == AS_GIVEN and timeline.labels.dtype.kind != "U"
     if len(timeline.absent) or (uneven and len(timeline.labels) > 1):
         missing = " They are taken as missing steps." if len(timeline.absent) else ""
-        warn(f"X: {timeline.notes[-1]}.{missing}")
+        warn(f"X: {timeline.notes[-1]}.{missing}", TimesWarning)
 
 
 def _check_time_index(index: pd.Index, column: str | None) -> None:
