@@ -123,6 +123,25 @@ def test_a_point_is_called_a_mean_only_where_it_is_the_mean_of_the_law():
     assert "point" in gappy.to_frame(of="totals").columns
 
 
+@pytest.mark.parametrize("solver", ["gibbs", "accelerated"])
+def test_missing_last_steps_without_a_mean_are_called_medians(solver):
+    """Of HierRate(alpha_z <= 1): the median of what may come is shown, as in forecasts."""
+    medians = "posterior mean; of the missing last steps the median (the mean is infinite)"
+
+    def point_of(data, alpha_z):
+        chain = HierRate(alpha_z=alpha_z, alpha_h=30.0)
+        if solver == "gibbs":
+            model = fitted(data, chain, n_chains=1)
+        else:
+            model = estimator(2, chain=chain, random_state=0).fit(data)
+        again = model.smooth(data * 1.0).point
+        assert model.smooth().point == again
+        return again
+
+    assert point_of(GAPPY, 0.9) == medians
+    assert point_of(GAPPY, 30.0) == point_of(X, 0.9) == "posterior mean"
+
+
 def test_simulated_rates_have_components_of_the_same_draw():
     model = fitted(X)
     ahead = model.forecast(2, n_samples=50)

@@ -21,7 +21,9 @@ from temporalnmf.cluster.gibbs import SplitGibbs
 from temporalnmf.cluster.series import SplitSeries, even_bounds
 from temporalnmf.data.series import Series
 from temporalnmf.likelihoods.poisson import Poisson
+from temporalnmf.messages.errors import ArgumentError
 from temporalnmf.observations import observe
+from temporalnmf.runtime.archives import read_npz, sealed, unsealed, write_npz
 from temporalnmf.runtime.threads import Threads
 from temporalnmf.sampling import gibbs, learning
 from temporalnmf.sampling import run as runs
@@ -175,6 +177,31 @@ def test_a_state_that_is_restored_goes_on_to_the_bit(way, tmp_path):
         run.restore(state)
     found = sweeps()
     assert all(np.array_equal(expected[name], found[name]) for name in expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("W", lambda a: a[:2]), ("W", lambda a: a[:, 0]), ("W", lambda a: a.astype(np.float32)),
+        ("W", lambda a: a * np.nan), ("W", lambda a: -a), ("W", lambda a: None),
+        ("exposure", lambda a: a[1:]), ("exposure", lambda a: -a), ("exposure", lambda a: None),
+        ("streams", lambda a: np.array("[]")), ("streams", lambda a: np.array("{")),
+        ("streams", lambda a: np.array(1.0)),
+    ],
+)  # fmt: skip
+def test_states_of_blocks_that_no_run_writes_are_refused(name, change, tmp_path):
+    split = split_here(some_series(), BLOCKS)
+    blocks, run = split.executor._blocks, started(split)
+    run.sweep()
+    blocks.save(lambda block: tmp_path / f"{block}.npz")
+    path = tmp_path / "1.npz"
+    arrays = unsealed(read_npz(path))
+    slot = next(key for key in arrays if key.endswith("streams")).removesuffix("streams")
+    key = f"{slot}{name}"
+    arrays[key] = change(arrays[key])
+    write_npz(path, sealed({key: array for key, array in arrays.items() if array is not None}))
+    with pytest.raises(ArgumentError, match=r"damaged one: 1\.npz \((it has no|its|[Wes]\w* )"):
+        blocks.load(lambda block: tmp_path / f"{block}.npz")
 
 
 def test_a_fit_goes_on_from_its_checkpoint(tmp_path):

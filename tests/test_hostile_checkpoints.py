@@ -57,6 +57,8 @@ CHANGES = {
         ("start.0.path_x", lambda a: a[:4]), ("start.0.path_S", lambda a: a[:1]),
         ("start.0.path_S", lambda a: a[:, :3]), ("start.0.path_T", lambda a: a.astype(float)),
         ("start.0.path_newest", lambda a: a + 1000), ("start.0.path_newest", lambda a: a - 1000),
+        ("start.0.path_newest", lambda a: np.arange(6)),  # no row is free
+        ("start.0.path_newest", lambda a: np.repeat(a[:1], 2)),
         ("start.0.path_products", lambda a: a[:2]), ("start.0.path_totals", lambda a: a[:1]),
         ("start.0.path_metric_off", lambda a: a[:, 1:]), ("start.0.turns", lambda a: a[:1]),
         ("W.0.x", lambda a: a[:4]), ("W.0.S", lambda a: a[:1]), ("W.0.before", lambda a: a[:2]),

@@ -22,6 +22,7 @@ from temporalnmf.datasets import load_sotu
 from temporalnmf.report import report_content, write_report
 from temporalnmf.report.texts import NO_BREAK, change, percent, percents, unit_of
 from temporalnmf.summary import step_errors
+from temporalnmf.timeline import time_texts, timeline_of
 
 LIMIT = 1_500_000
 HOSTILE = [
@@ -155,6 +156,39 @@ def test_changes_are_in_per_cent_or_factors():
 )  # fmt: skip
 def test_steps_have_the_name_of_their_spacing(every, times, words):
     assert unit_of(every, times).spanning(24) == words
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        ([1790, 1791, 1792], "in 1790"), ([1790, 1800, 1810], "in 1790"), ([5, 6, 7], "at step 5"),
+        ([1790, 1793, 1799, 1812], "in 1790"), ([0.5, 1.0, 1.5], "at time 0.5"),
+        (["2001", "2002"], "in 2001"), (["2001-03", "2001-04"], "in 2001-03"),
+        (["2001-03", "2001-06", "2001-09"], "in 2001-03"), (["2001Q3", "2001Q4"], "in 2001Q3"),
+        (["2001-W07", "2001-W08"], "in 2001-W07"),
+        (["1999/00", "2000/01", "2001/02"], "in 1999/00"),
+        (["2001-03-04", "2001-03-05"], "on 2001-03-04"),
+        (["2001-03-31", "2001-04-30"], "on 2001-03-31"),
+        (["2001-03-04", "2001-03-07"], "on 2001-03-04"),
+        (["2001-03-04", "2001-03-11"], "in the week of 2001-03-04"),
+        (["2001-03-04", "2001-03-05", "2001-03-09", "2001-04-01"], "on 2001-03-04"),
+        (["2001-03-04 00:00", "2001-03-04 06:00"], "at 2001-03-04 00:00"),
+        (["winter", "spring"], "at “winter”"), (["{0}", "b"], "at “{0}”"),
+    ],
+)  # fmt: skip
+def test_a_peak_is_in_a_year_on_a_day_or_at_a_step(labels, words):
+    line = timeline_of(labels)
+    unit = unit_of(line.every, line.times)
+    assert unit.at(time_texts(line.times)[0]) == words
+
+
+def test_the_peak_is_a_sentence(sotu, tmp_path):
+    content = report_content(sotu, steps=0)
+    card = content["components"][0]
+    assert card["when"] == f"in {card['peak']}"
+    assert any(f"; it peaks in {card['peak']}." in words for words in content["answer"])
+    page = write_report(sotu, tmp_path / "report.html", steps=0).read_text()
+    assert f"highest in {card['peak']}" in page
 
 
 def weeks(last: float = 1.0, size: np.ndarray | None = None, n_steps: int = 60) -> TemporalNMF:

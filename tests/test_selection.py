@@ -328,9 +328,10 @@ def test_absent_periods_are_missing_steps():
     frame = frames(X)[0]
     X[[7, 8]] = np.nan
     expected, _ = errors_of(X)
-    with pytest.warns(UserWarning, match="missing steps"):
+    with pytest.warns(UserWarning, match="missing steps") as told:
         errors, _ = errors_of(frame.drop(frame.index[[7, 8]]))
     np.testing.assert_array_equal(errors, expected)
+    assert len(told) == 1
 
 
 def test_exposure_and_mask_reach_fits_and_errors():

@@ -377,6 +377,20 @@ def test_other_features_than_those_of_the_fit(anywhere):
         model.transform(da.from_array(counts()[:, 1:], chunks=(N, CHUNK)))
 
 
+@pytest.mark.parametrize("fitted", ["shards", "frame"])
+def test_shards_with_other_names_than_those_of_the_fit(fitted, alone, tmp_path):
+    X, names = counts(), [f"w{i}" for i in range(F)]
+    given = sharded(tmp_path / "s", X)
+    model = fit(given if fitted == "shards" else pd.DataFrame(X, columns=names))
+    moved = [names[1], names[0], *names[2:]]
+    line = timeline_of(np.arange(N))
+    other = write_shards(tmp_path / "moved", X[:, [1, 0, *range(2, F)]], names=moved, timeline=line)
+    with pytest.raises(ValueError, match=r"^X has other .* 'w1' in the place of 'w0'\. Give the"):
+        model.transform(other)
+    assert model.transform(given).shape == (N, 3)
+    assert fit(X).transform(other).shape == (N, 3)  # an array has no names
+
+
 @pytest.mark.parametrize("X", [np.zeros((N, F)), np.full((N, F), np.nan)], ids=["zeros", "nothing"])
 def test_data_without_data(X, anywhere):
     with pytest.raises(ValueError, match=r"zero wherever|no observed entry"):

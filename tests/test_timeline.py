@@ -263,6 +263,7 @@ def test_days_at_the_end_of_months():
         [0.0, 0.1, 0.25],
         [0, 1, 2 + 2 + 3 * MOST_ABSENT],  # an even grid would be nearly empty
         ["1800-01-01 00:00:01", "1800-01-01 00:00:02", "2001-01-01"],
+        [-1.5e308, 0.0, 1.7e308],  # their difference is infinite
     ],
 )
 def test_uneven_times_are_taken_as_even_and_this_is_said(labels):
@@ -291,6 +292,21 @@ def test_text_stays_in_its_order():
     assert line.following(2).tolist() == ["+1", "+2"]
 
 
+@pytest.mark.parametrize(
+    "labels",
+    [["1" * 400, "2" * 400], ["1" * 5000, "2" * 5000], ["1e400", "2e400"], [10**400, 10**401]],
+    ids=["long", "longer", "floats", "numbers"],
+)
+def test_numbers_beyond_all_floats_are_text(labels):
+    assert timeline_of(labels).labels.tolist() == list(map(str, labels))
+
+
+def test_differences_of_large_numbers_do_not_wrap():
+    line = timeline_of([1 - 2**63, 0, 2**63 - 1])
+    np.testing.assert_array_equal(line.labels, [-(2.0**63), 0.0, 2.0**63])
+    assert (np.diff([*line.labels, *line.following(2)]) > 0).all()
+
+
 def test_one_time():
     line = timeline_of(["2001-01"])
     assert time_texts(line.labels) == ["2001-01"]
@@ -311,6 +327,8 @@ def test_one_time():
         (pd.Index([1, None], dtype="Int64"), "row 1 has no time"),
         (["01.2019", "02.2019", "12.2019", "2019"],
          r"two kinds: '01.2019' \(row 0\) is a date, '2019' \(row 3\) is a number.*totals"),
+        (["1", "1" * 400], "two kinds: '1' .* is a number, '1111.* is text"),
+        ([1.0, np.inf], "two kinds: '1.0' .* is a number, 'inf' .* is text"),
         ([2001, "Total"], "two kinds: '2001' .* is a number, 'Total' .* is text"),
         (["2001-01", "2"], r"'2001-01' \(row 0\) is a date, '2' \(row 1\) is a number"),
         (["1/2/2001", "3/2/2001"],

@@ -686,7 +686,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         if reset:
             self._set_features(data.shape[1], names)
         else:
-            check_features(None, data.shape[1], None, self.n_features_in_)
+            self._check_features(data.shape[1], names)
         return split_series(data, self._config())
 
     def _check_series(self, X: Any, mask: Any, exposure: Any, *, reset: bool) -> Series:
@@ -700,9 +700,12 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         elif reset:
             self._set_features(len(names), names)
         else:
-            known = getattr(self, "feature_names_in_", None)
-            check_features(names, len(names), known, self.n_features_in_)
+            self._check_features(len(names), names)
         return series
+
+    def _check_features(self, n_features: int, names: Array | None) -> None:
+        known = getattr(self, "feature_names_in_", None)
+        check_features(names, n_features, known, self.n_features_in_)
 
     def _set_features(self, n_features: int, names: Array | None) -> None:
         self.n_features_in_ = n_features

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.special import gammaln
 
 from .._typing import Array
-from ..observations.block import Block
+from ..observations.block import Block, n_components_of
+from ..runtime.archives import json_of
+from ..runtime.states import NON_NEGATIVE, StateError, arrays_of, restore
 from ..sampling.gibbs import LEAST, DrawnBlock
 from ..sampling.learning import Tally, tallied
 from .block_data import BlockData
+
+
+@dataclass
+class _BlockState:
+    """Everything that later responses depend on, between two sweeps; streams are JSON."""
+
+    W: Array = field(metadata=NON_NEGATIVE)
+    exposure: Array = field(metadata=NON_NEGATIVE)
+    streams: str
 
 
 class GibbsBlock(DrawnBlock):
@@ -56,13 +68,18 @@ class GibbsBlock(DrawnBlock):
         return float(gammaln(s + self._large).sum())
 
     def state(self) -> dict[str, Array]:
-        """Everything that later responses depend on, between two sweeps."""
-        streams = np.array(json.dumps(self.streams()))
-        return {"W": self.W, "exposure": self.exposure, "streams": streams}
+        """The `_BlockState` as arrays."""
+        return arrays_of(_BlockState(self.W, self.exposure, json.dumps(self.streams())))
 
     @classmethod
-    def restored(cls, data: BlockData, state: dict[str, Array]) -> GibbsBlock:
-        """A block in an earlier state."""
-        found = cls(data, state["exposure"], state["W"], np.random.SeedSequence(0))
-        found.resume((state["W"], json.loads(str(state["streams"]))))
+    def restored(cls, data: BlockData, arrays: dict[str, Array]) -> GibbsBlock:
+        """A block in an earlier state; refused if it cannot be the state of such a block."""
+        F, N = data.observations.shape
+        state = _BlockState(np.empty((F, n_components_of(arrays, F))), np.empty(N), "")
+        restore(state, arrays)
+        found = cls(data, state.exposure, state.W, np.random.SeedSequence(0))
+        try:
+            found.resume((state.W, json_of(state.streams.encode())))
+        except (ValueError, TypeError, KeyError, OverflowError) as error:
+            raise StateError("its random streams are invalid") from error
         return found

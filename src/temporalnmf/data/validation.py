@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 Data = ArrayLike | TimeTable | PathLike[str]
 
 
+class TimesWarning(UserWarning):
+    """How the times of data were read."""
+
+
 class Checked(NamedTuple):
     """Checked data; the cells that were passed, with columns if they are a frame; other names."""
 
@@ -97,14 +101,15 @@ def checked_part(
 
 def check_features(names: Array | None, n: int, fitted_names: Array | None, n_fitted: int) -> None:
     """Refuse features that differ from those of the fit; names that are None are not compared."""
+    remedy = "Give the same features in the same order."
     if n != n_fitted:
-        raise ValueError(f"X has {n} features, and the data of the fit had {n_fitted}.")
+        raise ValueError(f"X has {n} features, and the data of the fit had {n_fitted}. {remedy}")
     if names is None or fitted_names is None:
         return
     for new, old in zip(names, fitted_names, strict=True):
         if new != old:
             found = f"X has other features than the fit: {new!r} in the place of {old!r}"
-            raise ValueError(f"{found}. Give the same features in the same order.")
+            raise ValueError(f"{found}. {remedy}")
 
 
 class _Given(NamedTuple):
@@ -174,13 +179,14 @@ def _warn_of_times(timeline: Timeline | None, column: str | None) -> None:
     """Warn of a column of numbers that is taken as times, and of times that are not on a grid."""
     if column is not None:
         remedy = f"Use X.set_index({column!r}) to say so; if it is a feature, rename it."
-        warn(f"X: column {column!r} is taken as the times, not as a feature. {remedy}")
+        found = f"X: column {column!r} is taken as the times, not as a feature"
+        warn(f"{found}. {remedy}", TimesWarning)
     if timeline is None:
         return
     uneven = timeline.every == AS_GIVEN and timeline.labels.dtype.kind != "U"
     if len(timeline.absent) or (uneven and len(timeline.labels) > 1):
         missing = " They are taken as missing steps." if len(timeline.absent) else ""
-        warn(f"X: {timeline.notes[-1]}.{missing}")
+        warn(f"X: {timeline.notes[-1]}.{missing}", TimesWarning)
 
 
 def _check_time_index(index: pd.Index, column: str | None) -> None:

@@ -20,6 +20,8 @@ from .state import State
 
 # Numbers in the draws of a smoothed series, at the most.
 MOST = 20_000_000
+# Follows the name of a point prediction.
+_MEDIANS = "; of the missing last steps the median (the mean is infinite)"
 Rows = Callable[[int], Array]  # the data (F,) of a step, by its number
 
 
@@ -62,6 +64,9 @@ class ModePosterior:
             draws = draw_steps(posterior, kept, H.shape[1], chain, n_samples, rng)
         mean = state.config.map_scale == "log" and chain.dynamic
         point = _smoothed("posterior mean" if mean else "posterior mode", chain, observed)
+        filled = chain.dynamic and kept[-1] < H.shape[1] - 1
+        if filled and not np.isfinite(chain.mean_ahead(np.ones(len(H)), 1)).all():
+            point += _MEDIANS
         return Steps(np.ascontiguousarray(H.T), point, draws)
 
     def ahead(self, steps: int, point: Point, n_samples: int, rng: np.random.Generator) -> Steps:
@@ -119,6 +124,8 @@ class DrawnPosterior:
             numbers, draws, expected = self._inferred(series, continue_chain=False)
             which, observed = numbers, series.observed
         point = _smoothed("posterior mean", posterior.chain, observed)
+        if not observed[-1] and not posterior.has_means:
+            point += _MEDIANS
         drawn = DrawnComponents(posterior.flat("components"), numbers, expected)
         return Steps(expected.mean(axis=0), point, draws, drawn, which)
 

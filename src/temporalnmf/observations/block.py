@@ -223,8 +223,8 @@ class Block(Features):
 
     def restore(self, arrays: dict[str, Array]) -> None:
         """Resume from there; refused if it cannot be the state of such a block."""
-        (F, N), shape = self.observations.shape, np.shape(arrays.get("W", ()))
-        K = shape[1] if len(shape) == 2 and shape[0] == F and shape[1] else 1
+        F, N = self.observations.shape
+        K = n_components_of(arrays, F)
         state = BlockState(np.empty((F, K)))
         if len(arrays) > 1:  # it was on a path
             state.before, state.path = state.W, Lbfgs(np.empty(F * K), memory_of(K, N))
@@ -239,3 +239,9 @@ class Block(Features):
         F, K = self.W.shape
         fortran = self.observations.order == "F"
         return vector.reshape(K, F).T if fortran else vector.reshape(F, K)
+
+
+def n_components_of(arrays: dict[str, Array], n_features: int) -> int:
+    """The number of components of a state with weights W; 1 if these cannot be weights."""
+    shape = np.shape(arrays.get("W", ()))
+    return shape[1] if len(shape) == 2 and shape[0] == n_features and shape[1] else 1

@@ -67,7 +67,7 @@ def _largest(subject: Subject) -> str:
     if subject.n_components > 1:
         share = f"{percent(first.share)} of all activation"
         component = f"The largest component is “{subject.names[0]}”: {share}"
-    return f"{component}, with its peak {subject.unit.at(clean(first.peak))}."
+    return f"{component}; it peaks {subject.unit.at(clean(first.peak))}."
 
 
 def _recent(subject: Subject) -> str:

@@ -137,6 +137,7 @@ def _components(subject: Subject) -> list[Content]:
                 "name": name,
                 "share": f"{percent(one.share)} of all activation",
                 "peak": clean(one.peak),
+                "when": subject.unit.at(clean(one.peak)),
                 "stability": number(one.stability),
                 "stability_words": _stability_words(one.stability, subject.start),
                 "shaky": one.stability is not None and bool(one.stability < FOUND_AGAIN),

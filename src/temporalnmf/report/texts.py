@@ -10,15 +10,15 @@ from numpy.typing import ArrayLike
 from .._typing import Array
 from ..messages import formatting
 from ..messages.formatting import counted, number_text
+from ..timeline.grid import AS_GIVEN, time_texts
 
 _LONGEST_NAME = 80
 # Significant digits of numbers in charts.
 _DRAWN = 7
 # Between a number and its per cent sign.
 NO_BREAK = "\N{NO-BREAK SPACE}"
-# Consecutive whole numbers in this range are taken for years.
+# Whole numbers in this range are taken for years.
 _FIRST_YEAR, _LAST_YEAR = 1000, 2200
-_BEFORE_TIME = {"year": "in", "quarter": "in", "month": "in", "week": "in the week of", "day": "on"}
 
 Content = dict[str, object]  # part of a report, of values that JSON can hold
 Number = float | int | None
@@ -82,10 +82,11 @@ def change(before: float, after: float) -> str:
 
 @dataclass(frozen=True)
 class Unit:
-    """What a step is called, and its length if the noun does not say it."""
+    """What a step is called, its length if the noun does not say it, and a time in a sentence."""
 
     noun: str
     length: str = ""
+    when: str = "at {}"
 
     def counted(self, n: int) -> str:
         """1 week, 2 weeks."""
@@ -96,8 +97,8 @@ class Unit:
         return f"{self.counted(n)} of {self.length}" if self.length else self.counted(n)
 
     def at(self, time: str) -> str:
-        """In 1848, on 1848-02-24, at 17."""
-        return f"{_BEFORE_TIME.get(self.noun, 'at')} {time}"
+        """In 1848, on 1848-02-24, at step 17."""
+        return self.when.format(time)
 
     @property
     def plural(self) -> str:
@@ -107,10 +108,24 @@ class Unit:
 def unit_of(every: str, times: ArrayLike) -> Unit:
     """Unit of a timeline, from its spacing (`Timeline.every`) and its labels."""
     labels = np.asarray(times)
-    whole = every == "step of 1" and labels.dtype.kind in "iu" and labels.size > 0
-    if whole and labels.min() >= _FIRST_YEAR and labels.max() <= _LAST_YEAR:
-        return Unit("year")
+    years = labels.dtype.kind in "iu" and labels.size > 0
+    years = years and labels.min() >= _FIRST_YEAR and labels.max() <= _LAST_YEAR
+    when = "in {}" if years else _when(every, labels)
+    if years and every == "step of 1":
+        return Unit("year", when=when)
     count, _, word = every.rpartition(" ")
     if not count and word.isalpha():
-        return Unit(word)
-    return Unit("step", every) if count.isdigit() else Unit("step")
+        return Unit(word, when=when)
+    return Unit("step", every if count.isdigit() else "", when)
+
+
+def _when(every: str, labels: Array) -> str:
+    """A sentence's words for a time."""
+    if labels.dtype.kind != "M":
+        of_text = "at “{}”" if every == AS_GIVEN else "in {}"  # 2001-W07
+        return {"U": of_text, "f": "at time {}"}.get(labels.dtype.kind, "at step {}")
+    if np.datetime_data(labels.dtype)[0] in ("Y", "M"):
+        return "in {}"
+    if " " in time_texts(labels)[0]:
+        return "at {}"
+    return "in the week of {}" if every == "week" else "on {}"

@@ -17,7 +17,7 @@ from .. import registry
 from .._typing import Array
 from ..chains.base import Chain
 from ..cluster.clients import spread
-from ..data.validation import Data
+from ..data.validation import Data, TimesWarning
 from ..estimator import TemporalNMF
 from ..likelihoods.base import Likelihood
 from ..messages.arguments import check_choice, check_count
@@ -303,7 +303,8 @@ def select(
     level = mean_activation(data, np.ones(len(sizes), dtype=bool), best.n_components, sizes)
     chain = _chain(best.chain, best.params, level)
     model = TemporalNMF(best.n_components, chain=chain, random_state=seeds[0][0], **params)
-    model.fit(X, mask=mask, exposure=exposure)
+    with without(TimesWarning):  # `gridded` has warned
+        model.fit(X, mask=mask, exposure=exposure)
     return Selection(candidates, best, model, rule, len(work), n_unconverged)
 
 

@@ -114,7 +114,8 @@ class _AcceleratedSolve(Solve):
         if "path_x" in arrays:
             path = self.path = self._new_path(resumed=True)
             restore(path, arrays, "path")
-            if not set(path.newest.tolist()) <= set(range(len(path.slopes))):
+            newest, rows = path.newest.tolist(), set(range(len(path.slopes)))
+            if len(set(newest)) < len(newest) or not set(newest) < rows:  # one row is free
                 raise StateError("its newest moves are not in memory")
 
     def end(self) -> FitResult:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime, time
 from itertools import pairwise
 from numbers import Integral, Real
@@ -17,6 +18,7 @@ from . import formats
 from .formats import ShortDate, SlashedDate
 
 NO_TIME = ("", "na", "nan", "nat", "null", "none", "<na>")
+_LARGEST = 2**62  # whole number, so that differences are numbers of 64 bits, too
 MOST = 0.75  # share of the labels that decides how to read them; the others are then reported
 Where = Callable[[int], str]
 Notes = tuple[str, ...]
@@ -54,8 +56,7 @@ def parse_times(
     if array.dtype.kind == "M":
         _refuse_missing(np.isnat(array), name, where)
         return _coarsest(array), ()
-    if array.dtype.kind in "biuf":
-        _refuse_missing(np.isnan(array), name, where)
+    if array.dtype.kind in "biuf" and np.isfinite(array).all():
         return _numbers(array.tolist())
     texts = [_text(label) for label in array.tolist()]
     if (years := _fiscal_years(texts, name, where, style)) is not None:
@@ -115,10 +116,10 @@ def _value(label: object) -> _Value:
         return label
     if isinstance(label, date):
         return datetime.combine(label, time())
-    if isinstance(label, Integral):
-        return int(label)
-    if isinstance(label, Real) and math.isfinite(label):
-        return float(label)
+    if isinstance(label, Real):
+        with suppress(OverflowError):  # a whole number beyond all floats is text
+            if math.isfinite(label):
+                return int(label) if isinstance(label, Integral) else float(label)
     text = str(label).strip()
     if (number := formats.number_in(text)) is not None:
         return number
@@ -256,7 +257,7 @@ def _with_slashed(
 
 def _numbers(values: Sequence[int | float]) -> tuple[Array, Notes]:
     """int64 if all are whole, else float64; dates if all are of the form 20011231 or 200112."""
-    if all(float(value).is_integer() and abs(value) < 2**63 for value in values):
+    if all(float(value).is_integer() and abs(value) < _LARGEST for value in values):
         whole = [int(value) for value in values]
         if (dates := _compact_dates(whole)) is not None:
             return dates, (f"times such as {whole[0]} are read as dates",)

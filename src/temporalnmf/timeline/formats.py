@@ -41,13 +41,13 @@ FISCAL = re.compile(r"(FY ?)?(\d{4})([/–-])(\d{4}|\d{2})")
 
 def number_in(text: str) -> int | float | None:
     """A finite number. Integers stay exact: timestamps in nanoseconds exceed 2^53."""
-    if re.fullmatch(r"[+-]?\d+", text):
-        return int(text)
     try:
         number = math.nan if "_" in text else float(text)
+        if math.isfinite(number):
+            return int(text) if re.fullmatch(r"[+-]?\d+", text) else number
     except ValueError:
-        return None
-    return number if math.isfinite(number) else None
+        pass
+    return None
 
 
 def date_in(text: str) -> datetime | None:

@@ -52,11 +52,12 @@ def smallest_step(ticks: Array) -> int | None:
     return int(step) if common and even else None
 
 
+@np.errstate(over="ignore", invalid="ignore")  # differences may be infinite
 def _float_grid(ordered: Array) -> EvenGrid | None:
     """Numbers on a grid. The given numbers keep their exact values."""
     fine = np.diff(ordered).min()
     steps = np.rint((ordered - ordered[0]) / fine)
-    if steps[-1] > MOST_STEPS or not np.allclose(
+    if not steps[-1] <= MOST_STEPS or not np.allclose(
         ordered[0] + steps * fine, ordered, rtol=1e-9, atol=1e-6 * fine
     ):
         return None
