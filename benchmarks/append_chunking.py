@@ -65,7 +65,7 @@ def forecast_errors(X: np.ndarray, make: Any) -> dict[str, float]:
         held.activations_ = np.vstack([held.activations_, added])
         ahead = fitted.chain_.point_forecast(added[0], 1, "mean", "log")[:, 0]
         means = {
-            "activations so far held": ahead @ fitted.components_,
+            "earlier activations fixed": ahead @ fitted.components_,
             "one by one": separate.forecast(1, n_samples=1).values[0],
             "all at once": together.forecast(1, n_samples=1).values[0],
             "refit": make().fit(X[:n]).forecast(1, n_samples=1).values[0],
@@ -85,8 +85,8 @@ def table_of_forecasts(n_sets: int) -> list[str]:
     words = [forecast_errors(sotu, lambda: TemporalNMF(6, random_state=0))]
     names = [name for name in words[0] if name != "apart"]
     lines = [
-        f"| rule | stiff chain, {n_sets} data sets | beside all at once | State of the Union | "
-        f"beside all at once |",
+        f"| rule | stiff chain, {n_sets} data sets | relative to all at once | "
+        f"State of the Union | relative to all at once |",
         "|---|---|---|---|---|",
     ]
     for name in names:
@@ -121,7 +121,8 @@ def levels(model: TemporalNMF) -> np.ndarray:
 
 def table_of_draws() -> list[str]:
     lines = [
-        "| chain | between | root mean square, in spreads | largest | ratio of spreads |",
+        "| chain | between | root mean square, in standard deviations | largest | "
+        "ratio of standard deviations |",
         "|---|---|---|---|---|",
     ]
     for name, (X, chain) in CASES.items():
@@ -189,7 +190,7 @@ def table_of_costs() -> list[str]:
         "100 steps, 50 features, K = 3, 2000 draws": (simulated(100, 50, 3, 0.1, 0), 3, draws),
     }
     lines = [
-        "| data | fit | one more step | refit | from even shares | from the old activations |",
+        "| data | fit | one more step | refit | from equal shares | from the old activations |",
         "|---|---|---|---|---|---|",
     ]
     for name, (X, k, settings) in cases.items():
@@ -216,7 +217,7 @@ def main() -> None:
     args = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
     page = [
-        "# Appending: one by one, all at once, refit",
+        "# Appending steps one by one, all at once, or with a refit",
         "",
         f"`python benchmarks/append_chunking.py --sets {args.sets}`. Ten steps are appended at "
         "fixed components.",
@@ -224,27 +225,27 @@ def main() -> None:
         "## One-step forecasts",
         "",
         "Mean Kullback–Leibler divergence of the next step from its forecast, over nine origins. "
-        "*Activations so far held* infers each new step given the last one, as "
-        "`transform(continue_chain=True)` does. The stiff chain, `Rate(3000)`, allows movements of "
-        "2 % per step; the data move by 20 %.",
+        "*Earlier activations fixed* infers each new step given the last one, as "
+        "`transform(continue_chain=True)` does. The stiff chain, `Rate(3000)`, expects changes of "
+        "2 % per step; the data change by 20 %.",
         "",
         *table_of_forecasts(args.sets),
         "",
         "## Draws",
         "",
         "Means of the activations of all steps and components, and of totals, over 300 draws. "
-        "Independent draws of one law would differ by a root mean square of 0.08.",
+        "Independent draws of one distribution would differ by a root mean square of 0.08.",
         "",
         *table_of_draws(),
         "",
         "## Cost",
         "",
-        "Wall-clock time, of use in proportion only: the machine had other work. *Refit* is "
-        "`update_components=True`. A mode is solved from even shares of the totals, as "
-        "in `transform`, not from the old activations: started there, the solver stops within a "
-        "few iterations, since the objective of a long series hardly depends on its last step, "
-        "and leaves a larger error in that step. The last two columns have iterations, and the "
-        "largest error of an activation of the last step.",
+        "Wall-clock times on a busy machine; only their ratios are meaningful. *Refit* is "
+        "`update_components=True`. The solver starts from equal shares of the totals, as in "
+        "`transform`, not from the old activations. From those it would stop after a few "
+        "iterations, since the objective of a long series hardly depends on its last step, and "
+        "leave a larger error in that step. The last two columns show the number of iterations and "
+        "the largest error of an activation of the last step.",
         "",
         *table_of_costs(),
         "",

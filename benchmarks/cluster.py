@@ -416,7 +416,7 @@ def _summary(rounds: list[Record], solver: str) -> Record:
 def speed(
     folder: Path, components: int, iterations: int, rounds: int, workers: list[int], overhead: bool
 ) -> Record:
-    """Seconds of an iteration in memory and on clusters; what a question costs; bytes."""
+    """Seconds of an iteration in memory and on clusters; cost of a request; bytes."""
     began = time.perf_counter()
     about = _about(folder)
     found: Record = {"what": "speed", "data": about, "components": components}
@@ -466,14 +466,14 @@ def _print_rows(rows: list[Record]) -> None:
         moved = ""
         if "all_wires_per_look" in row:
             moved = (
-                f", kB a look: {row['to_workers_per_look'] / 1e3:.1f} to workers, "
+                f", kB per evaluation: {row['to_workers_per_look'] / 1e3:.1f} to workers, "
                 f"{row['from_workers_per_look'] / 1e3:.1f} from them, "
-                f"{row['all_wires_per_look'] / 1e3:.1f} on all wires"
+                f"{row['all_wires_per_look'] / 1e3:.1f} in total"
             )
         print(
             f"  {row['solver']:11s} {row['side']:22s} ms {_times(row)}, "
-            f"{row['looks']:.2f} looks, {row['questions_per_look']:.1f} questions a look{moved}, "
-            f"objective {row.get('difference', 0.0):.1e}",
+            f"{row['looks']:.2f} evaluations, {row['questions_per_look']:.1f} requests each"
+            f"{moved}, objective {row.get('difference', 0.0):.1e}",
             flush=True,
         )
 
@@ -483,7 +483,7 @@ def _times(row: Record) -> str:
 
 
 def _overhead(n_times: int, components: int, n: int = 20, rounds: int = 5) -> list[Record]:
-    """Seconds of an iteration with as good as no data: what is left is talk."""
+    """Seconds of an iteration with almost no data: what remains is communication."""
     common = {"folder": None, "components": components, "n_times": n_times}
     rows = []
     cases = [(2, 2), (2, 16), (2, 64), (2, 256), (1, 64), (4, 64), (8, 64)]
@@ -642,13 +642,13 @@ def model(records: list[Record], page: Path) -> Record:
     return found
 
 
-# What the seconds of a look are made of. p is min(workers, cores), q the questions of a look.
+# Terms of the time of an evaluation. p is min(workers, cores), q the requests per evaluation.
 TERMS = {
     "per_nonzero": "ns per non-zero and component: nnz·K/p",
     "per_weight": "ns per feature and component: F·K/p",
-    "per_question": "ms per question, whatever else: q (and H's own work)",
-    "per_worker": "ms per question and worker that is asked: q·workers",
-    "per_block": "ms per question and block: q·blocks/p",
+    "per_question": "ms per request: q (includes the cost of H itself)",
+    "per_worker": "ms per request and worker: q·workers",
+    "per_block": "ms per request and block: q·blocks/p",
 }
 
 
@@ -732,31 +732,33 @@ def _page(records: list[Record], fitted: Record) -> str:
     speeds = sorted(by["speed"], key=lambda r: -r["data"]["nonzeros"])
     machine = next((r["machine"] for r in records if "machine" in r), "")
     busy = [r["others"] for r in records if r.get("others") is not None]
-    quiet = f" Others used up to {max(busy):.0%} of it just before a part." if busy else ""
+    quiet = f" Other processes used up to {max(busy):.0%} of it before a part." if busy else ""
     days = sorted({r["date"] for r in records if "date" in r})
     when = " to ".join(days[:: max(len(days) - 1, 1)])
     sections = [
         f"""# On a cluster: speed, bytes and memory
 
-What a fit costs on a Dask cluster of this machine beside the same fit in memory, what goes over the
-wire, whether data that are larger than memory get through, and what follows for larger clusters.
-`make bench-cluster` measures all of it again and writes this page.
+This page compares fits on a local Dask cluster with the same fits in memory: time per iteration,
+bytes sent over the network, and memory for data that are larger than memory. A cost model then
+predicts times on larger clusters. `make bench-cluster` repeats all measurements and writes this
+page.
 
 Machine: {machine or MISSING} Measured on {when or "–"}.{quiet}
 
-Data are made up: Poisson counts with ten smooth components and totals of features by Zipf's law,
-streamed to shards. Chain `rate`, log scale, smoothing {SMOOTHING}. Times are by the clock, **best /
-median / worst** of rounds in which all sides take turns, each in processes of its own, after a
-first round that does not count. An iteration has no look at the objective. A *look* is one pass
-over the data for both factors: MM has one an iteration, accelerated (its L-BFGS phase) sometimes
-more. Ratios are of medians, per look.""",
-        "## What was to be reached\n\n" + _bars(speeds, by["memory"]),
+The data are simulated: Poisson counts with ten smooth components and totals of features that follow
+Zipf's law, streamed to shards. The chain is `rate`, on the log scale, with smoothing {SMOOTHING}.
+Times are wall-clock times, **best / median / worst** of rounds in which all variants run
+alternately, each in its own processes, after a warm-up round. An iteration does not compute the
+value of the objective. An *evaluation* computes the sums over the data for both factors once: MM
+needs one per iteration, accelerated (its L-BFGS phase) sometimes more. Ratios compare medians per
+evaluation.""",
+        "## Targets\n\n" + _bars(speeds, by["memory"]),
         "## One iteration\n\n" + ("\n\n".join(map(_speed_section, speeds)) or MISSING),
-        "## With as good as no data\n\n" + _overhead_section(speeds),
-        "## Bytes on the wire\n\n" + _bytes_section(speeds),
+        "## Overhead with almost no data\n\n" + _overhead_section(speeds),
+        "## Bytes over the network\n\n" + _bytes_section(speeds),
         "## Memory\n\n" + _memory_section(by["memory"]),
         "## Cost model\n\n" + _model_section(fitted),
-        "## What it predicts\n\n" + _prediction(fitted),
+        "## Predictions\n\n" + _prediction(fitted),
         "## Data\n\n" + _data_section(by["make"]),
     ]
     return "\n\n".join(sections) + "\n"
@@ -786,7 +788,7 @@ def _bars(speeds: list[Record], memories: list[Record]) -> str:
         if talk
     }
     bar(
-        "an iteration of as good as no data, 2 workers, 2 to 256 blocks",
+        "an iteration with almost no data, 2 workers, 2 to 256 blocks",
         f"< {1e3 * MOST_OVERHEAD:.0f} ms",
         ", ".join(f"{name} at most {1e3 * value:.1f} ms" for name, value in worst.items()) or "–",
         max(worst.values()) < MOST_OVERHEAD if worst else None,
@@ -800,13 +802,13 @@ def _bars(speeds: list[Record], memories: list[Record]) -> str:
             if any(_moved(row, solver) for s in speeds for row in s["rows"])
         }
         bar(
-            f"bytes {what} against 2·K·N·8 per worker and look", f"≤ {MOST_BYTES}",
+            f"bytes {what} against 2·K·N·8 per worker and evaluation", f"≤ {MOST_BYTES}",
             ", ".join(f"{name} {value:.2f}" for name, value in moved.items()) or "–",
             max(moved.values()) <= MOST_BYTES if moved else None,
         )  # fmt: skip
     differences = [row["difference"] for s in speeds for row in s["rows"] if row["workers"]]
     bar(
-        "objective against that in memory after the same iterations", "–",
+        "relative difference of the objective from the same iterations in memory", "–",
         f"{max(differences):.1e}" if differences else "–",
         None,
     )  # fmt: skip
@@ -816,7 +818,7 @@ def _bars(speeds: list[Record], memories: list[Record]) -> str:
         if m["finished"] and not m["lost"] and m["bytes"] >= 4 * m["limit"] * m["workers"]
     ]
     bar(
-        "data of four times the memory of all workers", "finishes, no worker lost",
+        "data four times as large as the memory of all workers", "finishes, no worker lost",
         ", ".join(
             f"{m['solver']}: {m['bytes'] / m['limit'] / m['workers']:.1f} times, "
             f"{m['lost']} lost, peak {max(p['high'] for p in m['peaks']) / m['limit']:.0%} of the "
@@ -824,7 +826,7 @@ def _bars(speeds: list[Record], memories: list[Record]) -> str:
         ) or "–",
         len(done) == len(memories) if memories else None,
     )  # fmt: skip
-    return _table("what | bar | measured | reached", rows)
+    return _table("what | target | measured | met", rows)
 
 
 def _moved(row: Record, solver: str) -> bool:
@@ -836,8 +838,8 @@ def _model_bytes(record: Record, row: Record) -> float:
     return record["components"] * record["data"]["n_times"] * 8 * row["workers"]
 
 
-# What is counted of the bytes of a look.
-WIRES = {"to and from workers": ("to_workers", "from_workers"), "on all wires": ("all_wires",)}
+# Which bytes of an evaluation are counted.
+WIRES = {"to and from workers": ("to_workers", "from_workers"), "in total": ("all_wires",)}
 
 
 def _excess(record: Record, row: Record, names: tuple[str, ...]) -> float:
@@ -862,10 +864,13 @@ def _speed_section(record: Record) -> str:
             f"{row['solver']} | {row['side']} | {_times(row)} | {row['looks']:.2f} | {ratio:.2f} | "
             f"{row.get('difference', 0.0):.1e}"
         )
-    head = "solver | where | ms per iteration | looks | against memory | objective differs by"
+    head = (
+        "solver | where | ms per iteration | evaluations per iteration | relative to memory | "
+        "objective differs by"
+    )
     cores = (
-        f"This machine has {os.cpu_count()} cores: more workers than that share them, and are no "
-        f"faster. {record['iterations']} iterations a round, {record['rounds']} rounds."
+        f"This machine has {os.cpu_count()} cores; more workers share them and are no faster. "
+        f"Iterations per round: {record['iterations']}; rounds: {record['rounds']}."
     )
     return f"### {_title(record)}\n\n{_table(head, rows)}\n\n{cores}"
 
@@ -887,13 +892,11 @@ def _overhead_section(speeds: list[Record]) -> str:
         for row in measured
         if row["workers"]
     ]
-    head = (
-        "solver | workers | blocks | ms per iteration | the same in memory, ms | questions a look"
-    )
+    head = "solver | workers | blocks | ms per iteration | the same in memory, ms"
     return (
-        "The same N and K with four features a block, of some 16 non-zeros each: what is left of "
-        "an iteration is talk, the work of every block that does not depend on its size, and the "
-        "chain.\n\n" + _table(head + " | ms per question", rows)
+        "The same N and K, but with four features per block, of about 16 non-zeros each. What "
+        "remains of an iteration is communication, the fixed cost of each block, and the "
+        "chain.\n\n" + _table(head + " | requests per evaluation | ms per request", rows)
     )
 
 
@@ -909,13 +912,13 @@ def _bytes_section(speeds: list[Record]) -> str:
     ]
     if not rows:
         return MISSING
-    head = "non-zeros | solver | workers | model, each way | to workers | from workers | all wires"
+    head = "non-zeros | solver | workers | model, each way | to workers | from workers | total"
     return (
-        "kB a look, as the kernel counted them on every TCP socket of workers, scheduler and "
+        "kB per evaluation, as counted by the kernel on every TCP socket of workers, scheduler and "
         "client (`tcpi_bytes_acked`, `tcpi_bytes_received`), less what an idle cluster sends in "
-        "the same time. The model is H out to each worker and a sum of its size back: K·N·8 bytes "
-        "each. *All wires* is what anybody sent to anybody: what goes by way of the scheduler "
-        "counts twice.\n\n" + _table(head + " | workers against model | all wires against it", rows)
+        "the same time. The model: H is sent to each worker, and a sum of the same size is sent "
+        "back, K·N·8 bytes each way. *Total* counts every connection, so bytes that pass through "
+        "the scheduler count twice.\n\n" + _table(head + " | workers / model | total / model", rows)
     )
 
 
@@ -934,15 +937,15 @@ def _memory_section(memories: list[Record]) -> str:
                 f"{'yes' if m['finished'] else m['error']}"
             )
     data = memories[0]["data"]
-    head = "solver | non-zeros | limits | peak of a worker | not of files | lost | an iteration"
+    head = "solver | non-zeros | limits | peak of a worker | without files | lost | an iteration"
     return (
         f"`TemporalNMF(...).fit(folder)`, {data['n_times']:,} steps × {data['n_features']:,} "
         f"features in {data['n_shards']} shards, K = {memories[0]['components']}, "
-        f"{memories[0]['max_iter']} iterations. A row per worker process, those that were started "
-        f"anew included. The peak is `VmHWM` of the kernel, which counts pages of the files that "
-        f"are being read as well.\n\n" + _table(head + " | finished", rows) + "\n\nData are read "
-        "for every pass, weights stay: 8·K bytes a feature with MM, and some 170·K with "
-        "accelerated, which remembers its last moves."
+        f"{memories[0]['max_iter']} iterations. There is one row per worker process, including "
+        f"restarted ones. The peak is the kernel's `VmHWM`, which includes pages of files that are "
+        f"being read.\n\n" + _table(head + " | finished", rows) + "\n\nData are read from disk in "
+        "every pass. Weights stay in memory: 8·K bytes per feature with MM, and about 170·K with "
+        "accelerated, which stores its last updates."
     )
 
 
@@ -966,17 +969,18 @@ def _model_section(fitted: Record) -> str:
         for row in fitted["solvers"][name]["rows"]
     ]
     worst = ", ".join(f"{name} {fit['worst']:.0%}" for name, fit in fitted["solvers"].items())
-    head = "solver | non-zeros | features | workers | blocks | measured ms | predicted ms | off by"
-    return f"""Seconds of a look are the sum of five terms, none of them negative, fitted to medians
-by least squares of relative errors. q is the number of questions of a look.
-**p is min(workers, cores)**: four workers on the {fitted["cores"]} cores of this machine share
-them, and are taken as {fitted["cores"]}.
-What H costs by itself does not grow with the data and is part of the third term. Bytes take no time
-that could be told from it here: {2 * 10 * 200 * 8 / 1e3:.0f} kB per worker for N = 200 and K = 10.
+    head = "solver | non-zeros | features | workers | blocks | measured ms | predicted ms | error"
+    return f"""The time of an evaluation is modelled as the sum of five non-negative terms, fitted
+to medians by least squares of relative errors. q is the number of requests per evaluation.
+**p is min(workers, cores)**: four workers share the {fitted["cores"]} cores of this machine and
+count as {fitted["cores"]}.
+The cost of H itself does not grow with the data and is part of the third term. The time to send
+bytes cannot be separated from it here: {2 * 10 * 200 * 8 / 1e3:.0f} kB per worker for N = 200 and K
+= 10.
 
 {_table("term | " + " | ".join(names), constants)}
 
-Measured and predicted; furthest off: {worst}.
+Measured and predicted times; the largest relative errors are {worst}.
 
 {_table(head, rows)}"""
 
@@ -996,18 +1000,21 @@ def _prediction(fitted: Record) -> str:
             f"**{guess['seconds']:.2f} s**"
         )
     any_guess = next(iter(found.values()))
-    head = "solver | passes over the data | weights | questions | network | bytes | a look"
-    return f"""10¹⁰ non-zeros, F = 10⁸, N = 200, K = 10 on 100 workers: 10⁸ non-zeros and 10⁶
-features each, 2.4 GB of data per worker in memory.
+    head = "solver | passes over the data | weights | requests | network | bytes | an evaluation"
+    return f"""For 10¹⁰ non-zeros, F = 10⁸, N = 200 and K = 10 on 100 workers, each with 10⁸
+non-zeros and 10⁶ features (2.4 GB of data in memory), the model predicts:
 
 {_table(head, rows)}
 
-This is **not measured**. It assumes cores like this machine's, one for each worker, with as much
-memory bandwidth for each as here; a network of 10 Gbit/s through which all bytes go one after the
-other, though they go by a tree; {any_guess["levels"]} levels of that tree at 8 workers each, every
-one as slow as a question to 8 workers here, where they share {fitted["cores"]} cores; the same
-number of questions a look; and that nobody waits for a worker that is slower than others, or is
-lost."""
+This was **not measured**. It assumes
+
+- one core like those of this machine for each worker, with the same memory bandwidth;
+- a network of 10 Gbit/s that sends all bytes one after the other, although they are sent along a
+  tree;
+- {any_guess["levels"]} levels of that tree with 8 workers each, each level as slow as a request to
+  8 workers here, where they share {fitted["cores"]} cores;
+- the same number of requests per evaluation;
+- no slow or lost workers."""
 
 
 def _data_section(makes: list[Record]) -> str:
@@ -1025,13 +1032,14 @@ def _data_section(makes: list[Record]) -> str:
 
 
 def everything(out: Path, folder: Path, quick: bool, page: Path, keep: bool) -> None:
-    """Each part in a process of its own, so that its memory is its own."""
+    """Run each part in its own process, so that memory is measured separately."""
     import shutil
     import subprocess
 
     small = 1e-2 if quick else 1.0
-    # Non-zeros, steps, features, shards: what a non-zero and what a feature costs can be told. The
-    # weights of the last one are small: accelerated remembers moves of them, and workers are, too.
+    # Non-zeros, steps, features, shards: chosen so that the costs of a non-zero and of a feature
+    # can be separated. The last has few weights, since accelerated stores several copies of them
+    # and its workers are small.
     sizes = {
         "large": (1e8, 200, 1e6, 64), "wide": (2e7, 200, 1e6, 64), "dense": (2e7, 200, 1.5e5, 16),
         "memory": (2e8, 5000, 5e4, 256),
@@ -1068,7 +1076,7 @@ def everything(out: Path, folder: Path, quick: bool, page: Path, keep: bool) -> 
 
 
 def _others() -> float:
-    """Share of this machine that others use, before anything is done."""
+    """Share of this machine that other processes use, before the measurement."""
     import psutil
 
     return psutil.cpu_percent(interval=3.0) / 100.0

@@ -104,7 +104,7 @@ def threads() -> None:
             for n, workers in ((1, one), (2, two))
         }
         rows = {name: shown(times) for name, times in turns(runs, 10, time.perf_counter).items()}
-    table("NIPS, K = 3, by the clock | ms per sweep", rows)
+    table("NIPS, K = 3, wall-clock time | ms per sweep", rows)
 
 
 def nonzeros() -> None:
@@ -174,7 +174,7 @@ def icews14() -> None:
             for _ in range(1000):
                 gibbs.sweep()
             rows[f"{n} thread(s)"] = f"{time.perf_counter() - began:.1f}"
-    table("ICEWS 2014, K = 20, by the clock | s per 1000 sweeps", rows)
+    table("ICEWS 2014, K = 20, wall-clock time | s per 1000 sweeps", rows)
 
 
 def pgds() -> None:

@@ -22,7 +22,7 @@ from speed.summary import (
 )
 
 Results = dict[str, Any]
-# What was to be reached, the bar, what was measured, and whether that is enough.
+# What is measured, the target, the result, and whether the target is met.
 Row = tuple[str, str, str, bool | None]
 
 
@@ -79,31 +79,32 @@ def _head(results: Results) -> str:
         f"{name} {machine[name]}" for name in ("numpy", "scipy", "numba", "scikit-learn")
     )
     torch = [r["version"] for r in records(results, "iteration", who="torchnmf")]
-    versions += f", torch {torch[0]} with torchnmf" if torch else "; torchnmf was not at hand"
+    versions += f", torch {torch[0]} with torchnmf" if torch else "; torchnmf was not available"
     parts = results["parts"]
     rows = [(f"`{n}`", p["date"], f"{p['took']} s", f"`{p['command']}`") for n, p in parts.items()]
     warning = (
-        "\n\n**Some parts were run with `--quick`, on reduced data: their figures mean nothing.**"
+        "\n\n**Some parts were run with `--quick`, on reduced data: ignore their figures.**"
         if any(p["quick"] for p in parts.values())
         else ""
     )
     return f"""# Speed and memory
 
-How fast temporalnmf is, beside scikit-learn's `NMF`, torchnmf and a plain-NumPy version of the
-same algorithm, and how its time and memory grow. `make bench` measures all of it again and writes
-this page, its plots and [the raw records](results.json).{warning}
-Posterior draws have [a page of their own](gibbs.md), and so have [fits on a cluster](cluster.md).
+This page compares the speed of temporalnmf with scikit-learn's `NMF`, torchnmf and a plain-NumPy
+version of the same algorithm, and shows how time and memory grow with the data. `make bench`
+repeats all measurements and writes this page, its plots and [the raw
+records](results.json).{warning} There are separate pages on [posterior draws](gibbs.md), [fits on a
+cluster](cluster.md) and [new steps after a fit](append_chunking.md).
 
 Machine: {machine["cpu"]}, {machine["cores"]} cores, {machine["system"]}. Python
 {machine["python"]}, {versions}.
 
 {table(("part", "measured on", "took", "command"), rows)}
 
-All times are wall-clock, in float64. What is compared takes turns in one process, after a first
-round that does not count. Ratios compare best repetitions, ours and theirs alike; tables show the
-**best / median / worst** repetition. An *iteration* updates all weights and all activations once.
-It has no look at the objective on either side (scikit-learn runs with `tol=0`); where whole fits
-are timed, ours look once in up to ten iterations."""
+All times are wall-clock times, in float64. Programs that are compared run alternately in one
+process, after a warm-up round. Ratios compare the best repetitions of both sides; tables show the
+**best / median / worst** repetition. An *iteration* updates all weights and all activations once,
+without evaluating the objective (scikit-learn runs with `tol=0`). Where whole fits are timed, ours
+evaluate the objective once in up to ten iterations."""
 
 
 def _must(results: Results) -> str:
@@ -111,12 +112,12 @@ def _must(results: Results) -> str:
     words = {True: "yes", False: "**no**", None: "not measured"}
     body = [(what, bar, measured, words[reached]) for what, bar, measured, reached in rows]
     remarks = Path(__file__).with_name("remarks.md").read_text(encoding="utf-8").rstrip()
-    head = "## What was to be reached"
-    return f"{head}\n\n{table(('what', 'bar', 'measured', 'reached'), body)}\n\n{remarks}"
+    head = "## Targets"
+    return f"{head}\n\n{table(('what', 'target', 'measured', 'met'), body)}\n\n{remarks}"
 
 
 def _least(what: str, bar: float, found: dict[str, float | None], show: int = 4) -> Row:
-    """All of them have to be at least the bar; the smallest are shown."""
+    """All have to reach the target; the smallest are shown."""
     known = {name: value for name, value in found.items() if value is not None}
     if not known:
         return what, f"{bar:g}×", "–", None
@@ -227,7 +228,7 @@ def _must_limit(results: Results) -> list[Row]:
     limit = ", ".join(f"{chain} {share:.0%}" for chain, share in shares.items())
     rows: list[Row] = [
         (
-            "share of the limit: bare divisions over an iteration, NIPS, K = 3, one thread",
+            "time of the divisions alone / time of an iteration, NIPS, K = 3, one thread",
             "55 %", limit or "–", min(shares.values()) >= 0.55 if shares else None,
         )
     ]  # fmt: skip
@@ -236,7 +237,7 @@ def _must_limit(results: Results) -> list[Row]:
     text = ", ".join(f"{named(r['dataset'])} {r['chain']} {_share(r):.0%}" for r in largest)
     rows.append(
         (
-            "chain sweep's share of an iteration, any chain, any data set", "≤ 30 %",
+            "share of the chain's sweep in an iteration, every chain and dataset", "≤ 30 %",
             f"largest: {text}" if found else "–", _share(largest[0]) <= 0.3 if found else None,
         )
     )  # fmt: skip
@@ -263,7 +264,7 @@ def _must_memory(results: Results) -> list[Row]:
         text = ", ".join(f"{solver} {value:.2f}" for solver, value in found.items())
         rows.append(
             (
-                f"peak memory above the data itself, {kind}, in sizes of the data", f"≤ {bar:g}",
+                f"peak memory beyond the data, {kind}, relative to their size", f"≤ {bar:g}",
                 text or "–", max(found.values()) <= bar if found else None,
             )
         )  # fmt: skip
@@ -277,7 +278,7 @@ def _must_growth(results: Results) -> list[Row]:
         value = slope(found)[0] if found else None
         rows.append(
             (
-                f"slope of time in {axis}", "≤ 1.05", "–" if value is None else f"{value:.2f}",
+                f"slope of time against {axis}", "≤ 1.05", "–" if value is None else f"{value:.2f}",
                 None if value is None else value <= 1.05,
             )
         )  # fmt: skip
@@ -311,18 +312,19 @@ def _iteration(results: Results) -> str:
     scale = records(results, "iteration", who="temporalnmf")[0]["scale"]
     text = f"""## One iteration of majorize–minimize
 
-![Time of an iteration per data set and chain](iteration.png)
+![Time of an iteration per dataset and chain](iteration.png)
 
-From the same place, 30 iterations after a random start, {scale} scale. scikit-learn's time is the
-difference between a fit of one iteration and one of many, so that its start-up cancels;
-`threadpool_limits(1)` holds it to one thread where that is said. It allocates arrays of the size of
-the data in each iteration, and is up to five times slower where the allocator hands their memory
-back to the system every time. Once a process has released something large it keeps such memory:
-everything is compared in that state, and "in a new process" is scikit-learn without it.
-scikit-learn and torchnmf know plain NMF only, so all chains are compared with that (Itakura–Saito
-on the tabla, Kullback–Leibler elsewhere). torchnmf has a process to itself, and looks at its
-objective once in ten iterations. The [plain-NumPy version](../../benchmarks/numpy_mm.py) is for
-complete dense counts; its time counts only where it lowers the same objective."""
+All programs start from the same point, 30 iterations after a random start, on the {scale} scale.
+scikit-learn's time is the difference between a fit of one iteration and one of many, so that its
+start-up cancels; `threadpool_limits(1)` restricts it to one thread where the page says "one
+thread". It allocates arrays of the size of the data in each iteration, and is up to five times
+slower if the allocator returns their memory to the system every time. Once a process has freed a
+large array, it keeps such memory: everything is compared in that state, and "in a new process" is
+scikit-learn without it. scikit-learn and torchnmf have plain NMF only, so all chains are compared
+with that (Itakura–Saito on the tabla, Kullback–Leibler elsewhere). torchnmf runs in its own process
+and evaluates its objective once in ten iterations. The [plain-NumPy
+version](../../benchmarks/numpy_mm.py) is for complete dense counts; its time is shown only if it
+decreases the same objective."""
     for name, K in cases(records(results, "iteration")):
         data = {"dataset": name, "K": K}
         sklearn = [timed(results, **data, who="scikit-learn", threads=n) for n in (1, 0)]
@@ -362,15 +364,15 @@ def _acceleration(results: Results) -> str:
 
 ![Speed-up of every run](acceleration.png)
 
-Both start from the same random place, on one thread. MM runs 2000 iterations; accelerated runs
-until its objective is as low as MM's last one (up to 10⁻¹² of it), for 2000 iterations at the most.
-The speed-up is MM's time to this objective over that of accelerated. Where MM itself was as low
-before its last iteration, the earlier time counts. A run of accelerated that ends in a worse local
-optimum counts as a speed-up of zero. A *pass* goes over the data once; an iteration of MM takes
-two, and a look at the objective one. In the plot dashes mark 5× and 8×, the line the median, and
-crosses the runs that ended elsewhere.
+Both solvers start from the same random point, on one thread. MM runs 2000 iterations; accelerated
+runs until its objective is as low as MM's last one (to a relative 10⁻¹²), for at most 2000
+iterations. The speed-up is MM's time to this objective divided by that of accelerated. If MM
+reached it before its last iteration, the earlier time counts. A run of accelerated that ends in a
+worse local optimum counts as a speed-up of zero. A *pass* goes over the data once; an iteration of
+MM takes two, and an evaluation of the objective one. In the plot, dashed lines mark 5× and 8×, the
+solid line is the median, and crosses are runs that ended in another optimum.
 
-Cells are medians over the seeds, with the lower and upper quartile."""
+Cells show the median over the seeds, with the lower and upper quartile."""
     for scale in unique(r["scale"] for r in records(results, "acceleration")):
         found = records(results, "acceleration", scale=scale)
         names, chains = unique(r["dataset"] for r in found), unique(r["chain"] for r in found)
@@ -405,10 +407,10 @@ def _acceleration_totals(found: Records) -> str:
     text = (
         f"All {len(found)} runs: {quartiles(there)} in time, {quartiles(passes)} in passes; at "
         f"least 5× in {np.mean(np.array(there) >= 5.0):.0%} of them. Counting all of MM's "
-        f"iterations: {quartiles(whole)}. MM was there before its last iteration in {len(early)} "
-        f"runs. Accelerated took {np.median([r['iterations'] for r in found]):.0f} iterations and "
-        f"{np.median([r['passes'] for r in found]):.0f} passes in the median, and reached MM's "
-        f"objective in {len(reached)} runs."
+        f"iterations: {quartiles(whole)}. MM reached the objective before its last iteration in "
+        f"{len(early)} runs. Accelerated took {np.median([r['iterations'] for r in found]):.0f} "
+        f"iterations and {np.median([r['passes'] for r in found]):.0f} passes in the median, and "
+        f"reached MM's objective in {len(reached)} runs."
     )
     elsewhere = [r for r in found if not r["reached"]]
     if elsewhere:
@@ -417,7 +419,7 @@ def _acceleration_totals(found: Records) -> str:
             for r in sorted(elsewhere, key=lambda r: -r["gap"])
         )
         header = ("data", "chain", "seed", "iterations", "objective above MM's, relative")
-        text += "\n\nRuns that ended elsewhere:\n\n" + table(header, rows)
+        text += "\n\nRuns that ended in another optimum:\n\n" + table(header, rows)
     return text
 
 
@@ -434,9 +436,9 @@ def _peers(results: Results) -> str:
         "data", "scikit-learn, 1000 iterations", "accelerated to the same objective",
         "its iterations", "faster",
     )  # fmt: skip
-    return f"""## To the same objective as scikit-learn
+    return f"""## Time to the same objective as scikit-learn
 
-Plain NMF, K = 5, the same random start for both. scikit-learn, as installed, does 1000
+Plain NMF with K = 5, from the same random start. scikit-learn, as installed, makes 1000
 multiplicative updates; the accelerated solver on two threads runs until its objective is as low
 (Itakura–Saito on the tabla, Kullback–Leibler elsewhere).
 
@@ -445,7 +447,7 @@ multiplicative updates; the accelerated solver on two threads runs until its obj
 
 def _growth(results: Results) -> str:
     about = {
-        "nnz": "non-zeros of a sparse 10⁵ × 1000 matrix (10⁸ of them fill it), K = 5",
+        "nnz": "non-zeros of a sparse 10⁵ × 1000 matrix (10⁸ fill it), K = 5",
         "N": "steps of dense data with 100 features, K = 5",
         "K": "components, dense 2000 × 500",
     }
@@ -453,8 +455,8 @@ def _growth(results: Results) -> str:
 
 ![Time of an iteration against non-zeros, steps and components](growth.png)
 
-One iteration, Rate chain, one thread. Slopes are fitted to the logarithms over the upper half of
-each range: 1 is linear."""
+Time of one iteration with the chain `rate`, on one thread. Slopes are fitted on the log–log scale
+to the upper half of each range; 1 is linear."""
     rows = []
     for axis, words in about.items():
         found = records(results, "growth", axis=axis)
@@ -474,12 +476,13 @@ def _memory(results: Results) -> str:
         )
         for r in records(results, "memory")
     ]  # fmt: skip
-    header = ("data", "solver", "its size", "W and H", "peak above it", "per size of the data")
+    header = ("data", "solver", "size of the data", "W and H", "peak beyond", "relative to data")
     return f"""## Memory
 
-Peak resident memory during `fit` above what the process held just before, data included; in a new
-process each, after a tiny fit that loads everything compiled. The table above uses the difference
-between the two sizes, in which whatever belongs to the factors cancels: they are allowed besides.
+The table shows the peak resident memory during `fit`, less what the process used just before, when
+the data were already loaded. Each row was measured in a new process, after a tiny fit that loads
+the compiled code. The table of targets uses the difference between the two sizes, so that memory
+for W and H, which the target does not limit, cancels.
 
 {table(header, rows)}"""
 
@@ -493,7 +496,7 @@ def _threads(results: Results) -> str:
     ]
     return f"""## Threads
 
-One iteration, log scale, K = 3 on NIPS and 5 elsewhere.
+Time of one iteration, log scale, K = 3 on NIPS and 5 elsewhere.
 
 {table(("data, chain", "1 thread", "2 threads", "faster"), rows)}"""
 
@@ -507,16 +510,17 @@ def _limit(results: Results) -> str:
     for chain in chains:
         both = [[r for r in found if (r["dataset"], r["chain"]) == (name, chain)] for name in names]
         body.append((chain, *(" · ".join(f"{_share(r):.0%}" for r in cell) for cell in both)))
-    return f"""## How near the machine's limit
+    return f"""## How close to the machine's limit
 
-Every iteration has to divide each entry by its rate twice, once for W and once for H. The time of
-these divisions alone (`np.divide` of two arrays of the size of the data into a third, twice) over
-the time of an iteration, NIPS, K = 3, one thread: {shares}.
+Every iteration has to divide each entry by its rate twice, once for W and once for H. On NIPS with
+K = 3 and one thread, these divisions alone (`np.divide` of two arrays of the size of the data into
+a third, twice) take this share of the time of an iteration: {shares}.
 
 {table(("run", "best / median / worst"), rows)}
 
-What a chain takes of an iteration: its sweep over H alone, 30 iterations after the start, over the
-time of a whole iteration from the same place; log scale · linear scale.
+The next table shows the share of the chain in an iteration: the time of its sweep over H, 30
+iterations after the start, divided by that of a whole iteration from the same point; log scale ·
+linear scale.
 
 {table(("chain", *map(named, names)), body)}"""
 
@@ -532,9 +536,9 @@ def _startup(results: Results) -> str:
     ]
     return f"""## Start-up
 
-In a new process each; `--help` is the time of the whole process, imports and fits are timed inside
-it. The first fit of an installation compiles (measured with an empty cache), later ones load what
-was compiled.
+Each row was measured in new processes. `--help` is the time of the whole process; imports and fits
+are timed inside it. The first fit after installation compiles (measured with an empty cache); later
+ones load the compiled code.
 
 {table(("what", "time", "loads numba"), rows)}"""
 

@@ -2,9 +2,9 @@
 Topics over time: the State of the Union
 ========================================
 
-What did presidents of the United States speak about, and when? The package comes with the words
-of their yearly addresses, 1790 to 2021: a row per year, a column per word, counts as values.
-There was no address in 1933, and that row is missing.
+What did presidents of the United States talk about, and when? The package includes word counts
+of their yearly addresses from 1790 to 2021, with one row per year and one column per word.
+There was no address in 1933, so that row is missing.
 """
 
 # sphinx_gallery_thumbnail_number = 3
@@ -18,20 +18,20 @@ words.iloc[:3, :6]
 # %%
 # Fit
 # ---
-# Eight components, that is eight groups of words that rise and fall together. ``n_init=3``
-# starts three times from different random values and keeps the best; the others tell how far
-# the components depend on the start.
+# We fit eight components: eight groups of words that rise and fall together. With ``n_init=3``
+# the fit is repeated from three random starts and the best one is kept; the other two show how
+# much the components depend on the start.
 
 model = TemporalNMF(8, chain="rate", n_init=3, random_state=0, n_jobs=-1).fit(words)
 print(model.stop_reason_)
 
 # %%
-# What was found
+# The components
 # --------------
-# A component is named after its three most characteristic words. *Share* is its part of all
-# words, *peak* the year with most of it. *Stability* is the mean cosine with its match in the
-# other two starts, from 0 to 1. From 0.9 on the component is found again from other starts; below
-# 0.7 it is not, so treat it as one of several ways to cut the material; between the two it varies.
+# A component is named after its three most characteristic words. *Share* is its share of all
+# words, *peak* the year in which it is largest. *Stability* is the mean cosine with its match in
+# the other two starts, from 0 to 1. From 0.9 on, other starts find the same component. Below 0.7
+# they do not, so treat it as one of several possible groupings. In between, it varies.
 
 import pandas as pd
 
@@ -46,38 +46,39 @@ table = pd.DataFrame(
 table.round(2)
 
 # %%
-# The words behind the names. A bar is the share of the word in its component, the grey mark its
-# share in all of them: a word that is everywhere says little.
+# Here are the words behind the names. A bar is the share of a word in its component, the grey
+# mark its share in all components. A word that is common everywhere says little.
 
 from temporalnmf.plotting import plot_components
 
 plot_components(model, n_features=8)
 
 # %%
-# When
-# ----
-# An activation is the number of words that a component contributes to the address of a year,
-# since every component sums to one. The band holds 90 % of what the model thinks possible. The
-# grey stripe is 1933.
+# Activations over time
+# ---------------------
+# Every component sums to one, so an activation is the number of words that the component
+# contributes to the address of a year. The band is the 90 % interval under the model. The grey
+# stripe is 1933.
 
 from temporalnmf.plotting import plot_activations
 
 plot_activations(model)
 
 # %%
-# Lines jump together here and there because addresses differ much in length. Those of 1946 and
-# 1981 were long written messages and stand out as spikes. To see *what* they were about and not
-# *how long* they were, give the length as exposure. An activation is then a share of the words.
+# In some years all lines jump together, because the lengths of addresses vary widely. Those of
+# 1946 and 1981 were long written messages and stand out as spikes. To see *what* an address was
+# about rather than *how long* it was, pass its length as exposure. An activation is then a share
+# of the words.
 
 length = words.sum(axis=1).where(words.notna().any(axis=1), words.sum(axis=1).median())
 shares = TemporalNMF(8, n_init=3, random_state=0, n_jobs=-1).fit(words, exposure=length)
 plot_activations(shares)
 
 # %%
-# Where it fails
-# --------------
-# Which years look least like any mixture of the components? Long addresses have more to be
-# wrong about, so 1946 and 1981 lead again; others in the list deserve a look at their text.
+# Where the model fits poorly
+# ---------------------------
+# Which years look least like a mixture of the components? Long addresses leave more room for
+# error, so 1946 and 1981 come first again; for the others, it is worth reading the text.
 
 from temporalnmf.plotting import plot_residuals
 
@@ -86,11 +87,11 @@ plot_residuals(shares)
 # %%
 # What not to believe
 # -------------------
-# * Names are the most telling words, not a meaning. Read the words, and the texts of the peak
-#   year.
-# * Components of neighbouring eras share much of their language: "topic" and "style of the
-#   time" are not told apart. Most components here are eras.
-# * The number eight is a choice. :ref:`The guide on choosing
+# * A name lists the most characteristic words; it is not an interpretation. Read the words, and
+#   the address of the peak year.
+# * Components of neighbouring eras share much of their language. The model does not separate
+#   "topic" from "style of the time", and most components here are eras.
+# * Eight components are a choice. :ref:`The guide on choosing
 #   <sphx_glr_auto_gallery_4_choosing.py>` shows what the data say about it.
-# * The bands hold for the components as found. They do not count in that other components might
-#   have been found; the stability does.
+# * The bands treat the components as known. They do not include the possibility that other
+#   components fit equally well; stability is a measure of that.

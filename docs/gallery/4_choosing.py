@@ -2,8 +2,9 @@
 Choosing a chain and a rank
 ===========================
 
-How many components, and what may they do from step to step? The data decide: hide some of them,
-predict them, and take what predicts best. This guide asks whether it is worth it at all.
+How many components does a model need, and which chain? To decide, hide some of the data, predict
+them, and use the setting with the lowest error. This guide also asks whether a chain helps at
+all.
 """
 
 # sphinx_gallery_thumbnail_number = 3
@@ -19,8 +20,9 @@ print(words.shape)
 # %%
 # How many components?
 # --------------------
-# A fifth of the years is hidden, three times over, no two of them neighbours. ``rule="one_se"``
-# takes the smallest model that is as good as the best, within the noise of the comparison.
+# A fifth of the years is hidden, no two of them adjacent, in each of three splits. The default
+# ``rule="one_se"`` chooses the smallest model whose error is within one standard error of the
+# best.
 
 ranks = select(
     words.to_numpy(),
@@ -32,17 +34,18 @@ ranks = select(
 print(ranks.answer)
 
 # %%
-# Look for the bend, not for the lowest point: where the bars overlap, the difference is noise.
+# Look for the point where the curve flattens, not for the minimum: where error bars overlap, the
+# difference may be noise.
 
 ranks.plot()
 
 # %%
 # Which chain?
 # ------------
-# Hide what you want to predict. Single lost years ask for interpolation, at which plain NMF is
-# hard to beat; runs of lost years, or the end of the series, ask what a component does on its
-# own. Here: two runs of three years, three times over. Plain NMF (``none``) and repeating the
-# last value are always among the candidates.
+# Hide the kind of data that you want to predict. Single hidden years only need interpolation, at
+# which plain NMF is hard to beat. Several years in a row, or the end of the series, test how well
+# a chain predicts a component without its neighbours. Here we hide two blocks of three years, in
+# each of three splits. Plain NMF (``none``) and repeating the last value are always included.
 
 chains = select(
     words.to_numpy(),
@@ -60,9 +63,9 @@ chains.to_frame().round(3)
 # %%
 # Stiff or loose?
 # ---------------
-# A look at one fit tells whether the chain agrees with what it found: the grey law is how far
-# the chain expects an activation to move in a year, the blue line how far they moved. A chain
-# that is far too stiff smooths away what happened:
+# A plot of one fit shows whether the chain agrees with its result. Grey is the distribution of
+# yearly changes that the chain expects, blue the distribution that was estimated. A chain that
+# is far too stiff smooths out real changes:
 
 from temporalnmf.chains import Rate
 from temporalnmf.plotting import plot_movement
@@ -71,7 +74,7 @@ stiff = TemporalNMF(6, chain=Rate(alpha=3000.0), random_state=0).fit(words)
 plot_movement(stiff)
 
 # %%
-# One that is loose enough to follow the years:
+# A chain that is loose enough to follow the data:
 
 loose = TemporalNMF(6, chain=Rate(alpha=10.0), random_state=0).fit(words)
 plot_movement(loose)
@@ -79,13 +82,13 @@ plot_movement(loose)
 # %%
 # What not to believe
 # -------------------
-# * The movement of addresses includes their length, which jumps. A chain that fits the movement
-#   is not for that reason the best predictor: a stiff chain may predict better by ignoring
-#   noise. Held-out errors have the last word.
-# * The setting was chosen by these errors: expect slightly larger ones on new data.
-# * A few per cent between chains is not a discovery. Other hidden years give another winner:
-#   with three splits even the standard errors are rough. Take more splits before you decide,
-#   and the simpler of two that are close.
-# * ``temporalnmf compare FILE --components 6 --out results`` does this with more care:
-#   hyper-parameters are chosen on one half of the hidden steps and errors told on the other.
-#   See :doc:`/commands`.
+# * The changes include those of the length of addresses, which jumps. A chain that matches the
+#   changes is not necessarily the best predictor: a stiff chain may predict better because it
+#   ignores noise. Rely on held-out errors.
+# * The setting was chosen by these errors, so expect slightly larger ones on new data.
+# * A difference of a few percent between chains means little. Other hidden years may give another
+#   winner, and with three splits even the standard errors are rough. Use more splits before you
+#   decide, and prefer the simpler of two models that are close.
+# * ``temporalnmf compare FILE --components 6 --out results`` is more careful: it chooses
+#   hyper-parameters on one half of the hidden steps and reports errors on the other. See
+#   :doc:`/commands`.

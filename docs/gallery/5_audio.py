@@ -2,12 +2,13 @@
 Audio with Itakura–Saito: a tabla loop
 ======================================
 
-A power spectrogram is a table over time, too: a row per frame, a column per frequency. Loud and
-soft matter alike to the ear, so errors should be relative. That is the Itakura–Saito
-divergence, and the model behind it is ``likelihood="exponential"``.
+A power spectrogram is also a time series, with one row per frame and one column per frequency.
+Quiet sounds matter to the ear as much as loud ones, so errors should be relative. The
+Itakura–Saito divergence measures relative errors; ``likelihood="exponential"`` is the
+corresponding model.
 
-The excerpt is three seconds of a tabla loop (Sonic Pi's ``loop_tabla``, CC0), up to 5.5 kHz, in
-steps of half a decibel.
+The excerpt is three seconds of a tabla loop (Sonic Pi's ``loop_tabla``, CC0), up to 5.5 kHz, with
+a resolution of half a decibel.
 """
 
 # sphinx_gallery_thumbnail_number = 3
@@ -27,9 +28,9 @@ ax.set(xlabel="seconds", ylabel="Hz", ylim=(0, 3000))
 # %%
 # Which chain for drums?
 # ----------------------
-# A stroke comes within one frame and rings for half a second. A chain whose steps are small
-# percentages, the default, cannot follow; ``hier_rate`` with small shapes has heavy tails:
-# smooth most of the time, and now and then a jump.
+# A stroke starts within one frame and rings for half a second. The default chain expects changes
+# of a few percent and cannot follow. ``hier_rate`` with small shape parameters has heavy tails:
+# it is smooth most of the time, with occasional jumps.
 
 from temporalnmf import TemporalNMF
 from temporalnmf.chains import HierRate
@@ -44,17 +45,17 @@ for model, ax in zip((smooth, jumps), axes, strict=True):
     plot_movement(model, ax=ax)
 
 # %%
-# The divergence says the same, lower is closer:
+# The divergence agrees (lower is better):
 
 for name, model in (("rate", smooth), ("hier_rate", jumps)):
-    print(f"{name:10} {model.reconstruction_err_ / power.size:.2f} per cell")
+    print(f"{name:10} {model.reconstruction_err_ / power.size:.2f} per entry")
 
 # %%
 # The strokes
 # -----------
-# Left: when each component sounds, in decibel. Right: its spectrum. Look for a component that
-# rings (sharp peaks, a straight line down after each stroke: exponential decay) and one that
-# clicks (a flat spectrum, gone at once).
+# Left: the activation of each component, in decibels. Right: its spectrum. Look for a component
+# that rings (sharp peaks, and a straight line down after each stroke, which is exponential decay)
+# and one that clicks (a flat spectrum, and a short activation).
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
 colors = ["#0072b2", "#d55e00", "#009e73", "#cc79a7"]
@@ -65,11 +66,11 @@ left.set(xlabel="seconds", ylabel="activation, dB", ylim=(-20, 75))
 right.set(xlabel="Hz", ylabel="share of the component, dB", xlim=(0, 2500), ylim=(-50, 0))
 
 # %%
-# A lost piece
-# ------------
-# A quarter of a second is cut out and filled in, here with seconds and frequencies as labels. The
-# ringing goes on and the band opens; a stroke inside the gap would be lost, since nothing outside
-# says that it was there.
+# A missing section
+# -----------------
+# We remove a quarter of a second and fill it in, this time with seconds and frequencies as labels.
+# The ringing continues through the gap and the band widens. A stroke inside the gap would be lost,
+# since the data outside do not show it.
 
 import pandas as pd
 
@@ -84,15 +85,15 @@ ax.set(yscale="log", ylim=(1e-2, 1e8), xlabel="seconds")
 # %%
 # With librosa
 # ------------
-# ``librosa.decompose.decompose(S, transformer=TemporalNMF(...), n_components=4)`` takes the
-# model in place of scikit-learn's. librosa's spectrograms have frequencies as rows, and
-# ``decompose`` turns them.
+# ``librosa.decompose.decompose(S, transformer=TemporalNMF(...), n_components=4)`` uses the
+# model in place of scikit-learn's NMF. The rows of librosa's spectrograms are frequencies;
+# ``decompose`` transposes them.
 #
 # What not to believe
 # -------------------
-# * A component is a spectrum with a loudness, not an instrument. A drum whose pitch glides, as
-#   the bass drum of a tabla does, takes two components or blurs into one.
-# * Silence is a number in decibel: values near the floor count as much as loud ones in this
-#   divergence. Set a floor well above the noise of the recording.
+# * A component is a spectrum whose loudness varies, not an instrument. A drum with a gliding pitch,
+#   such as the bass drum of a tabla, needs two components or blurs into one.
+# * In this divergence, values near silence count as much as loud ones. Set a floor well above the
+#   noise of the recording.
 # * Phases are not modelled. To hear a component, filter the original with its share of the
 #   power.
