@@ -47,7 +47,7 @@ def test_missing_extra_says_how_to_install_it():
     assert 'pip install "temporalnmf[cli]"' in _run_python(code)
 
 
-def test_version():
+def test_version_is_printed():
     from temporalnmf import __version__
 
     assert CliRunner().invoke(app, ["--version"]).output.strip() == f"temporalnmf {__version__}"
@@ -154,7 +154,7 @@ def newcomer(tmp_path_factory):
 
 
 @pytest.mark.long
-def test_compare_a_newcomers_file(newcomer, tmp_path):
+def test_compare_writes_tables_and_goes_on_from_its_records(newcomer, tmp_path):
     out = tmp_path / "out"
     words = ("compare", newcomer, "--components", 2, "--splits", 2, "--inits", 1, "--out", out,
              "--origins", 2)  # fmt: skip
@@ -184,7 +184,7 @@ def test_compare_a_newcomers_file(newcomer, tmp_path):
 
 
 @pytest.mark.long
-def test_compare_with_draws(newcomer, tmp_path):
+def test_compare_ranks_draws_beside_modes(newcomer, tmp_path):
     words = (
         "compare", newcomer, "--components", 1, "--splits", 1, "--inits", 1, "--chains", "gap",
         "--inference", "map,gibbs", "--choose-components", "1,2", "--choose-smoothing", "learn,1",
@@ -264,7 +264,7 @@ def test_compare_and_select_rank_read_long_tables(newcomer, tmp_path):
         assert (tmp_path / words[0] / "table.csv").exists()
 
 
-def test_compare_a_short_series(newcomer, tmp_path):
+def test_compare_says_that_a_short_series_has_no_intervals(newcomer, tmp_path):
     short = tmp_path / "short.csv"
     short.write_text("\n".join(newcomer.read_text().splitlines()[:9]))
     out = tmp_path / "o"
@@ -383,7 +383,7 @@ def test_compare_and_select_rank_take_exposure(newcomer, tmp_path):
     assert float(row["error_mean"]) < 1e-6
 
 
-def test_select_rank(newcomer, tmp_path):
+def test_select_rank_marks_the_number_of_components_with_the_lowest_error(newcomer, tmp_path):
     result = _invoke(
         "select-rank", newcomer, "--largest", 3, "--splits", 2, "--out", tmp_path, "--jobs", 1
     )

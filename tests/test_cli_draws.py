@@ -78,7 +78,7 @@ def test_info_shows_draws_and_verdict(model):
     assert draws["quantities"][0]["rhat"] == found.quantities[0].rhat
 
 
-def test_what_is_settled_is_said(tmp_path):
+def test_info_says_whether_draws_are_settled(tmp_path):
     settled, mode = drawn(1, **SETTLED), estimator(2, random_state=0).fit(months())
     path = settled.save(tmp_path / "m.npz")
     assert "4 runs of 400 draws, settled: see below" in done("info", path).output
@@ -132,7 +132,7 @@ def test_imputed_is_the_mean_over_all_draws(model, tmp_path):
     np.testing.assert_array_equal(one.values, many.values)
 
 
-def test_learn_all_and_what_a_mode_can_learn(table, tmp_path):
+def test_fit_learns_all_from_draws_and_the_scale_at_a_mode(table, tmp_path):
     out = tmp_path / "m.npz"
     few = ("--draws", 4, "--tune", 0, "--runs", 1)
     done("fit", table, "--solver", "gibbs", "--learn", "all", "--chain", "bgar", *few, "--out", out)

@@ -197,7 +197,7 @@ def test_fits_that_compile_side_by_side_say_so_once(capsys):
 
 
 @pytest.mark.parametrize("closed", [False, True])
-def test_a_fit_without_standard_error(closed, monkeypatch, tmp_path):
+def test_a_fit_needs_no_standard_error(closed, monkeypatch, tmp_path):
     """As under pythonw, or in a service that has closed it."""
     with (tmp_path / "log").open("w") as file:
         pass
@@ -306,7 +306,7 @@ def _seconds():
 
 
 @pytest.mark.long
-def test_grid_search_in_processes():
+def test_grid_search_in_processes_gives_the_same_bits():
     def search(n_jobs):
         grid = {"n_components": [1, 2], "n_jobs": [1, 2]}
         model = TemporalNMF(max_iter=12, random_state=0, chain=Rate())
@@ -338,7 +338,7 @@ def test_a_forked_child_fits_forecasts_and_forks_again():
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_a_fork_while_a_fit_is_under_way(n_jobs):
+def test_a_fork_during_a_fit_gives_both_processes_the_same_bits(n_jobs):
     """Its helpers are awake, and the child has none of them."""
     alone, there = _bits(_fit(n_jobs)), []
 
@@ -410,7 +410,7 @@ def _cold(text, folder, n_processes=1):
 
 
 @pytest.mark.long
-def test_threads_that_compile_the_same_at_once(tmp_path):
+def test_threads_that_compile_the_same_function_share_the_cache(tmp_path):
     """Into an empty cache, which serves the next process."""
     (cold,) = _cold(_COLD, tmp_path)
     assert len(cold.splitlines()) == 1
@@ -418,7 +418,7 @@ def test_threads_that_compile_the_same_at_once(tmp_path):
 
 
 @pytest.mark.long
-def test_processes_and_threads_that_start_cold(tmp_path):
+def test_processes_and_threads_with_an_empty_cache_give_the_same_bits(tmp_path):
     text = _COLD_FIT.format(tests=str(Path(__file__).parent))
     bits = _bits(_fit(2)).hex()
     cold = _cold(text, tmp_path, n_processes=2)

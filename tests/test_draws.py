@@ -536,7 +536,7 @@ def test_a_model_of_draws_comes_back_from_a_file(tmp_path):
     np.testing.assert_array_equal(again.transform(X), model.transform(X))
 
 
-def test_calibration_from_draws():
+def test_models_of_draws_are_calibrated():
     model = fitted(X, n_draws=10, n_tune=5, n_chains=1).calibrate(5)
     assert model.calibration_.n_origins == 5
     assert {check.of for check in model.calibration_.checks} >= {"totals", "components", "entries"}
@@ -621,7 +621,7 @@ def test_a_smoothing_that_was_given_is_the_one_used():
     assert fitted(smoothing=0.1).smoothing_ == 0.1
 
 
-def test_exposure_and_rates():
+def test_rates_from_draws_are_per_unit_of_exposure():
     """Twice the exposure and twice the counts: the same rates, better known."""
     exposure = np.linspace(1.0, 3.0, len(X))
     rng = np.random.default_rng(1)

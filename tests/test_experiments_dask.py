@@ -69,7 +69,7 @@ def test_records_are_those_of_local_workers(client, tmp_path, kind):
 
 
 @pytest.mark.long
-def test_records_of_workers_with_several_threads(tmp_path):
+def test_records_of_workers_with_several_threads_are_those_of_local_workers(tmp_path):
     """Fits side by side in one process, with draws among them."""
     protocol = our_protocol(2, n_splits=1, n_inits=2, max_iter=30, n_tune=5, n_draws=5)
     protocol = protocol.only(["gap", "rate", "shape"]).with_draws()
@@ -100,7 +100,7 @@ def test_a_run_goes_on_where_another_stopped(client, tmp_path):
 
 
 @pytest.mark.long
-def test_a_worker_killed_in_the_middle_of_a_run(own_client, tmp_path):
+def test_a_worker_killed_in_the_middle_of_a_run_changes_no_record(own_client, tmp_path):
     protocol = small(n_splits=4, n_inits=4)
     expected = run(protocol, counts(), tmp_path / "calm")
     victim = next(iter(own_client.run(os.getpid).values()))
@@ -164,7 +164,7 @@ def test_selection_is_that_of_local_workers(client):
     assert seen == [(n, 84) for n in range(1, 85)]  # 7 settings, 3 ranks, 2 splits, 2 starts
 
 
-def test_processes_and_a_cluster_are_one_too_many(client, tmp_path):
+def test_processes_beside_a_cluster_are_refused(client, tmp_path):
     with pytest.raises(ValueError, match="n_jobs=2 and client="):
         run(small(), counts(), tmp_path / "new", n_jobs=2, client=client)
     assert not (tmp_path / "new").exists()
@@ -183,7 +183,7 @@ def compared(table, out, *more):
 
 
 @pytest.mark.long
-def test_compare_on_a_cluster(client, table, tmp_path):
+def test_compare_on_a_cluster_writes_the_table_of_local_workers(client, table, tmp_path):
     here, there = tmp_path / "here", tmp_path / "there"
     done(*compared(table, here, "--jobs", 1))
     words = compared(table, there, "--scheduler", client.scheduler.address)
@@ -239,7 +239,7 @@ def test_reproduce_on_a_cluster(client, tmp_path):
     ],
 )
 @pytest.mark.parametrize("command", ["compare", "select-rank", "reproduce"])
-def test_options_that_do_not_go_together(command, more, words, table, tmp_path):
+def test_options_that_exclude_each_other_are_refused(command, more, words, table, tmp_path):
     """Refused before anything is read or downloaded."""
     source = "nips" if command == "reproduce" else table
     said = refused(command, source, "--out", tmp_path / "new", *more)

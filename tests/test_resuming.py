@@ -52,7 +52,7 @@ SETTINGS = [
     "look",
     [2, pytest.param(9, marks=pytest.mark.long), 14, pytest.param(18, marks=pytest.mark.long)],
 )
-def test_goes_on_to_the_same_bits(settings, look, tmp_path):
+def test_a_split_fit_that_was_cut_short_ends_with_the_same_bits(settings, look, tmp_path):
     params = {"random_state": 3, "n_init": 2, "max_iter": 90, "tol": 0.0, **settings}
     every_look = []
     whole = estimator(3, callback=every_look.append, **params).fit(_data())
@@ -67,7 +67,7 @@ def test_goes_on_to_the_same_bits(settings, look, tmp_path):
     assert list(folder.iterdir()) == []
 
 
-def test_learned_hyper_parameters_go_on_too(tmp_path):
+def test_learned_hyper_parameters_of_a_split_fit_go_on_with_the_same_bits(tmp_path):
     from temporalnmf.chains import Rate
 
     params = {"random_state": 3, "max_iter": 60, "tol": 0.0, "chain": Rate(5.0, "learn")}
@@ -79,7 +79,7 @@ def test_learned_hyper_parameters_go_on_too(tmp_path):
     np.testing.assert_array_equal(model.components_, whole.components_)
 
 
-def test_another_fit_is_refused(tmp_path):
+def test_a_folder_of_another_fit_is_refused(tmp_path):
     with pytest.raises(StopError):
         _kept(tmp_path, 3, random_state=0, callback=StopAt(5)).fit(_data())
     with pytest.raises(ValueError, match=r"n_components=3, and this one has 4"):
@@ -124,7 +124,7 @@ def test_a_folder_without_a_block_is_refused(harm, tmp_path):
         _kept(tmp_path, 3, random_state=0).fit(_data())
 
 
-def test_it_is_written_when_it_is_time(tmp_path, monkeypatch):
+def test_a_folder_is_written_every_so_many_seconds(tmp_path, monkeypatch):
     """A second goes by between two looks."""
     now, files = [0.0], []
     monkeypatch.setattr(checkpoint, "monotonic", lambda: now[0])
@@ -142,7 +142,7 @@ def test_it_is_written_when_it_is_time(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_place_is_a_folder(tmp_path):
+def test_a_file_in_the_place_of_a_checkpoint_folder_is_refused(tmp_path):
     path = tmp_path / "file"
     path.touch()
     with pytest.raises(ValueError, match=r"checkpoint='.*file' is a file"):

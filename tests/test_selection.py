@@ -91,7 +91,7 @@ def test_the_last_observed_step_is_the_last():
         assert split.train[1]
 
 
-def test_blocks_keep_apart():
+def test_hidden_blocks_do_not_touch():
     for split in HiddenBlocks(30, length=3, n_blocks=4, random_state=0).split(series(40)):
         edges = np.diff(np.concatenate([[0], split.hidden.astype(int), [0]]))
         starts, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
@@ -111,7 +111,7 @@ def test_entries_are_a_fifth_of_those_observed():
     assert split.test.shape == (20, 10)
 
 
-def test_rolling_origins():
+def test_rolling_origins_train_on_all_steps_before():
     splits = list(RollingOrigin(3, horizon=2, stride=4).split(series(20)))
     for split, origin in zip(splits, (10, 14, 18), strict=True):
         np.testing.assert_array_equal(np.flatnonzero(split.train), np.arange(origin))
@@ -392,7 +392,7 @@ def candidate(K, errors, chain="none", ratio=0.0):
     return Candidate(chain, {}, K, np.array(errors), ratio)
 
 
-def test_one_standard_error_rule():
+def test_the_one_standard_error_rule_takes_the_fewest_components_that_are_close():
 
     low = candidate(4, [1.0, 2.0, 3.0])
     # Worse by 0.1 ± 0.1 (standard error 0.058): not close. Worse by 0.1 ± 0.3: close.
@@ -486,7 +486,7 @@ def test_the_answer_counts_fits_that_did_not_converge():
     assert f"{hasty.n_unconverged} of 8 fits ended at max_iter" in hasty.answer
 
 
-def test_missing_values_of_pandas():
+def test_missing_values_of_pandas_are_not_scored():
     import pandas as pd
 
     X = pd.DataFrame(smooth_counts(30)).astype("Int64")
@@ -545,7 +545,7 @@ def test_bad_requests_are_named(case):
         select(series(), **arguments)
 
 
-def test_pictures_of_a_selection():
+def test_pictures_of_a_selection_mark_the_choice():
     from matplotlib.figure import Figure
 
     X = smooth_counts(30)

@@ -99,7 +99,7 @@ def test_numbers_and_names_come_back(tmp_path, kind, n_shards):
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
-def test_missing_cells_and_steps(tmp_path):
+def test_missing_cells_and_steps_come_back(tmp_path):
     X = data()
     X[1] = np.nan
     X[2, 3] = X[5, 0] = np.nan
@@ -178,7 +178,7 @@ def test_shards_are_about_equal_and_never_empty(seed):
     assert sizes.max() <= indptr[-1] / n + 2 * counts.max()
 
 
-def test_all_non_zeros_in_the_last_or_no_feature():
+def test_no_shard_is_empty_wherever_the_non_zeros_are():
     assert cut(np.array([0, 0, 0, 0, 9]), 3) == [0, 2, 3, 4]
     assert cut(np.array([0, 9, 9, 9, 9]), 3) == [0, 1, 2, 4]
     assert cut(np.zeros(5, dtype=int), 4) == [0, 1, 2, 3, 4]
@@ -294,7 +294,7 @@ def test_an_unfinished_folder_says_so(folder):
         Shards.open(folder)
 
 
-def test_what_is_no_folder_of_shards(tmp_path):
+def test_what_is_no_folder_of_shards_is_refused(tmp_path):
     assert not is_shards(tmp_path)
     assert not is_shards(tmp_path / "none")
     with pytest.raises(ValueError, match="is not a folder of shards"):
@@ -580,7 +580,7 @@ def test_a_folder_of_files_is_one_table(tmp_path, many_runs, suffix, seed):
 @pytest.mark.each_value
 @pytest.mark.parametrize("drop_partial", [False, True])
 @pytest.mark.parametrize("freq", ["W", "3D"])
-def test_periods_and_exposure(tmp_path, many_runs, freq, drop_partial):
+def test_periods_and_exposure_are_those_of_read_table(tmp_path, many_runs, freq, drop_partial):
     frame = rows(n=900)
     day = pd.to_datetime(frame["date"])
     frame["size"] = 10.0 + (day - day.min()).dt.days
@@ -633,7 +633,7 @@ def test_whole_numbers_are_sorted_by_size(tmp_path, many_runs, kind, n_odd):
     assert many_runs[0][0] >= 5
 
 
-def test_other_kinds_of_labels(tmp_path):
+def test_numbers_and_categories_are_labels(tmp_path):
     frame = pd.DataFrame(
         {
             "date": pd.to_datetime(["2001-01-01", "2001-01-02", "2001-01-04"] * 3),
@@ -730,7 +730,7 @@ def test_a_total_that_is_infinite_is_refused(tmp_path):
         shard_long(path, tmp_path / "out", COLUMNS)
 
 
-def test_places_that_hold_no_table(tmp_path, folder):
+def test_places_that_hold_no_table_are_refused(tmp_path, folder):
     with pytest.raises(FileNotFoundError, match="no such file or folder"):
         shard_long(tmp_path / "none", tmp_path / "out", COLUMNS)
     with pytest.raises(ValueError, match="folder of shards already"):

@@ -78,7 +78,7 @@ def test_all_threads_take_part():
             assert sorted(n for _, part in seen.values() for n in part) == list(range(10))
 
 
-def test_helpers_go_home():
+def test_threads_end_with_the_fit():
     before = threading.active_count()
     _fit(3)
     assert threading.active_count() == before
@@ -115,7 +115,7 @@ def test_an_error_in_a_helper_reaches_the_caller_and_the_team_goes_on():
         threads.run(kernel, 2, False)
 
 
-def test_two_fits_in_two_threads():
+def test_two_fits_in_two_threads_have_the_bits_of_each_alone():
     alone = [_bits(_fit(2, random_state=seed)) for seed in (0, 1)]
     together = [None, None]
 
@@ -133,7 +133,7 @@ def test_two_fits_in_two_threads():
 @pytest.mark.quick("None-threading", "2-threading")
 @pytest.mark.parametrize("backend", ["loky", "threading"])
 @pytest.mark.parametrize("n_jobs", [None, 2])
-def test_fits_inside_joblib(backend, n_jobs):
+def test_fits_inside_joblib_have_the_bits_of_each_alone(backend, n_jobs):
     alone = [_bits(_fit(random_state=seed)) for seed in (0, 1)]
     with parallel_config(backend, n_jobs=2):
         together = Parallel()(delayed(_fit)(n_jobs, random_state=seed) for seed in (0, 1))
@@ -148,12 +148,12 @@ def test_parallel_config_sets_the_number_of_threads():
 
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork.*:DeprecationWarning")
-def test_a_fit_after_fork():
+def test_a_fit_after_fork_has_the_same_bits():
     assert _bits(_fit(2)) == in_child(lambda: _bits(_fit(2)))
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork.*:DeprecationWarning")
-def test_a_fork_in_the_middle_of_a_fit():
+def test_a_child_forked_during_a_fit_makes_its_own_threads():
     """The child has the parent's pool on its hands but none of its threads."""
     done = np.zeros(2)
 
@@ -174,7 +174,7 @@ def test_a_fork_in_the_middle_of_a_fit():
     assert done.tolist() == [2.0, 2.0]
 
 
-def test_errors_of_both_threads_do_not_come_back():
+def test_errors_of_one_job_are_not_raised_by_the_next():
     def kernel(flags, thread, first, last, fail):
         if fail:
             raise RuntimeError(f"in thread {thread}")
@@ -189,7 +189,7 @@ def test_errors_of_both_threads_do_not_come_back():
             assert threads._pool.flags[0] == threads._pool.posted
 
 
-def test_fewer_shards_than_threads():
+def test_threads_without_a_shard_take_part_in_a_job():
     ranges = {}
 
     def kernel(flags, thread, first, last):

@@ -101,7 +101,7 @@ def assert_mean(draws, mean, variance):
 # Differences of logarithms.
 
 
-def test_log1p_minus():
+def test_log1p_minus_agrees_with_mpmath():
     u = np.concatenate(
         (-1 + np.logspace(-8, -0.1, 40), *np.outer([1, -1], np.logspace(-20, -1, 90)))
     )
@@ -113,7 +113,7 @@ def test_log1p_minus():
 
 
 @pytest.mark.parametrize("z", [1.0, 1.7, 9.0, 15.0, 16.0, 40.5, 1e4, 1e9, 1e15])
-def test_log_rising(z):
+def test_log_rising_agrees_with_mpmath(z):
     for share in (-0.9, -1e-2, -1e-6, 1e-9, 1e-4, 0.3, 5.0):
         k = share * z if z < 16 else np.trunc(share * z)
         with mpmath.workdps(60):
@@ -239,7 +239,7 @@ def test_bessel_follows_its_law(nu, x):
 
 
 @pytest.mark.parametrize(("nu", "mode"), [(-0.9, 17.0), (2.5, 100.0), (1e6, 1e4), (0.3, 5e8)])
-def test_bessel_log_ratio(nu, mode):
+def test_bessel_log_ratio_agrees_with_mpmath(nu, mode):
     g = (mode + 0.4) * (mode + 0.4 + nu)
     slope = math.log(g / ((mode + 1) * (mode + 1 + nu)))
     for k in np.trunc(np.array([-4, -1, 0.3, 5]) * math.sqrt(mode)):
@@ -342,7 +342,7 @@ def test_binomial_follows_its_law(n, p):
 
 
 @pytest.mark.parametrize(("n", "p"), [(30.0, 0.4), (1e4, 0.01), (1e9, 0.3)])
-def test_binomial_log_ratio(n, p):
+def test_binomial_log_ratio_agrees_with_mpmath(n, p):
     mode = math.floor((n + 1) * p)
     for k in np.trunc(np.array([-3, -1, 0.3, 4]) * math.sqrt(n * p * (1 - p))):
         with mpmath.workdps(60):
@@ -534,7 +534,7 @@ def counted(x, params):
 
 @pytest.mark.long
 @pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
-def test_slice_step_evaluations(scale):
+def test_slice_steps_need_few_evaluations(scale):
     count = np.zeros(1)
     starts = scale * np.random.default_rng(0).standard_normal(2000)
     slice_steps(np.random.default_rng(0), counted, starts, (count, scale), 1.0, 1, 60, 400)
@@ -576,7 +576,7 @@ def test_code_with_a_slice_step_can_be_kept_on_disk():
     [(many_gig, (0.3, 1.0, 2.0)), (many_bessel, (0.5, 100.0)), (many_crt, (1e4, 20.0)),
      (many_binomial, (1e4, 0.3))],
 )  # fmt: skip
-def test_same_seed_same_draws(sample, arguments):
+def test_variates_of_one_seed_are_the_same(sample, arguments):
     first = sample(*arguments, size=200, seed=5)
     assert np.array_equal(first, sample(*arguments, size=200, seed=5))
     assert not np.array_equal(first, sample(*arguments, size=200, seed=6))
