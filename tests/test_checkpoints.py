@@ -12,6 +12,7 @@ from scipy import sparse
 
 from cases import chains, estimator, likelihoods, named, random_data, random_weights
 from commands import done, invoke, refused
+from fits_compared import same
 from stops import StopAt, StopError
 from temporalnmf import TemporalNMF, load, registry
 from temporalnmf.chains import Rate
@@ -42,15 +43,6 @@ def data(likelihood=POISSON):
 
 def fresh(**params):
     return estimator(**{**PARAMS, **params})
-
-
-def same(one, other):
-    for name in (
-        "components_", "activations_", "history_", "history_iterations_", "n_iter_", "objective_",
-        "reconstruction_err_", "stability_", "stop_reason_", "converged_",
-    ):  # fmt: skip
-        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
-    assert repr(one.chain_.get_params()) == repr(other.chain_.get_params())
 
 
 def stopped_everywhere(model, path, X, **given):

@@ -3,15 +3,13 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from cases import estimator
-from commands import changed, done, invoke, refused
+from commands import changed, done, in_terminal, invoke, refused
 from drawn import NAMES, SETTLED, drawn, months
 from temporalnmf import load
 from temporalnmf.chains import Rate
@@ -242,11 +240,6 @@ def test_fractions_are_refused_in_words_of_the_command_line(tmp_path):
     assert "give the size behind rates as --exposure, or use --solver accelerated." in said
 
 
-def started(*words, **options):
-    program = [sys.executable, "-m", "temporalnmf", *map(str, words)]
-    return subprocess.Popen(program, stdout=subprocess.PIPE, text=True, **options)
-
-
 def goes_on(words, out, checkpoint, whole):
     """The same command again: it ends with the draws of a run that nobody stopped."""
     assert not out.exists()
@@ -302,21 +295,8 @@ def test_ctrl_c_says_that_the_same_command_goes_on(table, model, tmp_path, monke
 
 @pytest.mark.long
 def test_a_terminal_gets_a_bar_over_all_sweeps(table, tmp_path):
-    ours, theirs = os.openpty()
-    process = started(
-        "fit", table, *DRAWS, "--out", tmp_path / "m.npz", stderr=theirs,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": "150"},
-    )  # fmt: skip
-    os.close(theirs)
-    shown = b""
-    try:
-        while part := os.read(ours, 4096):
-            shown += part
-    except OSError:  # Linux ends a terminal without a listener so
-        pass
-    os.close(ours)
-    output = process.communicate()[0]
-    assert process.returncode == 0
+    words = ("fit", table, *DRAWS, "--out", tmp_path / "m.npz")
+    output, shown = in_terminal(*words)
     assert b"run 2 of 2 drawing" in shown
     assert b"120/120" in shown
-    assert "\x1b" not in output
+    assert b"\x1b" not in output

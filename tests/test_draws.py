@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from cases import estimator
+from stops import StopAfter, StopError
 from temporalnmf import load
 from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
 from temporalnmf.sampling import run
@@ -157,18 +158,6 @@ def test_same_seed_same_draws_for_any_number_of_threads(storage):
     assert np.any(other.posterior_.activations != one.posterior_.activations)
 
 
-class KilledError(Exception):
-    pass
-
-
-def dies_after(n):
-    def callback(progress):
-        if progress.iteration >= n:
-            raise KilledError
-
-    return callback
-
-
 @pytest.mark.long
 @pytest.mark.parametrize(
     "when",
@@ -182,8 +171,8 @@ def dies_after(n):
 def test_a_run_that_was_stopped_goes_on_with_the_same_draws(when, tmp_path):
     settings = {"chain": BGAR("learn", "learn", "learn"), "smoothing": "learn", "data": GAPPY}
     path = tmp_path / "state.npz"
-    with pytest.raises(KilledError):
-        fitted(**settings, checkpoint=path, checkpoint_every=0, callback=dies_after(when))
+    with pytest.raises(StopError):
+        fitted(**settings, checkpoint=path, checkpoint_every=0, callback=StopAfter(when))
     assert path.exists()
     left = []
     again = fitted(**settings, checkpoint=path, callback=lambda p: left.append(p.iteration))
@@ -241,8 +230,8 @@ def test_a_process_that_was_killed_goes_on(tmp_path):
 
 def test_a_checkpoint_of_another_fit_is_refused(tmp_path):
     path = tmp_path / "state.npz"
-    with pytest.raises(KilledError):
-        fitted(checkpoint=path, checkpoint_every=0, callback=dies_after(30))
+    with pytest.raises(StopError):
+        fitted(checkpoint=path, checkpoint_every=0, callback=StopAfter(30))
     before = path.read_bytes()
     for changes, words in (
         ({"n_tune": 21}, "n_tune=20, and this one has 21"),

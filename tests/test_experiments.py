@@ -14,6 +14,7 @@ import pytest
 from scipy import sparse
 
 from cases import estimator
+from protocols import counts, small, without_seconds
 from temporalnmf.chains import Rate
 from temporalnmf.datasets import load_sotu
 from temporalnmf.experiments import (
@@ -43,23 +44,6 @@ from temporalnmf.experiments.tables import (
 from temporalnmf.metrics import kl_error
 from temporalnmf.registry import CHAINS
 from temporalnmf.selection.grids import LAST_VALUE
-
-
-def counts(n_steps=20, n_features=6, seed=0):
-    rng = np.random.default_rng(seed)
-    H = 80.0 * np.exp(np.cumsum(rng.normal(0.0, 0.2, size=(n_steps, 2)), axis=0))
-    return rng.poisson(H @ rng.dirichlet(np.ones(n_features), size=2)).astype(float)
-
-
-def small(**changes):
-    """Two splits and two starts of three quick models."""
-    settings = {"n_splits": 2, "n_inits": 2, "seed": 1, "max_iter": 30, **changes}
-    return paper_protocol(2, **settings).only(["last_value", "gap", "rate"])
-
-
-def without_seconds(records):
-    return [{k: v for k, v in record.items() if k != "seconds"} for record in records]
-
 
 # Protocol
 

@@ -4,8 +4,6 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 from contextlib import suppress
 
 import numpy as np
@@ -14,28 +12,17 @@ import pytest
 from scipy import sparse
 
 from clusters import a_client, a_client_of_its_own, eventually, separate  # noqa: F401
-from commands import done, refused
+from commands import done, refused, started
+from protocols import counts, small, without_seconds
 from temporalnmf.cluster import connected, local
-from temporalnmf.experiments import our_protocol, paper_protocol, run
+from temporalnmf.experiments import our_protocol, run
 from temporalnmf.experiments.runner import read_records
 from temporalnmf.selection import HiddenEntries, select
 
 
-def counts(n_steps=20, n_features=6, seed=0):
-    rng = np.random.default_rng(seed)
-    H = 80.0 * np.exp(np.cumsum(rng.normal(0.0, 0.2, size=(n_steps, 2)), axis=0))
-    return rng.poisson(H @ rng.dirichlet(np.ones(n_features), size=2)).astype(float)
-
-
-def small(**changes):
-    settings = {"n_splits": 2, "n_inits": 2, "seed": 1, "max_iter": 30, **changes}
-    return paper_protocol(2, **settings).only(["last_value", "gap", "rate"])
-
-
 def same(records):
     """What does not depend on who made the fits, in a fixed order; NaN equals itself as text."""
-    parts = [{k: v for k, v in record.items() if k != "seconds"} for record in records]
-    return sorted(json.dumps(part, sort_keys=True) for part in parts)
+    return sorted(json.dumps(part, sort_keys=True) for part in without_seconds(records))
 
 
 @pytest.fixture
@@ -262,10 +249,8 @@ def test_ctrl_c_ends_a_local_cluster(table, tmp_path):
     words = compared(table, out, "--dask", "local", "--workers", 2)
     words = [str(word) for word in words]
     words[words.index("--splits") + 1] = "80"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "temporalnmf", *words], start_new_session=True, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)},
-    )  # fmt: skip
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    process = started(*words, start_new_session=True, text=True, env=environment)
     with process:
         # The stop may undo the record that is being written.
         log = out / "fits.jsonl"

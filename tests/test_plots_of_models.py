@@ -41,11 +41,6 @@ def models():
     return {name: TemporalNMF(2, chain=name, random_state=0).fit(X) for name in registry.CHAINS}
 
 
-@pytest.fixture
-def ax():
-    return Figure().subplots()
-
-
 def band(collection, n):
     """Lower and upper edge of a band over n steps."""
     points = collection.get_paths()[0].vertices

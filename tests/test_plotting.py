@@ -10,11 +10,6 @@ from temporalnmf import plotting
 from temporalnmf.chains import BGAR, HierShape, Rate, Shape
 
 
-@pytest.fixture
-def ax():
-    return Figure().subplots()
-
-
 def test_paths_are_the_samples_of_the_seed(ax):
     chain = Rate(1.5, 1.3)
     plotting.plot_paths(chain, n_paths=4, n_steps=9, seed=5, ax=ax)

@@ -10,6 +10,7 @@ from distributed import Client
 
 from cases import estimator
 from clusters import a_client, eventually, separate  # noqa: F401
+from fits_compared import same
 from stops import StopAt, StopError
 from temporalnmf.checkpoints import file as checkpoint
 from temporalnmf.cluster import dask as on_dask
@@ -30,12 +31,6 @@ def _data():
     X = rng.poisson(rng.gamma(0.5, 1.0, (30, 3)) @ rng.gamma(0.3, 2.0, (3, 60))).astype(float)
     X[7], X[3, 5] = np.nan, np.nan
     return da.from_array(X, chunks=(30, 13))
-
-
-def _same(one, other):
-    for name in ("components_", "activations_", "history_", "history_iterations_", "stability_"):
-        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
-    assert one.stop_reason_ == other.stop_reason_
 
 
 SETTINGS = [
@@ -62,7 +57,7 @@ def test_a_split_fit_that_was_cut_short_ends_with_the_same_bits(settings, look, 
     assert (folder / "fit.npz").exists()
     looks = []
     model = _kept(folder, 3, callback=looks.append, **params).fit(_data())
-    _same(model, whole)
+    same(model, whole)
     assert len(looks) == len(every_look) - (look - 1)  # none was done again
     assert list(folder.iterdir()) == []
 
@@ -112,7 +107,7 @@ def test_without_a_seed_later_starts_are_those_of_the_first_attempt(tmp_path, mo
     monkeypatch.setattr(fitting, "check_random_state", lambda none: seeds)
     with pytest.raises(StopError):
         _kept(tmp_path, 3, callback=StopAt(2), **params).fit(_data())
-    _same(_kept(tmp_path, 3, **params).fit(_data()), whole)
+    same(_kept(tmp_path, 3, **params).fit(_data()), whole)
 
 
 @pytest.mark.parametrize("harm", [lambda file: file.unlink(), lambda file: file.write_bytes(b"x")])
@@ -157,7 +152,7 @@ def test_a_fit_begun_on_a_cluster_goes_on_without_it(client, tmp_path):
     with client.as_current(), pytest.raises(StopError):
         _kept(tmp_path, 3, callback=StopAt(5), **params).fit(_data())
     model = _kept(tmp_path, 3, **params).fit(_data())
-    _same(model, estimator(3, **params).fit(_data()))
+    same(model, estimator(3, **params).fit(_data()))
 
 
 @pytest.mark.long

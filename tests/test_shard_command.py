@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from commands import done, invoke, refused
+from shard_folders import names_of
 from temporalnmf.datasets import load_sotu
 from temporalnmf.reading import read_table
 from temporalnmf.shards import Shards, sorting
@@ -24,10 +25,6 @@ def events(tmp_path):
     path = tmp_path / "events.csv"
     path.write_text("\n".join(["date,artist,plays", *lines, "2018-05-03,,12"]) + "\n")
     return path
-
-
-def names_of(shards):
-    return [name for i in range(shards.n_shards) for name in shards.names(i)]
 
 
 def test_a_long_table_is_sharded_as_it_is_read(events, tmp_path):

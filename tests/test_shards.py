@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
+from shard_folders import names_of
 from temporalnmf.reading import long_files, read_table
 from temporalnmf.reading.long_columns import Columns
 from temporalnmf.shards import Shards, ShardWriter, is_shards, shard_long, sorting, write_shards
@@ -24,10 +25,6 @@ NAMES = ["war", "peace", "new\nline", "back\\slash\\n", "Größe ☃", "", "a\r"
 
 def lines(n):
     return timeline_of(np.arange(2000, 2000 + n))
-
-
-def names_of(shards):
-    return [name for i in range(shards.n_shards) for name in shards.names(i)]
 
 
 def missing_of(shards):

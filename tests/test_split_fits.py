@@ -13,11 +13,11 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from clusters import a_client  # noqa: F401
+from shard_folders import sharded
 from temporalnmf import TemporalNMF, load
 from temporalnmf.cluster import block_data
 from temporalnmf.cluster import sources as splitting
-from temporalnmf.shards import Shards, write_shards
-from temporalnmf.timeline import timeline_of
+from temporalnmf.shards import Shards
 
 N, F, CHUNK = 24, 50, 13
 OPTIONS = {"n_components": 3, "solver": "mm", "random_state": 0, "max_iter": 20, "tol": 0.0}
@@ -40,14 +40,6 @@ def with_gaps():
 def fit(X, mask=None, exposure=None, **options):
     with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         return TemporalNMF(**{**OPTIONS, **options}).fit(X, mask=mask, exposure=exposure)
-
-
-def sharded(path, X, n_shards=4, **options):
-    names = [f"w{i}" for i in range(X.shape[1])]
-    write_shards(
-        path, X, names=names, timeline=timeline_of(np.arange(N)), n_shards=n_shards, **options
-    )
-    return path
 
 
 @pytest.fixture

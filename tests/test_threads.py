@@ -9,6 +9,7 @@ from joblib import Parallel, delayed, parallel_config
 from scipy import sparse
 
 from children import in_child
+from fits_compared import bits
 from temporalnmf import TemporalNMF
 from temporalnmf.kernels.handoff import begin, end
 from temporalnmf.likelihoods import Exponential, Poisson
@@ -33,17 +34,13 @@ def _fit(n_jobs=None, *, store=np.asarray, **params):
     return TemporalNMF(4, n_jobs=n_jobs, **settings).fit(store(DATA))
 
 
-def _bits(model):
-    return model.components_.tobytes() + model.activations_.tobytes() + model.history_.tobytes()
-
-
 @pytest.mark.quick("csr_array-mm")
 @pytest.mark.parametrize("solver", ["mm", "accelerated"])
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array, np.float32])
 def test_same_bits_for_any_number_of_threads_and_again(solver, store):
-    one = _bits(_fit(1, store=store, solver=solver))
+    one = bits(_fit(1, store=store, solver=solver))
     for n_jobs in (1, 2, 3, None):
-        assert _bits(_fit(n_jobs, store=store, solver=solver)) == one
+        assert bits(_fit(n_jobs, store=store, solver=solver)) == one
 
 
 @pytest.mark.parametrize("n_components", [3, 11])
@@ -116,11 +113,11 @@ def test_an_error_in_a_helper_reaches_the_caller_and_the_team_goes_on():
 
 
 def test_two_fits_in_two_threads_have_the_bits_of_each_alone():
-    alone = [_bits(_fit(2, random_state=seed)) for seed in (0, 1)]
+    alone = [bits(_fit(2, random_state=seed)) for seed in (0, 1)]
     together = [None, None]
 
     def work(seed):
-        together[seed] = _bits(_fit(2, random_state=seed))
+        together[seed] = bits(_fit(2, random_state=seed))
 
     threads = [threading.Thread(target=work, args=(seed,)) for seed in (0, 1)]
     for thread in threads:
@@ -134,10 +131,10 @@ def test_two_fits_in_two_threads_have_the_bits_of_each_alone():
 @pytest.mark.parametrize("backend", ["loky", "threading"])
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_fits_inside_joblib_have_the_bits_of_each_alone(backend, n_jobs):
-    alone = [_bits(_fit(random_state=seed)) for seed in (0, 1)]
+    alone = [bits(_fit(random_state=seed)) for seed in (0, 1)]
     with parallel_config(backend, n_jobs=2):
         together = Parallel()(delayed(_fit)(n_jobs, random_state=seed) for seed in (0, 1))
-    assert [_bits(model) for model in together] == alone
+    assert [bits(model) for model in together] == alone
 
 
 def test_parallel_config_sets_the_number_of_threads():
@@ -149,7 +146,7 @@ def test_parallel_config_sets_the_number_of_threads():
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork.*:DeprecationWarning")
 def test_a_fit_after_fork_has_the_same_bits():
-    assert _bits(_fit(2)) == in_child(lambda: _bits(_fit(2)))
+    assert bits(_fit(2)) == in_child(lambda: bits(_fit(2)))
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork.*:DeprecationWarning")
