@@ -219,7 +219,7 @@ def test_compare_with_two_workers_killed_and_resumed_with_one(newcomer, tmp_path
         "        add(file, line)\n"
         "        self.append(line)\n"
         "        len(self) == 9 and os.kill(os.getpid(), 9)\n"
-        "add, runner._add = runner._add, Dies()"
+        "add, runner.add_record = runner.add_record, Dies()"
     )
     assert changed(patch, *words, "--jobs", 2, "--out", out) == -9
     assert log.read_bytes().count(b"\n") == 9

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from clusters import a_client, separate  # noqa: F401
+from clusters import a_client, separate, without_a_client  # noqa: F401
 from commands import done, invoke, refused
 from temporalnmf import TemporalNMF, load
 from temporalnmf.cli import data
@@ -52,12 +52,6 @@ def place(tmp_path_factory):
 def fitted(place):
     """The model of the shards, made in this process."""
     return TemporalNMF(2, tol=1e-3, random_state=0).fit(Shards.open(place / "shards"))
-
-
-@pytest.fixture
-def alone(monkeypatch):
-    """As if no test before had started a cluster."""
-    monkeypatch.setattr("temporalnmf.cluster.sources._client", lambda: None)
 
 
 def same(path, model):

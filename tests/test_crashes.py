@@ -340,7 +340,7 @@ def test_a_stop_before_the_command_has_begun_says_that_nothing_was_written(
         raise stop
 
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    monkeypatch.setattr(__main__, "_run", stopped)
+    monkeypatch.setattr(__main__, "run", stopped)
     with pytest.raises(SystemExit) as caught:
         __main__.main()
     assert caught.value.code == code
@@ -352,14 +352,14 @@ def test_a_stop_before_the_command_has_begun_says_that_nothing_was_written(
 @pytest.mark.parametrize("code", [0, 2])
 def test_a_stop_after_the_command_has_ended_changes_nothing(code, handlers, monkeypatch, capsys):
     """It comes while main sees to it that no stop does any harm from then on."""
-    ignore = __main__._ignore_stops
+    ignore = __main__.ignore_stops
 
     def stopped():
-        monkeypatch.setattr(__main__, "_ignore_stops", ignore)
+        monkeypatch.setattr(__main__, "ignore_stops", ignore)
         signal.raise_signal(signal.SIGTERM)
 
-    monkeypatch.setattr(__main__, "_run", lambda: sys.exit(code))
-    monkeypatch.setattr(__main__, "_ignore_stops", stopped)
+    monkeypatch.setattr(__main__, "run", lambda: sys.exit(code))
+    monkeypatch.setattr(__main__, "ignore_stops", stopped)
     with pytest.raises(SystemExit) as caught:
         __main__.main()
     assert caught.value.code == code
@@ -377,7 +377,7 @@ def test_a_stop_between_the_end_of_a_command_and_that_of_main_tells_what_was_wri
             voice.wrote(Path("m.npz"))
         raise Terminated
 
-    monkeypatch.setattr(__main__, "_run", run)
+    monkeypatch.setattr(__main__, "run", run)
     with pytest.raises(SystemExit) as caught:
         __main__.main()
     assert caught.value.code == 143
@@ -394,7 +394,7 @@ def test_an_import_that_is_cut_short_is_a_stop(stopped, handlers, monkeypatch, c
                 signal.raise_signal(signal.SIGINT)
         raise SyntaxError("can't load unicodedata module")
 
-    monkeypatch.setattr(__main__, "_run", run)
+    monkeypatch.setattr(__main__, "run", run)
     with pytest.raises(SystemExit if stopped else SyntaxError) as caught:
         __main__.main()
     if stopped:
@@ -451,7 +451,7 @@ def run():
     Dropped(lambda: {}["lost"])
     print("goes on")
 
-__main__._run = run
+__main__.run = run
 signal.signal(signal.SIGINT, signal.default_int_handler)
 __main__.main()
 """
@@ -568,9 +568,9 @@ def test_a_record_is_added_whole_or_not_at_all(tmp_path):
     room = len(b"".join(lines[:3])) + 20
     with log.open("ab", buffering=0) as file, full(room):
         for line in lines[:3]:
-            runner._add(file, line)
+            runner.add_record(file, line)
         with pytest.raises(OSError, match=r"fits\.jsonl could not be written"), room_told(log):
-            runner._add(file, lines[3])
+            runner.add_record(file, lines[3])
     assert log.read_bytes() == b"".join(lines[:3])
     assert [record["split"] for record in runner.read_records(log)] == [0, 1, 2]
 
@@ -655,7 +655,7 @@ def test_workers_that_are_sent_home_say_nothing(handlers, monkeypatch, capfd):
     """The tracker of joblib, a process of its own, warns of what is gone already."""
     words = "resource_tracker: There appear to be 1 leaked semlock objects"
     program = [sys.executable, "-c", f"import warnings; warnings.warn({words!r})"]
-    monkeypatch.setattr(__main__, "_run", lambda: subprocess.run(program, check=True))
+    monkeypatch.setattr(__main__, "run", lambda: subprocess.run(program, check=True))
     subprocess.run(program, check=True)
     assert words in capfd.readouterr().err
     __main__.main()

@@ -163,9 +163,9 @@ def test_a_fit_of_a_dask_array_survives_killed_workers(own_client, tmp_path, mon
 
     with warnings.catch_warnings(action="ignore"):  # not converged
         with monkeypatch.context() as alone:
-            alone.setattr(splitting, "_client", lambda: None)
+            alone.setattr(splitting, "current_client", lambda: None)
             expected = TemporalNMF(**options).fit(X)
-        monkeypatch.setattr(splitting, "_client", lambda: own_client)
+        monkeypatch.setattr(splitting, "current_client", lambda: own_client)
         found = TemporalNMF(**options, callback=callback).fit(X)
     assert len(set(killed)) == 4
     np.testing.assert_array_equal(found.components_, expected.components_)
@@ -214,7 +214,7 @@ def test_a_shard_that_vanishes_during_a_fit_is_named(client, tmp_path, monkeypat
     names = [f"w{i}" for i in range(40)]
     write_shards(tmp_path / "s", X, names=names, timeline=timeline_of(np.arange(60)), n_shards=4)
     monkeypatch.setattr(splitting, "_SHARE", 0.0)  # read for every pass
-    monkeypatch.setattr(splitting, "_client", lambda: client)
+    monkeypatch.setattr(splitting, "current_client", lambda: client)
     before = client.run(os.getpid)
 
     def callback(progress):

@@ -205,7 +205,7 @@ def test_only_a_line_feed_ends_a_line(tmp_path, packed):
     path.write_bytes(text.encode() + b"cid\t2005-02-14T10:00:00Z\tid-1\t\xff\t\tSong\n")
     if packed:
         path = archive_of(tmp_path / "plays.tar.gz", path.read_bytes().decode("utf-8", "replace"))
-    with lastfm._table(path) as lines:
+    with lastfm.open_table(path) as lines:
         counts = lastfm.listeners_by_month(lines, minimum=3)
     assert counts.features.tolist() == [name]
     assert counts.remarks == ""

@@ -334,7 +334,7 @@ def test_a_table_of_plays_may_be_packed_by_itself(tmp_path):
     path.write_bytes(gzip.compress(LINE * 3))
     with pytest.raises(ValueError, match=r"no artist in it has 20 listeners\. It may be damaged"):
         fetch_lastfm(data=path)
-    with lastfm._table(path) as lines:
+    with lastfm.open_table(path) as lines:
         assert list(lines) == [LINE.decode()] * 3
 
 

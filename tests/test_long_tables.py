@@ -108,14 +108,14 @@ def test_sums_are_those_of_pandas(write, seed, n_words, name):
 def test_several_blocks_are_read(write, monkeypatch):
     frame = rows()
     seen = []
-    read = long_files._text_blocks
+    read = long_files.text_blocks
 
     def counted(*args):
         for block in read(*args):
             seen.append(len(block[0]))
             yield block
 
-    monkeypatch.setattr(long_files, "_text_blocks", counted)
+    monkeypatch.setattr(long_files, "text_blocks", counted)
     monkeypatch.setattr(long_files, "BLOCK_BYTES", 1000)
     read_table(write(frame), **NAMES)
     assert sum(seen) == 400

@@ -338,7 +338,7 @@ def test_movement_expected_is_that_of_the_chain(models):
     from scipy.stats import kstest, loggamma
 
     model = models["rate"]
-    _, expected = movement._movements(model, [0, 1], 3)
+    _, expected = movement.movements(model, [0, 1], 3)
     alpha = model.chain_.alpha
     assert kstest(expected, loggamma(alpha, loc=-np.log(alpha)).cdf).pvalue > 1e-3
 
@@ -369,7 +369,7 @@ def test_movement_needs_two_neighbours(ax):
 
 @pytest.mark.parametrize("reach", [0.01, 0.05, 0.3, 1.0, 4.0, 50.0])
 def test_marks_on_the_axis_of_movement_are_few_and_within_reach(reach):
-    factors = movement._round_factors(reach)
+    factors = movement.round_factors(reach)
     assert 1.0 in factors
     assert len(factors) <= 7
     assert np.all(np.abs(np.log(factors)) <= reach)
@@ -377,5 +377,7 @@ def test_marks_on_the_axis_of_movement_are_few_and_within_reach(reach):
 
 
 def test_marks_are_written_short():
-    marks = [movement._times(factor) for factor in (1e-5, 1 / 30, 1 / 1.5, 1.0, 1.05, 100.0, 1e3)]
+    marks = [
+        movement.factor_text(factor) for factor in (1e-5, 1 / 30, 1 / 1.5, 1.0, 1.05, 100.0, 1e3)
+    ]
     assert marks == ["×$10^{-5}$", "×0.033", "×0.67", "×1", "×1.05", "×100", "×$10^{3}$"]

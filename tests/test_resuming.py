@@ -9,12 +9,11 @@ import pytest
 from distributed import Client
 
 from cases import estimator
-from clusters import a_client, eventually, separate  # noqa: F401
+from clusters import a_client, eventually, separate, without_a_client  # noqa: F401
 from fits_compared import same
 from stops import StopAt, StopError
 from temporalnmf.checkpoints import file as checkpoint
 from temporalnmf.cluster import dask as on_dask
-from temporalnmf.cluster import sources as splitting
 from temporalnmf.cluster.dask import ClusterLostError
 from temporalnmf.inference import fitting
 
@@ -119,11 +118,10 @@ def test_a_folder_without_a_block_is_refused(harm, tmp_path):
         _kept(tmp_path, 3, random_state=0).fit(_data())
 
 
-def test_a_folder_is_written_every_so_many_seconds(tmp_path, monkeypatch):
+def test_a_folder_is_written_every_so_many_seconds(alone, tmp_path, monkeypatch):
     """A second goes by between two looks."""
     now, files = [0.0], []
     monkeypatch.setattr(checkpoint, "monotonic", lambda: now[0])
-    monkeypatch.setattr(splitting, "_client", lambda: None)  # another test's
 
     def tick(progress):
         now[0] += 1.0

@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from clusters import a_client  # noqa: F401
+from clusters import a_client, without_a_client  # noqa: F401
 from shard_folders import sharded
 from temporalnmf import TemporalNMF, load
 from temporalnmf.cluster import block_data
@@ -42,17 +42,11 @@ def fit(X, mask=None, exposure=None, **options):
         return TemporalNMF(**{**OPTIONS, **options}).fit(X, mask=mask, exposure=exposure)
 
 
-@pytest.fixture
-def alone(monkeypatch):
-    """No cluster, whatever other tests have started."""
-    monkeypatch.setattr(splitting, "_client", lambda: None)
-
-
 @pytest.fixture(params=["alone", pytest.param("client", marks=pytest.mark.long)])
 def anywhere(request, monkeypatch):
     """Without a cluster, and on one."""
     client = request.getfixturevalue("client") if request.param == "client" else None
-    monkeypatch.setattr(splitting, "_client", lambda: client)
+    monkeypatch.setattr(splitting, "current_client", lambda: client)
 
 
 def close(found, expected, rtol=1e-12):
@@ -139,7 +133,7 @@ def test_a_cluster_gives_the_same_bits_as_none(kind, client, monkeypatch):
     X, mask, exposure, _ = KINDS[kind](counts())
     models = []
     for found in (None, client):
-        monkeypatch.setattr(splitting, "_client", lambda found=found: found)
+        monkeypatch.setattr(splitting, "current_client", lambda found=found: found)
         models.append(fit(X, mask, exposure, solver="accelerated", n_init=2))
     same(*models)
 
@@ -215,7 +209,7 @@ def test_data_that_are_read_for_every_pass_give_the_same_bits(
     read = block_data.Streamed._loaded
     monkeypatch.setattr(block_data.Streamed, "_loaded", lambda self: loaded.append(1) or read(self))
     same(fit(path, solver=solver), resident)
-    if splitting._client() is None:
+    if splitting.current_client() is None:
         assert loaded
 
 
@@ -382,18 +376,18 @@ def test_costly_chunks_in_time_are_warned_about(alone, monkeypatch):
 
 
 def test_the_current_client_is_found(client, monkeypatch):
-    assert splitting._client() is distributed.default_client()
+    assert splitting.current_client() is distributed.default_client()
     with client.as_current():
-        assert splitting._client() is client
+        assert splitting.current_client() is client
 
     def none():
         raise ValueError("No clients found")
 
     with monkeypatch.context() as patch:
         patch.setattr(distributed, "default_client", none)
-        assert splitting._client() is None
+        assert splitting.current_client() is None
     monkeypatch.delitem(sys.modules, "distributed")
-    assert splitting._client() is None
+    assert splitting.current_client() is None
 
 
 @pytest.mark.long

@@ -14,7 +14,7 @@ from temporalnmf import TemporalNMF
 from temporalnmf.kernels.handoff import begin, end
 from temporalnmf.likelihoods import Exponential, Poisson
 from temporalnmf.observations import observe
-from temporalnmf.runtime.threads import Threads, _Pool
+from temporalnmf.runtime.threads import Pool, Threads
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -92,7 +92,7 @@ def test_helpers_that_fell_asleep_wake_up():
 
     with Threads(2) as threads:
         threads.run(kernel, 2)
-        pool = threads._pool
+        pool = threads.pool
         while not pool.asleep[1]:
             os.sched_yield()
         threads.run(kernel, 2)
@@ -183,7 +183,7 @@ def test_errors_of_one_job_are_not_raised_by_the_next():
             with pytest.raises(RuntimeError, match="in thread"):
                 threads.run(kernel, 2, True)
             threads.run(kernel, 2, False)
-            assert threads._pool.flags[0] == threads._pool.posted
+            assert threads.pool.flags[0] == threads.pool.posted
 
 
 def test_threads_without_a_shard_take_part_in_a_job():
@@ -200,7 +200,7 @@ def test_threads_without_a_shard_take_part_in_a_job():
 
 
 def test_a_job_posted_while_a_helper_falls_asleep_is_not_lost():
-    pool = _Pool(2)
+    pool = Pool(2)
     done = threading.Event()
 
     class Falling(list):
@@ -211,10 +211,10 @@ def test_a_job_posted_while_a_helper_falls_asleep_is_not_lost():
         def __setitem__(self, thread, value):
             if value and self.armed:
                 self.armed = False
-                pool._post(lambda thread: done.set())
+                pool.post(lambda thread: done.set())
             super().__setitem__(thread, value)
 
     pool.asleep = Falling(pool.asleep)
-    pool._post(lambda thread: None)  # it wakes up, and goes to sleep again
+    pool.post(lambda thread: None)  # it wakes up, and goes to sleep again
     assert done.wait()
     pool.shut_down()
