@@ -19,7 +19,7 @@ import temporalnmf
 from children import HUNG
 from temporalnmf.cluster import clients as cluster
 from temporalnmf.cluster import dask as actors
-from temporalnmf.cluster import local
+from temporalnmf.cluster import local, sources
 from temporalnmf.cluster.block_data import MemorySource
 
 # A busy machine takes longer than a user is to wait for a cluster that is not there.
@@ -49,6 +49,12 @@ def a_client_of_its_own():
     """Of a cluster that ends with the test, which may kill the two workers."""
     with local(n_workers=2) as found:
         yield found
+
+
+@pytest.fixture(name="alone")
+def without_a_client(monkeypatch):
+    """No cluster, whatever other tests have started."""
+    monkeypatch.setattr(sources, "current_client", lambda: None)
 
 
 @cache

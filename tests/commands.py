@@ -1,5 +1,6 @@
 """Commands of the command line, for tests."""
 
+import os
 import subprocess
 import sys
 
@@ -10,6 +11,31 @@ from temporalnmf.cli import app
 
 def invoke(*words):
     return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def started(*words, **options):
+    """A process of a command, whose output and errors are pipes unless given."""
+    program = [sys.executable, "-m", "temporalnmf", *map(str, words)]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(program, **{"stdout": pipe, "stderr": pipe, **options})
+
+
+def in_terminal(*words):
+    """What a command that has to succeed prints, and what its errors show in a terminal."""
+    ours, theirs = os.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "150"}
+    process = started(*words, stderr=theirs, env=environment)
+    os.close(theirs)
+    shown = b""
+    try:
+        while part := os.read(ours, 4096):
+            shown += part
+    except OSError:  # Linux ends a terminal without a listener so
+        pass
+    os.close(ours)
+    output = process.communicate()[0]
+    assert process.returncode == 0
+    return output, shown
 
 
 def changed(patch, *words):

@@ -172,3 +172,11 @@ def model_file(seeds, tmp_path):
     path = tmp_path / "model.npz"
     path.write_bytes((seeds / "model" / "0" / "model.npz").read_bytes())
     return path
+
+
+@pytest.fixture
+def ax():
+    """Axes of a figure that pyplot does not know."""
+    from matplotlib.figure import Figure
+
+    return Figure().subplots()

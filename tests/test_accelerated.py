@@ -67,7 +67,7 @@ AGREEING = [
 @pytest.mark.each_value
 @pytest.mark.parametrize("case", AGREEING, ids=str)
 @pytest.mark.parametrize("place", ["memory", "blocks"])  # thousands of iterations
-def test_agrees_with_mm_where_both_end_in_the_same_optimum(case, place):
+def test_accelerated_agrees_with_mm_where_both_end_in_the_same_optimum(case, place):
     options = {"n_components": 2, "smoothing": 0.3}
     problem, W, H = random_problem(case, seed=2, **options)
     slow = MajorizeMinimize().solve(problem, W, H, Monitor(20_000, 1e-12))
@@ -79,7 +79,7 @@ def test_agrees_with_mm_where_both_end_in_the_same_optimum(case, place):
 
 @pytest.mark.each_value
 @pytest.mark.parametrize("case", AGREEING, ids=str)
-def test_its_end_is_a_fixed_point_of_mm(case, place):
+def test_the_end_of_an_accelerated_fit_is_a_fixed_point_of_mm(case, place):
     problem, W, H = random_problem(case, seed=3, smoothing=0.3)
     fast = Accelerated().solve(problem, W, H, Monitor(3_000, 0.0))
     end, scale = fast.monitor.history[-1], _parts(problem, fast.W, fast.H)
@@ -119,7 +119,7 @@ def test_a_stage_that_does_not_move_leaves_the_rest_to_mm(monkeypatch):
     np.testing.assert_array_equal(stuck.H, plain.H)
 
 
-def test_a_step_that_only_shows_features_without_weight():
+def test_a_step_that_only_shows_features_without_weight_does_not_stop_the_path():
     """Nothing holds its activations: 0/0 in the metric once stopped the whole path."""
     rng = np.random.default_rng(0)
     X = rng.poisson(rng.gamma(1.0, 1.0, (30, 3)) @ rng.gamma(1.0, 3.0, (3, 12))).astype(float)
@@ -132,7 +132,7 @@ def test_a_step_that_only_shows_features_without_weight():
     assert fast.objective_ <= slow.objective_ + 1e-6 * abs(slow.objective_)
 
 
-def test_memory_after_a_pair_was_refused():
+def test_a_refused_pair_replaces_no_other_in_the_memory():
     """The oldest pair goes first, and one that was refused takes nobody's place."""
     problem, W, H = random_problem(CASES[0], seed=0)
     path = accelerated._Path(problem, problem.observations.hold(W), H, False, 0)
@@ -220,7 +220,7 @@ def test_the_direction_is_that_of_the_two_loops_of_l_bfgs(n_blocks):
     "BGAR(alpha=4.0, beta=0.4, rho=0.6)",
 )
 @pytest.mark.parametrize("chain", chains("log"), ids=str)
-def test_needs_a_third_of_the_passes_at_the_most(chain):
+def test_accelerated_needs_at_most_a_third_of_the_passes_of_mm(chain):
     case = Case(likelihoods()[0], chain, "log", "none", "dense")
     problem, W, H = random_problem(case, 1, n_steps=40, n_features=60, smoothing=0.3)
     passes = []

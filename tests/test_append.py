@@ -45,7 +45,7 @@ def test_append_infers_all_steps_at_the_components_of_the_fit(kind):
 
 
 @pytest.mark.parametrize("chain", registry.CHAINS)
-def test_one_by_one_is_all_at_once(chain):
+def test_steps_appended_one_by_one_have_the_activations_of_all_at_once(chain):
     """For every chain, with missing steps inside and at the end."""
     data = X.copy()
     data[[12, 33, 38, 39]] = np.nan
@@ -74,7 +74,7 @@ SIZE = np.linspace(0.5, 3.0, 40)
     ],
     ids=["csr, mask", "mask, exposure", "stiff", "mode", "exponential"],
 )
-def test_one_by_one_is_all_at_once_whatever_is_given(store, given):
+def test_steps_appended_one_by_one_are_those_of_all_at_once_for_any_options(store, given):
     data = store(X + 1.0)
     model = until(data, 30, **given)
     new = {name: given[name] for name in ("mask", "exposure") if name in given}
@@ -163,7 +163,7 @@ def test_append_keeps_the_calibration_of_the_components_it_keeps():
     assert model.append(X[35:], update_components=True).calibration_ is None
 
 
-def test_numbers_that_happen_to_be_whole_follow_halves():
+def test_whole_numbers_may_follow_halves_as_times():
     halves = FRAME.set_axis(np.arange(40) * 0.5)
     model = fitted(data=halves[:30]).append(halves[30:31])
     assert model.times_[-1] == 15.0

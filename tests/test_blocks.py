@@ -102,7 +102,7 @@ def test_sums_have_the_same_bits_however_blocks_are_grouped(seed):
     np.testing.assert_array_equal(result(numbered(values), n, "add"), expected)
 
 
-def test_sums_of_tuples_and_extremes():
+def test_answers_of_blocks_are_added_compared_or_listed():
     answers = [(np.array([float(i), -i]), 2.0**i) for i in range(7)]
     array, number = result(numbered(answers), 7, "add")
     assert array.tolist() == [21.0, -21.0]
@@ -177,7 +177,7 @@ def test_blocks_on_workers_are_blocks_here_to_the_bit(case, n_groups, short):
 
 
 @pytest.mark.parametrize("fan", [2, 3])
-def test_groups_that_are_asked_as_a_tree(fan, monkeypatch, short):
+def test_groups_asked_as_a_tree_give_the_same_bits(fan, monkeypatch, short):
     """Each has a worker of its own, as in a fit."""
     case = FEW[1]
     problem, W, H, series = of_case(case)
@@ -197,7 +197,7 @@ def test_groups_that_are_asked_as_a_tree(fan, monkeypatch, short):
 @pytest.mark.parametrize("storage", ["dense", "csr", "sparse mask"])
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
 @pytest.mark.parametrize("mask", ["entries", "weights", "none"])
-def test_the_w_step_with_blocks_of_one_feature(mask, smoothing, storage):
+def test_the_w_step_is_the_same_with_blocks_of_one_feature(mask, smoothing, storage):
     """A feature shares its weights with itself: that is not what the whole does."""
     if storage == "sparse mask" and mask == "none":
         mask = "entries"
@@ -213,7 +213,7 @@ def test_the_w_step_with_blocks_of_one_feature(mask, smoothing, storage):
 
 
 @pytest.mark.parametrize("place", ["blocks", "dask"])
-def test_weights_that_all_blocks_have_but_do_not_share(place):
+def test_weights_that_differ_between_blocks_are_not_shared(place):
     """Every feature has weights of its own in time, the same for all of its block."""
     case = Case(likelihoods()[0], chains("log")[2], "log", "none", "dense")
     problem, W, H, series = of_case(case)
@@ -233,7 +233,7 @@ def test_weights_that_all_blocks_have_but_do_not_share(place):
 @pytest.mark.quick("0.0-blocks", "0.3-blocks")
 @pytest.mark.parametrize("place", ["blocks", "dask"])
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
-def test_a_block_that_was_never_observed(place, smoothing, short):
+def test_a_block_that_was_never_observed_has_no_weight(place, smoothing, short):
     case = Case(likelihoods()[0], chains("log")[2], "log", "entries", "dense")
     problem, W, H, series = of_case(case, smoothing=smoothing)
     series.weights[:, :6] = 0.0  # the first of three blocks, and a part of the second
@@ -255,7 +255,7 @@ def test_a_block_that_was_never_observed(place, smoothing, short):
 @pytest.mark.quick("False-blocks", "True-blocks")
 @pytest.mark.parametrize("place", ["blocks", "dask"])
 @pytest.mark.parametrize("thin", [False, True])
-def test_single_precision_data(place, thin):
+def test_single_precision_blocks_are_fitted_as_data_in_memory(place, thin):
     case = Case(likelihoods()[0], chains("log")[2], "log", "none", "dense")
     problem, W, H, series = of_case(case)
     X = (series.X * 1.1).astype(np.float32)
@@ -277,7 +277,7 @@ def test_single_precision_data(place, thin):
 
 
 @pytest.mark.parametrize("place", ["blocks", "dask"])
-def test_many_weights_beside_each_other(place):
+def test_blocks_hold_several_weights_at_once(place):
     case = FEW[0]
     _, W, _, series = of_case(case)
     there = placed(series, case.likelihood, place)
@@ -298,7 +298,7 @@ def test_many_weights_beside_each_other(place):
 
 
 @pytest.mark.parametrize("place", ["blocks", "dask"])
-def test_what_was_told_is_told_as_it_was(place):
+def test_an_array_that_changes_later_is_sent_as_it_was(place):
     """Messages may wait, and the array that they speak of may change meanwhile."""
     case = FEW[0]
     _, W, _, series = of_case(case)

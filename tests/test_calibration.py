@@ -14,11 +14,11 @@ from temporalnmf.forecasting import calibrating as calibration
 from temporalnmf.forecasting.calibrating import (
     Outcome,
     PastForecast,
-    _against,
-    _dispersion,
     _entries_given_others,
-    _least,
     calibration_of,
+    compare_with_intervals,
+    dispersion_of,
+    least_variances,
 )
 from temporalnmf.forecasting.checks import Calibration, Check, Noise, Tally
 from temporalnmf.forecasting.futures import Futures, Mixture
@@ -132,11 +132,13 @@ def came(x, rates, mean=None, ahead=(1,)):
 
 
 def least(past):
-    return _least(past, lambda v: Noise(v, np.zeros(1)), 1, "totals", 0.9)[0]
+    return least_variances(past, lambda v: Noise(v, np.zeros(1)), 1, "totals", 0.9)[0]
 
 
 def held(past, variance):
-    found = calibration._compared(past, Noise(np.array([variance]), np.zeros(1)), 0.9, ("totals",))
+    found = calibration.compare_with_past(
+        past, Noise(np.array([variance]), np.zeros(1)), 0.9, ("totals",)
+    )
     return sum(one.inside for one in found["totals", 1])
 
 
@@ -259,9 +261,9 @@ def test_dispersion_is_found_again(dispersion):
         return stats.nbinom.logpmf(x, mean / number, 1.0 / (1.0 + number)).sum()
 
     # No worse than the truth, better by a few units at the most (χ² with a degree of freedom).
-    gain = likelihood(_dispersion(x, mean)) - likelihood(dispersion)
+    gain = likelihood(dispersion_of(x, mean)) - likelihood(dispersion)
     assert -1e-3 < gain < 6.0
-    assert _dispersion(rng.poisson(mean).astype(float), mean) < 0.02
+    assert dispersion_of(rng.poisson(mean).astype(float), mean) < 0.02
 
 
 @pytest.mark.long
@@ -426,7 +428,11 @@ def test_sums_over_steps_hold_what_they_promise_after_calibration():
     for i, one in enumerate(wandering(rng, 200)):
         H = found.noise.widen(one.futures.activations, one.ahead, np.random.default_rng(i))
         totals = rng.poisson(H[:, :, 0]).sum(axis=1, keepdims=True).astype(float)
-        inside.append(_against(totals, np.array([sum(o.total for o in one.outcomes)]), 0.9).inside)
+        inside.append(
+            compare_with_intervals(
+                totals, np.array([sum(o.total for o in one.outcomes)]), 0.9
+            ).inside
+        )
     # Binomial with n = 200 and p = 0.9 (± 0.02), and 40 forecasts to learn from (± 0.05): 0.79 is
     # two standard errors of both below. With errors that do not last it is 0.67.
     assert np.mean(inside) > 0.79

@@ -120,7 +120,7 @@ def test_one_value_per_component_is_as_many_chains(scale):
         np.testing.assert_allclose(together, total, rtol=1e-12)
 
 
-def test_limits_between_chains():
+def test_hier_rate_with_a_huge_shape_tends_to_rate():
     """HierRate with huge α_z tends to Rate: the auxiliary rate loses its noise."""
     H = np.random.default_rng(0).gamma(20.0, 1.0, size=(2, 9))
     rate = Rate(3.0, 2.0)
@@ -227,7 +227,7 @@ def test_every_component_learns_for_itself(chain, name):
         np.testing.assert_allclose(getattr(learned, name)[k], getattr(alone, name), rtol=1e-13)
 
 
-def test_where_the_objective_has_a_bottom():
+def test_a_chain_knows_whether_its_objective_is_bounded_below():
     """On the linear scale a Gamma density with a shape below one is unbounded at zero."""
     for chain in (GaP(1.0), GaP([1.0, 2.0]), HierShape(1.0), NoChain()):
         assert not chain.bottomless()
@@ -242,7 +242,7 @@ def test_reordered_components_keep_their_numbers():
     assert chain.beta == 0.5
 
 
-def test_values_before_the_first_and_after_the_last():
+def test_backcasts_and_point_forecasts_have_their_closed_forms():
     h = np.array([2.0, 5.0])
     for chain in (Rate(3.0, 2.0), GaP(2.0, 1.0)):
         np.testing.assert_array_equal(chain.backcast(h, 3), [[2.0] * 3, [5.0] * 3])
@@ -326,7 +326,7 @@ def test_chains_that_cannot_be_meant_are_refused(chain, level, words):
         (NoChain(), 1e200),
     ],
 )  # fmt: skip
-def test_others_are_not(chain, level):
+def test_levels_within_the_range_of_a_chain_are_accepted(chain, level):
     assert chain.check_level(level) is None
 
 

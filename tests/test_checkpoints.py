@@ -12,6 +12,7 @@ from scipy import sparse
 
 from cases import chains, estimator, likelihoods, named, random_data, random_weights
 from commands import done, invoke, refused
+from fits_compared import same
 from stops import StopAt, StopError
 from temporalnmf import TemporalNMF, load, registry
 from temporalnmf.chains import Rate
@@ -42,15 +43,6 @@ def data(likelihood=POISSON):
 
 def fresh(**params):
     return estimator(**{**PARAMS, **params})
-
-
-def same(one, other):
-    for name in (
-        "components_", "activations_", "history_", "history_iterations_", "n_iter_", "objective_",
-        "reconstruction_err_", "stability_", "stop_reason_", "converged_",
-    ):  # fmt: skip
-        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
-    assert repr(one.chain_.get_params()) == repr(other.chain_.get_params())
 
 
 def stopped_everywhere(model, path, X, **given):
@@ -104,7 +96,9 @@ def test_a_fit_that_was_cut_short_ends_with_the_same_bits(chain, likelihood, sol
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("likelihood", likelihoods(), ids=lambda found: found.name)
 @pytest.mark.parametrize("chain", one_of_each("linear"))
-def test_on_the_linear_scale_and_for_longer(chain, likelihood, solver, tmp_path):
+def test_a_fit_on_the_linear_scale_that_was_cut_short_ends_with_the_same_bits(
+    chain, likelihood, solver, tmp_path
+):
     def make():
         return fresh(
             chain=chain, likelihood=likelihood, solver=solver, map_scale="linear", max_iter=300
@@ -154,12 +148,12 @@ KINDS = {
 )
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_so_do_all_kinds_of_fits(kind, solver, tmp_path):
+def test_all_kinds_of_fits_that_were_cut_short_end_with_the_same_bits(kind, solver, tmp_path):
     params, X, given = KINDS[kind]
     check(tmp_path / "fit.ckpt", lambda: fresh(solver=solver, **params), X, **given)
 
 
-def test_so_do_warm_starts_and_appended_steps(tmp_path):
+def test_warm_starts_and_appended_steps_that_were_cut_short_end_with_the_same_bits(tmp_path):
     X, path = data(), tmp_path / "fit.ckpt"
 
     def make():
@@ -178,7 +172,7 @@ def test_so_do_warm_starts_and_appended_steps(tmp_path):
     assert not path.exists()
 
 
-def test_a_warm_start_from_elsewhere_is_another_fit(tmp_path):
+def test_a_checkpoint_of_another_warm_start_is_refused(tmp_path):
     path = tmp_path / "fit.ckpt"
     kept = {"warm_start": True, "checkpoint": Checkpoint(path, 0)}
     model = fresh().fit(data()).set_params(callback=StopAt(4), **kept)
@@ -238,7 +232,7 @@ def cut_short(path, X=None, **params):
     ],
     ids=str,
 )
-def test_another_fit_is_refused(changes, words, tmp_path):
+def test_a_checkpoint_of_a_fit_with_other_parameters_is_refused(changes, words, tmp_path):
     path, X = tmp_path / "fit.ckpt", data() + 1.0  # without zeros, for all likelihoods
     cut_short(path, X)
     before = path.read_bytes()
@@ -247,7 +241,7 @@ def test_another_fit_is_refused(changes, words, tmp_path):
     assert path.read_bytes() == before
 
 
-def test_other_data_and_starting_values_are_refused(tmp_path):
+def test_a_checkpoint_of_other_data_or_starting_values_is_refused(tmp_path):
     path = tmp_path / "fit.ckpt"
     start = np.ones((2, N_FEATURES)), np.ones((N_STEPS, 2))
     cut_short(path, init=start)
@@ -262,7 +256,7 @@ def test_other_data_and_starting_values_are_refused(tmp_path):
             model.fit(data(), **given)
 
 
-def test_the_file_of_another_version_is_refused(tmp_path, monkeypatch):
+def test_a_checkpoint_of_another_version_is_refused(tmp_path, monkeypatch):
     path = tmp_path / "fit.ckpt"
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint, "__version__", "0.0.9")
@@ -271,7 +265,7 @@ def test_the_file_of_another_version_is_refused(tmp_path, monkeypatch):
         fresh(checkpoint=path).fit(data())
 
 
-def test_draws_know_their_starting_values(tmp_path):
+def test_a_checkpoint_of_draws_with_other_starting_values_is_refused(tmp_path):
     """Runs that have not begun would start from others."""
     path = tmp_path / "fit.ckpt"
     start = np.ones((2, N_FEATURES)), np.ones((N_STEPS, 2))
@@ -281,7 +275,7 @@ def test_draws_know_their_starting_values(tmp_path):
         fresh(checkpoint=path, init=(start[0], 2.0 * start[1]), **params).fit(data())
 
 
-def test_a_damaged_file_is_refused(tmp_path):
+def test_a_damaged_checkpoint_is_refused(tmp_path):
     path = tmp_path / "fit.ckpt"
     cut_short(path)
     whole = path.read_bytes()
@@ -300,7 +294,7 @@ def test_a_damaged_file_is_refused(tmp_path):
         fresh(checkpoint=path).fit(data())
 
 
-def test_a_place_is_tried_at_the_start(tmp_path):
+def test_a_path_for_checkpoints_is_tried_at_the_start(tmp_path):
     for path, words in (
         (tmp_path / "absent" / "fit.ckpt", "folder that does not exist"),
         (tmp_path, "is not a file"),
@@ -312,20 +306,20 @@ def test_a_place_is_tried_at_the_start(tmp_path):
 
 
 @pytest.mark.parametrize("solver", [*SOLVERS, *registry.SAMPLERS])
-def test_starting_values_that_are_none_are_refused_as_ever(solver, tmp_path):
+def test_invalid_starting_values_are_refused_with_a_checkpoint(solver, tmp_path):
     with pytest.raises(ValueError, match="init=3 is not known"):
         fresh(solver=solver, init=3, checkpoint=tmp_path / "fit.ckpt").fit(data())
 
 
 @pytest.mark.parametrize("every", [-1.0, np.inf, np.nan, "often", None, True])
-def test_seconds_are_a_number(every):
+def test_seconds_between_checkpoints_are_a_number(every):
     with pytest.raises(ValueError, match=r"every=.*: expected a number of at least 0\."):
         fresh(checkpoint="fit.ckpt", checkpoint_every=every).fit(data())
 
 
 @pytest.mark.filterwarnings("ignore:Not settled")
 @pytest.mark.parametrize("solver", [*SOLVERS, *registry.SAMPLERS])
-def test_it_is_written_when_it_is_time(solver, tmp_path, monkeypatch):
+def test_a_checkpoint_is_written_every_so_many_seconds(solver, tmp_path, monkeypatch):
     """A second goes by between two looks."""
     now, path, written = [0.0], tmp_path / "fit.ckpt", []
     monkeypatch.setattr(checkpoint, "monotonic", lambda: now[0])
@@ -388,7 +382,7 @@ def test_a_checkpoint_stays_until_there_is_a_result(tmp_path, monkeypatch):
     assert told == []  # nothing was left to do
 
 
-def test_a_write_that_fails_leaves_the_last_file(tmp_path, monkeypatch):
+def test_a_write_that_fails_leaves_the_last_checkpoint(tmp_path, monkeypatch):
     path, whole = tmp_path / "fit.ckpt", fresh().fit(data())
     save, files = np.savez, []
 
@@ -430,7 +424,7 @@ def test_a_process_that_was_killed_goes_on_in_another(tmp_path):
     same(model, fresh().fit(data()))
 
 
-def test_the_command_line_goes_on(tmp_path, monkeypatch):
+def test_the_fit_command_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
     from contextlib import contextmanager
 
     table, path = tmp_path / "table.csv", tmp_path / "fit.ckpt"

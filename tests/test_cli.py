@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from commands import changed
+from commands import changed, invoke
 from temporalnmf.cli import app
 
 
@@ -47,21 +47,17 @@ def test_missing_extra_says_how_to_install_it():
     assert 'pip install "temporalnmf[cli]"' in _run_python(code)
 
 
-def test_version():
+def test_version_is_printed():
     from temporalnmf import __version__
 
     assert CliRunner().invoke(app, ["--version"]).output.strip() == f"temporalnmf {__version__}"
-
-
-def _invoke(*words):
-    return CliRunner().invoke(app, [str(word) for word in words])
 
 
 def test_simulate_writes_the_paths_of_the_seed_and_a_picture(tmp_path):
     from temporalnmf.chains import Rate
 
     csv_path, png = tmp_path / "new" / "rate.csv", tmp_path / "rate.png"
-    result = _invoke(
+    result = invoke(
         "simulate", "rate", "--alpha", 1.5, "--beta", 1.3, "--n-steps", 20, "--n-paths", 3,
         "--seed", 4, "--plot", png, "--csv", csv_path,
     )  # fmt: skip
@@ -81,7 +77,7 @@ def test_simulate_writes_the_paths_of_the_seed_and_a_picture(tmp_path):
 
 @pytest.mark.parametrize("name", ["gap", "hier_rate", "shape", "hier_shape", "bgar", "gar"])
 def test_simulate_knows_every_process(name):
-    result = _invoke("simulate", name, "--n-steps", 3)
+    result = invoke("simulate", name, "--n-steps", 3)
     assert result.exit_code == 0, result.output
 
 
@@ -99,7 +95,7 @@ def test_simulate_knows_every_process(name):
     ],
 )
 def test_simulate_says_what_is_wrong(words, said, tmp_path):
-    result = _invoke("simulate", *(str(word).format(tmp_path) for word in words))
+    result = invoke("simulate", *(str(word).format(tmp_path) for word in words))
     assert result.exit_code == 2
     assert said in result.stderr
     assert "Traceback" not in result.output
@@ -154,11 +150,11 @@ def newcomer(tmp_path_factory):
 
 
 @pytest.mark.long
-def test_compare_a_newcomers_file(newcomer, tmp_path):
+def test_compare_writes_tables_and_goes_on_from_its_records(newcomer, tmp_path):
     out = tmp_path / "out"
     words = ("compare", newcomer, "--components", 2, "--splits", 2, "--inits", 1, "--out", out,
              "--origins", 2)  # fmt: skip
-    result = _invoke(*words)
+    result = invoke(*words)
     assert result.exit_code == 0, result.output
     assert "30 steps x 10 features" in result.output
     models = ["last_value", "none", "gap", "rate", "hier_rate", "shape", "hier_shape", "bgar"]
@@ -176,21 +172,21 @@ def test_compare_a_newcomers_file(newcomer, tmp_path):
     assert "KLE" not in said
     # Again: nothing to do, the same table.
     before = (out / "fits.jsonl").read_bytes()
-    assert _invoke(*words).exit_code == 0
+    assert invoke(*words).exit_code == 0
     assert (out / "fits.jsonl").read_bytes() == before
-    other = _invoke(*words[:3], 3, *words[4:])
+    other = invoke(*words[:3], 3, *words[4:])
     assert other.exit_code == 2
     assert "another experiment: n_components was 2, now it is 3" in other.stderr
 
 
 @pytest.mark.long
-def test_compare_with_draws(newcomer, tmp_path):
+def test_compare_ranks_draws_beside_modes(newcomer, tmp_path):
     words = (
         "compare", newcomer, "--components", 1, "--splits", 1, "--inits", 1, "--chains", "gap",
         "--inference", "map,gibbs", "--choose-components", "1,2", "--choose-smoothing", "learn,1",
         "--out", tmp_path, "--origins", 0,
     )  # fmt: skip
-    result = _invoke(*words)
+    result = invoke(*words)
     assert result.exit_code == 0, result.output
     records = list(csv.DictReader((tmp_path / "records.csv").read_text().splitlines()))
     assert [record["model"] for record in records] == ["gap", "gap:gibbs"]
@@ -201,7 +197,7 @@ def test_compare_with_draws(newcomer, tmp_path):
         ("--choose-components", "3,x", "--choose-components 3,x: expected positive numbers"),
         ("--choose-smoothing", "-1", "--choose-smoothing -1: expected positive numbers"),
     ):
-        wrong = _invoke("compare", newcomer, option, value, "--out", tmp_path / "other")
+        wrong = invoke("compare", newcomer, option, value, "--out", tmp_path / "other")
         assert wrong.exit_code == 2
         assert words_of_error in wrong.stderr
 
@@ -212,7 +208,7 @@ def test_compare_with_two_workers_killed_and_resumed_with_one(newcomer, tmp_path
         "compare", str(newcomer), "--components", "2", "--splits", "2", "--inits", "8",
         "--chains", "gap,rate", "--seed", "3", "--origins", "1",
     ]  # fmt: skip
-    assert _invoke(*words, "--out", tmp_path / "calm").exit_code == 0
+    assert invoke(*words, "--out", tmp_path / "calm").exit_code == 0
     out = tmp_path / "killed"
     log = out / "fits.jsonl"
     patch = (
@@ -223,11 +219,11 @@ def test_compare_with_two_workers_killed_and_resumed_with_one(newcomer, tmp_path
         "        add(file, line)\n"
         "        self.append(line)\n"
         "        len(self) == 9 and os.kill(os.getpid(), 9)\n"
-        "add, runner._add = runner._add, Dies()"
+        "add, runner.add_record = runner.add_record, Dies()"
     )
     assert changed(patch, *words, "--jobs", 2, "--out", out) == -9
     assert log.read_bytes().count(b"\n") == 9
-    assert _invoke(*words, "--out", out).exit_code == 0
+    assert invoke(*words, "--out", out).exit_code == 0
     both = [
         [
             {column: cell for column, cell in row.items() if column != "seconds"}
@@ -257,19 +253,19 @@ def test_compare_and_select_rank_read_long_tables(newcomer, tmp_path):
         ("compare", path, "--components", 1, "--splits", 1, "--inits", 1, "--chains", "rate"),
         ("select-rank", path, "--largest", 1, "--splits", 2),
     ):
-        result = _invoke(*words, "--out", tmp_path / words[0], *how)
+        result = invoke(*words, "--out", tmp_path / words[0], *how)
         assert result.exit_code == 0, result.output
         assert f"30 steps x 10 features, total {total:,}" in result.output
         assert "absent periods: 2 (2020-05, 2021-02)" in result.output
         assert (tmp_path / words[0] / "table.csv").exists()
 
 
-def test_compare_a_short_series(newcomer, tmp_path):
+def test_compare_says_that_a_short_series_has_no_intervals(newcomer, tmp_path):
     short = tmp_path / "short.csv"
     short.write_text("\n".join(newcomer.read_text().splitlines()[:9]))
     out = tmp_path / "o"
     words = ("compare", short, "--components", 1, "--splits", 2, "--inits", 1, "--out", out)
-    result = _invoke(*words, "--chains", "gap,rate")
+    result = invoke(*words, "--chains", "gap,rate")
     assert result.exit_code == 0, result.output
     said = " ".join(result.output.split())
     assert "Gap error: no intervals, so no verdict; they need at least 5 splits, --splits 5" in said
@@ -286,7 +282,7 @@ def test_compare_names_the_bad_cell(newcomer, tmp_path):
     lines[6] = ",".join(cells)
     bad = tmp_path / "bad.csv"
     bad.write_text("\n".join(lines))
-    result = _invoke("compare", bad, "--out", tmp_path / "out")
+    result = invoke("compare", bad, "--out", tmp_path / "out")
     assert result.exit_code == 2
     for word in ("bad.csv", "line 7", "2020-06", "'band 2'", "'abc'"):
         assert word in result.stderr
@@ -306,7 +302,7 @@ def test_compare_names_the_bad_cell(newcomer, tmp_path):
 )
 def test_experiments_say_what_is_wrong(words, said, tmp_path, monkeypatch):
     monkeypatch.delenv("TEMPORALNMF_DATA", raising=False)
-    result = _invoke(*(str(word).format(tmp_path) for word in words))
+    result = invoke(*(str(word).format(tmp_path) for word in words))
     assert result.exit_code == 2
     assert said in result.stderr
     assert not (tmp_path / "o").exists()
@@ -319,7 +315,7 @@ def test_reproduce_prints_published_numbers_only_beside_the_same_data(tmp_path):
     counts = np.random.default_rng(0).poisson(2.0, size=(8, 20))
     sparse.save_npz(tmp_path / "icews.npz", sparse.csr_array(counts))
     words = ("reproduce", "icews", "--data", tmp_path / "icews.npz", "--splits", 1, "--inits", 1)
-    result = _invoke(*words, "--components", 1, "--out", tmp_path / "o")
+    result = invoke(*words, "--components", 1, "--out", tmp_path / "o")
     assert result.exit_code == 0, result.output
     assert "stand-in" in result.output
     assert "published" not in result.output.split("stand-in", 1)[1].split("\n", 1)[1]
@@ -327,7 +323,7 @@ def test_reproduce_prints_published_numbers_only_beside_the_same_data(tmp_path):
     plays = np.random.default_rng(0).poisson(5.5, size=(7017, 53))
     plays[0, 0] += 2_067_454 - plays.sum()  # the paper's total
     np.save(tmp_path / "lastfm.npy", plays)
-    result = _invoke(
+    result = invoke(
         "reproduce", "lastfm", "--data", tmp_path, "--splits", 1, "--inits", 1, "--components", 1,
         "--out", tmp_path / "p", "--chains", "none,gap,rate",
     )  # fmt: skip
@@ -372,19 +368,19 @@ def test_compare_and_select_rank_take_exposure(newcomer, tmp_path):
     path.write_text("\n".join([head.replace("month", "month,days"), *text]))
     how = ("--exposure", "days", "--out", tmp_path)
     words = ("compare", path, "--components", 1, "--splits", 2, "--inits", 1, "--origins", 2)
-    result = _invoke(*words, "--chains", "last_value,none", *how)
+    result = invoke(*words, "--chains", "last_value,none", *how)
     assert result.exit_code == 0, result.output
     table = list(csv.DictReader((tmp_path / "table.csv").read_text().splitlines()))
     assert all(float(row["kle_s_mean"]) < 1e-2 for row in table)
     assert all(float(row["kle_f_mean"]) < 1e-2 for row in table)
-    result = _invoke("select-rank", path, "--largest", 1, "--splits", 2, *how)
+    result = invoke("select-rank", path, "--largest", 1, "--splits", 2, *how)
     assert result.exit_code == 0, result.output
     (row,) = csv.DictReader((tmp_path / "table.csv").read_text().splitlines())
     assert float(row["error_mean"]) < 1e-6
 
 
-def test_select_rank(newcomer, tmp_path):
-    result = _invoke(
+def test_select_rank_marks_the_number_of_components_with_the_lowest_error(newcomer, tmp_path):
+    result = invoke(
         "select-rank", newcomer, "--largest", 3, "--splits", 2, "--out", tmp_path, "--jobs", 1
     )
     assert result.exit_code == 0, result.output

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from clusters import a_client, separate  # noqa: F401
+from clusters import a_client, separate, without_a_client  # noqa: F401
 from commands import done, invoke, refused
 from temporalnmf import TemporalNMF, load
 from temporalnmf.cli import data
@@ -54,12 +54,6 @@ def fitted(place):
     return TemporalNMF(2, tol=1e-3, random_state=0).fit(Shards.open(place / "shards"))
 
 
-@pytest.fixture
-def alone(monkeypatch):
-    """As if no test before had started a cluster."""
-    monkeypatch.setattr("temporalnmf.cluster.sources._client", lambda: None)
-
-
 def same(path, model):
     """The model of a file is another, to the bit."""
     found = load(path)
@@ -75,7 +69,7 @@ def watched(monkeypatch, callback):
 
 @pytest.mark.long
 @pytest.mark.usefixtures("alone")
-def test_a_folder_of_shards(place, fitted, tmp_path):
+def test_a_folder_of_shards_is_fitted_as_its_table(place, fitted, tmp_path):
     out = tmp_path / "m.npz"
     said = done("fit", place / "shards", *QUICK, "--out", out).output
     assert "shards: 24 steps x 20 features" in said
@@ -92,7 +86,7 @@ def test_a_folder_of_shards(place, fitted, tmp_path):
 
 
 @pytest.mark.usefixtures("alone")
-def test_a_folder_of_parquet_files(place, fitted, tmp_path):
+def test_a_folder_of_parquet_files_is_fitted_as_its_table(place, fitted, tmp_path):
     out = tmp_path / "m.npz"
     found = done("fit", place / "rows", *QUICK, "--out", out, "--json")
     assert "columns found by name, as with --time time --feature feature" in found.stderr
@@ -106,7 +100,7 @@ def test_a_folder_of_parquet_files(place, fitted, tmp_path):
 
 
 @pytest.mark.usefixtures("alone")
-def test_columns_of_a_folder_by_other_names(place, fitted, tmp_path):
+def test_columns_of_a_folder_may_have_other_names(place, fitted, tmp_path):
     folder = tmp_path / "rows"
     folder.mkdir()
     rows = pd.read_csv(place / "rows.csv").rename(columns={"feature": "word"})
@@ -118,7 +112,7 @@ def test_columns_of_a_folder_by_other_names(place, fitted, tmp_path):
 
 
 @pytest.mark.long
-def test_a_cluster_of_its_own(place, fitted, tmp_path):
+def test_a_fit_on_a_local_cluster_is_that_of_this_process(place, fitted, tmp_path):
     out = tmp_path / "m.npz"
     said = done("fit", place / "shards", *QUICK, *LOCAL, "--out", out).output
     assert "Cluster: 2 workers, 2 threads, 600 MB of memory each; 16 blocks of features" in said
@@ -127,7 +121,7 @@ def test_a_cluster_of_its_own(place, fitted, tmp_path):
 
 
 @pytest.mark.long
-def test_a_scheduler_and_a_table_in_a_file(place, fitted, client, tmp_path):
+def test_a_table_in_a_file_is_fitted_on_a_scheduler(place, fitted, client, tmp_path):
     """An ordinary table is the same fit there, from shards that are made for it."""
     address = client.scheduler.address
     out = tmp_path / "new" / "m.npz"
@@ -169,7 +163,7 @@ def test_a_cluster_that_is_lost_is_one_line(place, tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["cluster"]
 
 
-def test_words_on_workers():
+def test_progress_tells_the_fullest_worker_and_lost_ones():
     """Looked at once a second at the most; a lost one stays lost when another comes."""
     now, asked = [0.0], []
     workers = {"a": {"metrics": {"memory": 2e8}}, "b": {"metrics": {"memory": 3e9}}}
@@ -239,7 +233,7 @@ def test_a_fit_of_shards_goes_on_from_a_folder(place, fitted, tmp_path):
         (("other",), "name its columns with --time and --feature"),
     ],
 )
-def test_what_does_not_go_together(place, tmp_path, monkeypatch, words, said):
+def test_options_that_exclude_each_other_are_refused(place, tmp_path, monkeypatch, words, said):
     """Is refused before anything is read or started."""
     monkeypatch.chdir(place)
     monkeypatch.setattr("distributed.LocalCluster", None)

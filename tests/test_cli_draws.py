@@ -3,15 +3,13 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from cases import estimator
-from commands import changed, done, invoke, refused
+from commands import changed, done, in_terminal, invoke, refused
 from drawn import NAMES, SETTLED, drawn, months
 from temporalnmf import load
 from temporalnmf.chains import Rate
@@ -78,7 +76,7 @@ def test_info_shows_draws_and_verdict(model):
     assert draws["quantities"][0]["rhat"] == found.quantities[0].rhat
 
 
-def test_what_is_settled_is_said(tmp_path):
+def test_info_says_whether_draws_are_settled(tmp_path):
     settled, mode = drawn(1, **SETTLED), estimator(2, random_state=0).fit(months())
     path = settled.save(tmp_path / "m.npz")
     assert "4 runs of 400 draws, settled: see below" in done("info", path).output
@@ -132,7 +130,7 @@ def test_imputed_is_the_mean_over_all_draws(model, tmp_path):
     np.testing.assert_array_equal(one.values, many.values)
 
 
-def test_learn_all_and_what_a_mode_can_learn(table, tmp_path):
+def test_fit_learns_all_from_draws_and_the_scale_at_a_mode(table, tmp_path):
     out = tmp_path / "m.npz"
     few = ("--draws", 4, "--tune", 0, "--runs", 1)
     done("fit", table, "--solver", "gibbs", "--learn", "all", "--chain", "bgar", *few, "--out", out)
@@ -242,11 +240,6 @@ def test_fractions_are_refused_in_words_of_the_command_line(tmp_path):
     assert "give the size behind rates as --exposure, or use --solver accelerated." in said
 
 
-def started(*words, **options):
-    program = [sys.executable, "-m", "temporalnmf", *map(str, words)]
-    return subprocess.Popen(program, stdout=subprocess.PIPE, text=True, **options)
-
-
 def goes_on(words, out, checkpoint, whole):
     """The same command again: it ends with the draws of a run that nobody stopped."""
     assert not out.exists()
@@ -302,21 +295,8 @@ def test_ctrl_c_says_that_the_same_command_goes_on(table, model, tmp_path, monke
 
 @pytest.mark.long
 def test_a_terminal_gets_a_bar_over_all_sweeps(table, tmp_path):
-    ours, theirs = os.openpty()
-    process = started(
-        "fit", table, *DRAWS, "--out", tmp_path / "m.npz", stderr=theirs,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": "150"},
-    )  # fmt: skip
-    os.close(theirs)
-    shown = b""
-    try:
-        while part := os.read(ours, 4096):
-            shown += part
-    except OSError:  # Linux ends a terminal without a listener so
-        pass
-    os.close(ours)
-    output = process.communicate()[0]
-    assert process.returncode == 0
+    words = ("fit", table, *DRAWS, "--out", tmp_path / "m.npz")
+    output, shown = in_terminal(*words)
     assert b"run 2 of 2 drawing" in shown
     assert b"120/120" in shown
-    assert "\x1b" not in output
+    assert b"\x1b" not in output

@@ -2,7 +2,6 @@
 
 import csv
 import json
-import os
 import shlex
 import shutil
 import signal
@@ -12,7 +11,7 @@ import sys
 import numpy as np
 import pytest
 
-from commands import done, invoke, refused
+from commands import done, in_terminal, invoke, refused, started
 from temporalnmf import load
 from temporalnmf.cli import data
 from temporalnmf.cli.console import Voice, Watch
@@ -580,16 +579,10 @@ def test_a_fault_of_the_program_has_exit_code_1(fitted, monkeypatch):
 # Ctrl-C
 
 
-def start(*words, **kwargs):
-    program = [sys.executable, "-m", "temporalnmf", *map(str, words)]
-    pipe = subprocess.PIPE
-    return subprocess.Popen(program, **{"stdout": pipe, "stderr": pipe, **kwargs})
-
-
 @pytest.mark.long
 def test_ctrl_c_during_a_fit_leaves_nothing(plays, tmp_path):
     out = tmp_path / "m.npz"
-    process = start("fit", plays[0], *LONG, "--starts", 10**4, "--out", out)
+    process = started("fit", plays[0], *LONG, "--starts", 10**4, "--out", out)
     first = process.stdout.readline()  # it has read the file
     process.send_signal(signal.SIGINT)
     rest, errors = process.communicate()
@@ -635,7 +628,7 @@ def test_ctrl_c_after_the_model_was_written_says_so(plays, tmp_path, monkeypatch
 
 @pytest.mark.long
 def test_a_pipe_gets_words_and_no_colours(plays, tmp_path):
-    process = start("fit", plays[0], *LONG, "--components", 1, "--out", tmp_path / "m.npz")
+    process = started("fit", plays[0], *LONG, "--components", 1, "--out", tmp_path / "m.npz")
     output, errors = process.communicate()
     assert process.returncode == 0, errors
     assert b"\x1b" not in output + errors
@@ -645,7 +638,7 @@ def test_a_pipe_gets_words_and_no_colours(plays, tmp_path):
 
 @pytest.mark.long
 def test_a_warning_takes_one_line(plays, tmp_path):
-    process = start(
+    process = started(
         "fit", plays[0], *LONG, "--components", 30, "--starts", 1, "--out", tmp_path / "m.npz"
     )
     output, errors = process.communicate()
@@ -657,21 +650,8 @@ def test_a_warning_takes_one_line(plays, tmp_path):
 
 @pytest.mark.long
 def test_a_terminal_gets_progress_on_standard_error(plays, tmp_path):
-    ours, theirs = os.openpty()
-    process = start(
-        "fit", plays[0], *LONG, "--components", 1, "--out", tmp_path / "m.npz", stderr=theirs,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": "150"},
-    )  # fmt: skip
-    os.close(theirs)
-    shown = b""
-    try:
-        while part := os.read(ours, 4096):
-            shown += part
-    except OSError:  # Linux ends a terminal without a listener so
-        pass
-    os.close(ours)
-    output = process.communicate()[0]
-    assert process.returncode == 0
+    words = ("fit", plays[0], *LONG, "--components", 1, "--out", tmp_path / "m.npz")
+    output, shown = in_terminal(*words)
     assert b"start 3 of 3, iteration" in shown
     assert b"objective" in shown
     assert b"\x1b" not in output

@@ -67,7 +67,7 @@ def test_a_scheduler_behind_tls_says_what_is_missing():
 
 
 @pytest.mark.long
-def test_a_client_of_a_scheduler(client):
+def test_a_client_of_a_scheduler_is_closed_at_the_end(client):
     with connected(client.scheduler.address) as other:
         assert other.submit(sum, [1, 2, 3]).result() == 6
     assert other.status == "closed"
@@ -131,7 +131,7 @@ def test_no_workers_are_refused():
 # What a command was asked for
 
 
-def test_nothing_asked_for_is_no_cluster():
+def test_without_options_there_is_no_cluster():
     with serving() as nothing:
         assert nothing is None
 
@@ -147,13 +147,13 @@ def test_nothing_asked_for_is_no_cluster():
         ({"scheduler": "nowhere"}, "expected the address"),
     ],
 )
-def test_what_does_not_go_together_is_refused_before_it_starts(asked, words):
+def test_options_that_exclude_each_other_are_refused_before_a_cluster_starts(asked, words):
     with pytest.raises(ValueError, match=words):
         serving(**asked)
 
 
 @pytest.mark.long
-def test_a_local_cluster_that_was_asked_for():
+def test_a_local_cluster_starts_if_asked_for():
     with serving(dask="local", n_workers=1) as mine:
         check_workers(mine)
 
@@ -207,7 +207,7 @@ def test_a_scheduler_without_workers_says_how_to_start_one():
 # Work
 
 
-def test_every_task_once_with_its_number(client):
+def test_every_task_is_done_once_and_has_its_number(client):
     tasks = [(i,) for i in range(90)]
     assert sorted(spread(client, scaled, {"factor": 3}, tasks)) == [(i, 3 * i) for i in range(90)]
     assert list(spread(client, scaled, {"factor": 3}, [])) == []

@@ -19,21 +19,23 @@ def _compile_something():
     return double(1.0)
 
 
-def test_says_once_that_it_compiles(capsys):
+def test_compilation_is_announced_once(capsys):
     with announced(True):
         _compile_something()
         _compile_something()
     assert capsys.readouterr().err.count("compiling") == 1
 
 
-def test_says_so_in_a_terminal(capsys, monkeypatch):
+def test_compilation_is_announced_in_a_terminal(capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     with announced(False):
         _compile_something()
     assert "compiling" in capsys.readouterr().err
 
 
-def test_silent_where_nobody_waits_or_nothing_is_compiled(capsys, monkeypatch):
+def test_compilation_is_not_announced_where_nobody_waits_or_nothing_is_compiled(
+    capsys, monkeypatch
+):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: False)
     monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
     with announced(False):

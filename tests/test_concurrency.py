@@ -21,6 +21,7 @@ from threadpoolctl import LibController, threadpool_info, threadpool_limits
 import temporalnmf
 from children import in_child
 from clusters import eventually
+from fits_compared import bits
 from temporalnmf import TemporalNMF
 from temporalnmf.chains import Rate
 from temporalnmf.forecasting import state
@@ -47,12 +48,6 @@ def _draw(n_jobs=1, seed=0):
     return _fit(n_jobs, FEW, 2, random_state=seed, solver=Gibbs(6, n_tune=3, n_chains=2))
 
 
-def _bits(model):
-    bits = model.components_.tobytes() + model.activations_.tobytes() + model.history_.tobytes()
-    draws = model.posterior_
-    return bits if draws is None else bits + draws.components.tobytes()
-
-
 def _at_once(jobs):
     """Results of functions that threads call at the same moment."""
     start = threading.Barrier(len(jobs))
@@ -75,14 +70,14 @@ def _at_once(jobs):
 
 def test_eight_threads_fit_at_once():
     jobs = [
-        lambda n_jobs=n_jobs, solver=solver, seed=seed: _bits(
+        lambda n_jobs=n_jobs, solver=solver, seed=seed: bits(
             _fit(n_jobs, solver=solver, random_state=seed)
         )
         for n_jobs, solver, seed in [
             (1, "mm", 0), (2, "mm", 1), (1, "accelerated", 2), (2, "accelerated", 3), (2, "mm", 0),
         ]
     ]  # fmt: skip
-    jobs += [lambda n=n, seed=seed: _bits(_draw(n, seed)) for n, seed in [(1, 0), (2, 0), (2, 1)]]
+    jobs += [lambda n=n, seed=seed: bits(_draw(n, seed)) for n, seed in [(1, 0), (2, 0), (2, 1)]]
     alone = [job() for job in jobs]
     assert alone[0] == alone[4]  # one thread or two
     assert alone[5] == alone[6]
@@ -137,12 +132,12 @@ def test_a_posterior_that_is_being_made_is_not_used_half_made(monkeypatch):
 def test_many_threads_save_to_one_name(tmp_path):
     """The file is always a whole one, of one of them."""
     models = [_fit(X=FEW, random_state=seed, chain="none") for seed in range(4)]
-    path, known = tmp_path / "model.zip", {_bits(model) for model in models}
+    path, known = tmp_path / "model.zip", {bits(model) for model in models}
 
     def save(model):
         for _ in range(5):
             model.save(path, overwrite=True)
-            assert _bits(temporalnmf.load(path)) in known
+            assert bits(temporalnmf.load(path)) in known
 
     _at_once([lambda model=model: save(model) for model in models])
     assert [file.name for file in tmp_path.iterdir()] == ["model.zip"]
@@ -197,7 +192,7 @@ def test_fits_that_compile_side_by_side_say_so_once(capsys):
 
 
 @pytest.mark.parametrize("closed", [False, True])
-def test_a_fit_without_standard_error(closed, monkeypatch, tmp_path):
+def test_a_fit_needs_no_standard_error(closed, monkeypatch, tmp_path):
     """As under pythonw, or in a service that has closed it."""
     with (tmp_path / "log").open("w") as file:
         pass
@@ -237,7 +232,7 @@ def test_threads_of_nested_fits_are_those_asked_for(backend):
     assert [helpers for _, helpers in alone] == [0, 1, 1]
     assert left == 0
     together, left = nested() if backend == "loky" else in_child(nested)
-    assert [bits for bits, _ in together] == [bits for bits, _ in alone]
+    assert [found for found, _ in together] == [found for found, _ in alone]
     at_once = 1 if backend == "loky" else 2  # fits in a process
     assert all(1 <= helpers <= at_once for _, helpers in together)
     assert backend == "loky" or left == 0
@@ -247,7 +242,7 @@ def _busiest(n_jobs, seed):
     """Bits of a fit, and helpers in this process at the most."""
     most = []
     model = _fit(n_jobs, random_state=seed, callback=lambda p: most.append(_helpers()))
-    return _bits(model), max(most)
+    return bits(model), max(most)
 
 
 def _helpers():
@@ -306,7 +301,7 @@ def _seconds():
 
 
 @pytest.mark.long
-def test_grid_search_in_processes():
+def test_grid_search_in_processes_gives_the_same_bits():
     def search(n_jobs):
         grid = {"n_components": [1, 2], "n_jobs": [1, 2]}
         model = TemporalNMF(max_iter=12, random_state=0, chain=Rate())
@@ -316,7 +311,7 @@ def test_grid_search_in_processes():
     name = "mean_test_score"
     assert np.isfinite(one.cv_results_[name]).all()
     assert two.cv_results_[name].tobytes() == one.cv_results_[name].tobytes()
-    assert _bits(two.best_estimator_) == _bits(one.best_estimator_)
+    assert bits(two.best_estimator_) == bits(one.best_estimator_)
 
 
 # After a fork
@@ -324,29 +319,29 @@ def test_grid_search_in_processes():
 
 def test_a_forked_child_fits_forecasts_and_forks_again():
     model = _fit(2)
-    here = [_bits(model), _bits(_fit(1)), _bits(_draw(2)), model.forecast(2, n_samples=9).samples()]
+    here = [bits(model), bits(_fit(1)), bits(_draw(2)), model.forecast(2, n_samples=9).samples()]
 
     def child():
         ahead = model.forecast(2, n_samples=9).samples()
-        grandchild = in_child(lambda: _bits(_fit(2)))
-        return [_bits(_fit(2)), _bits(_fit(1)), _bits(_draw(2)), ahead], grandchild
+        grandchild = in_child(lambda: bits(_fit(2)))
+        return [bits(_fit(2)), bits(_fit(1)), bits(_draw(2)), ahead], grandchild
 
     there, below = in_child(child)
     assert pickle.dumps(there) == pickle.dumps(here)
     assert below == here[0]
-    assert _bits(_fit(2)) == here[0]
+    assert bits(_fit(2)) == here[0]
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_a_fork_while_a_fit_is_under_way(n_jobs):
+def test_a_fork_during_a_fit_gives_both_processes_the_same_bits(n_jobs):
     """Its helpers are awake, and the child has none of them."""
-    alone, there = _bits(_fit(n_jobs)), []
+    alone, there = bits(_fit(n_jobs)), []
 
     def fork(progress):
         if not there:
-            there.append(in_child(lambda: _bits(_fit(n_jobs))))
+            there.append(in_child(lambda: bits(_fit(n_jobs))))
 
-    assert _bits(_fit(n_jobs, callback=fork)) == alone
+    assert bits(_fit(n_jobs, callback=fork)) == alone
     assert there == [alone]
 
 
@@ -387,7 +382,7 @@ sys.path[:0] = [{tests!r}]
 warnings.simplefilter("ignore")
 import test_concurrency as case
 
-print(*{{bits.hex() for bits in case._at_once([lambda: case._bits(case._fit(2))] * 4)}})
+print(*{{found.hex() for found in case._at_once([lambda: case.bits(case._fit(2))] * 4)}})
 """
 
 
@@ -410,7 +405,7 @@ def _cold(text, folder, n_processes=1):
 
 
 @pytest.mark.long
-def test_threads_that_compile_the_same_at_once(tmp_path):
+def test_threads_that_compile_the_same_function_share_the_cache(tmp_path):
     """Into an empty cache, which serves the next process."""
     (cold,) = _cold(_COLD, tmp_path)
     assert len(cold.splitlines()) == 1
@@ -418,9 +413,9 @@ def test_threads_that_compile_the_same_at_once(tmp_path):
 
 
 @pytest.mark.long
-def test_processes_and_threads_that_start_cold(tmp_path):
+def test_processes_and_threads_with_an_empty_cache_give_the_same_bits(tmp_path):
     text = _COLD_FIT.format(tests=str(Path(__file__).parent))
-    bits = _bits(_fit(2)).hex()
+    expected = bits(_fit(2)).hex()
     cold = _cold(text, tmp_path, n_processes=2)
-    assert [said.split() for said in cold] == [[bits], [bits]]
-    assert _cold(text, tmp_path)[0].split() == [bits]
+    assert [said.split() for said in cold] == [[expected], [expected]]
+    assert _cold(text, tmp_path)[0].split() == [expected]

@@ -42,7 +42,7 @@ def test_pairs_that_no_row_has_are_not_asked_for():
     assert covering(rows) == [0, 1]
 
 
-def test_every_value_once():
+def test_rows_of_strength_one_have_every_value():
     rows = list(product(range(3), range(5), range(2)))
     chosen = [rows[i] for i in covering(rows, strength=1)]
     assert len(chosen) == 5

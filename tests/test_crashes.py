@@ -243,7 +243,7 @@ def test_no_space_left_is_told(tmp_path):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def test_other_errors_stay_what_they_are(tmp_path):
+def test_errors_other_than_a_full_disk_stay_what_they_are(tmp_path):
     with pytest.raises(FileNotFoundError) as caught, written_whole(tmp_path / "a"):
         (tmp_path / "b").read_text()
     assert caught.value.filename == str(tmp_path / "b")
@@ -284,7 +284,7 @@ def test_a_stop_stays_one_whatever_a_library_makes_of_it(tmp_path):
     assert names(tmp_path) == []
 
 
-def test_the_stop_behind_an_error():
+def test_the_stop_behind_an_error_is_found():
     error = ValueError()
     error.__context__ = ImportError()
     error.__context__.__cause__ = Terminated()
@@ -331,14 +331,16 @@ def test_a_handler_of_somebody_else_is_left_alone(handlers):
 
 
 @pytest.mark.parametrize(("stop", "code"), [(KeyboardInterrupt, 130), (Terminated, 143)])
-def test_a_stop_before_the_command_has_begun(stop, code, handlers, monkeypatch, capsys):
+def test_a_stop_before_the_command_has_begun_says_that_nothing_was_written(
+    stop, code, handlers, monkeypatch, capsys
+):
     def stopped():
         for number in (signal.SIGINT, signal.SIGTERM):
             assert signal.getsignal(number) is stopping.stop
         raise stop
 
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    monkeypatch.setattr(__main__, "_run", stopped)
+    monkeypatch.setattr(__main__, "run", stopped)
     with pytest.raises(SystemExit) as caught:
         __main__.main()
     assert caught.value.code == code
@@ -350,14 +352,14 @@ def test_a_stop_before_the_command_has_begun(stop, code, handlers, monkeypatch, 
 @pytest.mark.parametrize("code", [0, 2])
 def test_a_stop_after_the_command_has_ended_changes_nothing(code, handlers, monkeypatch, capsys):
     """It comes while main sees to it that no stop does any harm from then on."""
-    ignore = __main__._ignore_stops
+    ignore = __main__.ignore_stops
 
     def stopped():
-        monkeypatch.setattr(__main__, "_ignore_stops", ignore)
+        monkeypatch.setattr(__main__, "ignore_stops", ignore)
         signal.raise_signal(signal.SIGTERM)
 
-    monkeypatch.setattr(__main__, "_run", lambda: sys.exit(code))
-    monkeypatch.setattr(__main__, "_ignore_stops", stopped)
+    monkeypatch.setattr(__main__, "run", lambda: sys.exit(code))
+    monkeypatch.setattr(__main__, "ignore_stops", stopped)
     with pytest.raises(SystemExit) as caught:
         __main__.main()
     assert caught.value.code == code
@@ -365,7 +367,9 @@ def test_a_stop_after_the_command_has_ended_changes_nothing(code, handlers, monk
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
 
 
-def test_a_stop_between_the_end_of_a_command_and_that_of_main(handlers, monkeypatch, capsys):
+def test_a_stop_between_the_end_of_a_command_and_that_of_main_tells_what_was_written(
+    handlers, monkeypatch, capsys
+):
     """What was written is told."""
 
     def run():
@@ -373,7 +377,7 @@ def test_a_stop_between_the_end_of_a_command_and_that_of_main(handlers, monkeypa
             voice.wrote(Path("m.npz"))
         raise Terminated
 
-    monkeypatch.setattr(__main__, "_run", run)
+    monkeypatch.setattr(__main__, "run", run)
     with pytest.raises(SystemExit) as caught:
         __main__.main()
     assert caught.value.code == 143
@@ -390,7 +394,7 @@ def test_an_import_that_is_cut_short_is_a_stop(stopped, handlers, monkeypatch, c
                 signal.raise_signal(signal.SIGINT)
         raise SyntaxError("can't load unicodedata module")
 
-    monkeypatch.setattr(__main__, "_run", run)
+    monkeypatch.setattr(__main__, "run", run)
     with pytest.raises(SystemExit if stopped else SyntaxError) as caught:
         __main__.main()
     if stopped:
@@ -430,7 +434,7 @@ def test_a_stop_that_is_swallowed_is_not_lost(then, handlers, table, tmp_path, m
     assert not out.exists()
 
 
-def test_of_a_stop_that_is_swallowed_python_does_not_tell(capfd):
+def test_a_stop_that_is_swallowed_prints_no_traceback(capfd):
     """Of other exceptions it does."""
     program = """
 import signal, sys
@@ -447,7 +451,7 @@ def run():
     Dropped(lambda: {}["lost"])
     print("goes on")
 
-__main__._run = run
+__main__.run = run
 signal.signal(signal.SIGINT, signal.default_int_handler)
 __main__.main()
 """
@@ -539,7 +543,7 @@ def test_a_stop_that_numba_hides_is_told(stop, table, tmp_path, monkeypatch):
         assert result.stderr == "Interrupted: nothing was written.\n"
 
 
-def test_a_full_disk_during_a_fit(table, tmp_path):
+def test_a_full_disk_during_a_fit_leaves_the_old_file(table, tmp_path):
     out = tmp_path / "m.npz"
     out.write_text("old")
     with full(900):
@@ -564,9 +568,9 @@ def test_a_record_is_added_whole_or_not_at_all(tmp_path):
     room = len(b"".join(lines[:3])) + 20
     with log.open("ab", buffering=0) as file, full(room):
         for line in lines[:3]:
-            runner._add(file, line)
+            runner.add_record(file, line)
         with pytest.raises(OSError, match=r"fits\.jsonl could not be written"), room_told(log):
-            runner._add(file, lines[3])
+            runner.add_record(file, lines[3])
     assert log.read_bytes() == b"".join(lines[:3])
     assert [record["split"] for record in runner.read_records(log)] == [0, 1, 2]
 
@@ -626,7 +630,7 @@ def test_a_worker_whose_parent_is_gone_when_it_starts_ends(name, code):
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == code
 
 
-def test_who_is_no_child_does_not_end():
+def test_a_process_that_is_no_child_watches_no_parent():
     before = threading.active_count()
     end_with(os.getpid())
     assert threading.active_count() == before
@@ -651,7 +655,7 @@ def test_workers_that_are_sent_home_say_nothing(handlers, monkeypatch, capfd):
     """The tracker of joblib, a process of its own, warns of what is gone already."""
     words = "resource_tracker: There appear to be 1 leaked semlock objects"
     program = [sys.executable, "-c", f"import warnings; warnings.warn({words!r})"]
-    monkeypatch.setattr(__main__, "_run", lambda: subprocess.run(program, check=True))
+    monkeypatch.setattr(__main__, "run", lambda: subprocess.run(program, check=True))
     subprocess.run(program, check=True)
     assert words in capfd.readouterr().err
     __main__.main()
@@ -692,7 +696,7 @@ def broken_off(tmp_path, *words):
 
 @pytest.mark.long
 @pytest.mark.parametrize("command", ["save", "fit"])
-def test_commands_that_are_broken_off(command, tmp_path):
+def test_commands_that_are_broken_off_leave_whole_files(command, tmp_path):
     landed = broken_off(tmp_path, "--command", command, "--rounds", 1)
     assert len(landed) == 4
     assert landed[f"{command} disk"] == 1  # a signal may come too late
@@ -706,7 +710,7 @@ def test_a_fit_that_is_killed_goes_on(tmp_path):
 
 @pytest.mark.long
 @pytest.mark.parametrize("command", faults.COMMANDS)
-def test_commands_that_are_broken_off_many_times(command, tmp_path):
+def test_commands_that_are_broken_off_many_times_leave_whole_files(command, tmp_path):
     landed = broken_off(tmp_path, "--command", command, "--rounds", 10, "--seed", 1)
     assert len(landed) == 4
     assert min(landed.values()) > 0, landed  # most of them; some come too late

@@ -62,7 +62,7 @@ def as_dictionary(arrays):
     }
 
 
-def test_shapes_and_types(sotu):
+def test_state_of_the_union_has_its_shape_and_types(sotu):
     assert sotu.data.shape == (232, 1609)
     assert sotu.data.dtype == np.float64
     assert sotu.feature_names.shape == (1609,)
@@ -76,7 +76,7 @@ def test_only_1933_is_missing(sotu):
     assert missing[sotu.times == 1933].all()
 
 
-def test_total_count(sotu):
+def test_state_of_the_union_has_its_total_count(sotu):
     assert np.nansum(sotu.data) == 415_265
 
 

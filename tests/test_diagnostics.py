@@ -71,7 +71,7 @@ def test_many_quantities_are_looked_at_side_by_side():
         np.testing.assert_allclose(found.ravel(), one_by_one, rtol=1e-12)
 
 
-def test_draws_that_do_not_move():
+def test_rhat_of_constant_draws_is_one_or_infinite():
     """One value: nothing to disagree about. A value per run: as far apart as can be."""
     x = np.full((4, 50), 3.7)
     assert rhat(x) == 1.0
@@ -125,7 +125,7 @@ def swapped(runs=4):
     return H
 
 
-def test_runs_that_agree():
+def test_the_verdict_on_runs_that_agree():
     diagnosis = draws_of(independent()).diagnosis
     assert diagnosis.ok
     least = min(min(q.ess_bulk, q.ess_tail) for q in diagnosis.quantities)
@@ -138,7 +138,7 @@ def test_runs_that_agree():
     )
 
 
-def test_what_is_looked_at():
+def test_the_diagnosis_covers_all_quantities_that_move():
     """Log posterior, totals, forecasts, activations, and what moves besides."""
     names = [q.name for q in draws_of(independent()).diagnosis.quantities]
     assert names == ["log posterior", "totals", "forecasts", "activations"]
@@ -165,7 +165,7 @@ def test_one_run_tells_nothing_of_others():
     )
 
 
-def test_runs_that_found_other_components_but_the_same_totals():
+def test_the_verdict_on_runs_that_found_other_components_but_the_same_totals():
     diagnosis = draws_of(swapped(), other_runs=slice(0, 4, 2), other=(0, 1)).diagnosis
     assert not diagnosis.ok
     assert min(diagnosis.rhat_of_components) > 1.5
@@ -183,7 +183,7 @@ def test_only_the_components_that_differ_are_named():
     assert "different components (2, 3)," in verdict
 
 
-def test_runs_that_are_not_settled():
+def test_the_verdict_on_runs_that_are_not_settled():
     """Totals are apart, so more sweeps are asked for, by name and with numbers."""
     H = independent()
     H[0, ..., 0] += 1.5
@@ -208,7 +208,7 @@ def test_components_that_are_alike_are_not_called_different():
     assert "component" not in diagnosis.verdict
 
 
-def test_runs_that_agree_but_are_slow():
+def test_the_verdict_on_runs_that_agree_but_are_slow():
     """R-hat is fine and no component is elsewhere: too few draws, and nothing else is said."""
     diagnosis = Diagnosis(
         (Quantity("log posterior", 1.01, 150.0, 900.0), Quantity("totals", 1.0, 900.0, 900.0)),
@@ -234,12 +234,12 @@ def test_fewer_than_four_draws_settle_nothing(draws):
     assert diagnosis.verdict.startswith(f"Too few draws to tell anything, {draws} per run")
 
 
-def test_four_draws_are_looked_at():
+def test_four_draws_have_finite_diagnostics():
     diagnosis = draws_of(independent(draws=4)).diagnosis
     assert all(np.isfinite(q.rhat) and q.ess_bulk > 0.0 for q in diagnosis.quantities)
 
 
-def test_printed_it_is_a_table_and_the_verdict():
+def test_a_printed_diagnosis_is_a_table_and_the_verdict():
     diagnosis = draws_of(independent()).diagnosis
     head, *rows, verdict = str(diagnosis).splitlines()
     assert head.split() == ["R-hat", "bulk", "ESS", "tail", "ESS"]

@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from cases import estimator
+from stops import StopAfter, StopError
 from temporalnmf import load
 from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
 from temporalnmf.sampling import run
@@ -176,18 +177,6 @@ def test_same_seed_same_draws_for_any_number_of_threads(storage):
     assert np.any(other.posterior_.activations != one.posterior_.activations)
 
 
-class KilledError(Exception):
-    pass
-
-
-def dies_after(n):
-    def callback(progress):
-        if progress.iteration >= n:
-            raise KilledError
-
-    return callback
-
-
 @pytest.mark.long
 @pytest.mark.parametrize(
     "when",
@@ -201,8 +190,8 @@ def dies_after(n):
 def test_a_run_that_was_stopped_goes_on_with_the_same_draws(when, tmp_path):
     settings = {"chain": BGAR("learn", "learn", "learn"), "smoothing": "learn", "data": GAPPY}
     path = tmp_path / "state.npz"
-    with pytest.raises(KilledError):
-        fitted(**settings, checkpoint=path, checkpoint_every=0, callback=dies_after(when))
+    with pytest.raises(StopError):
+        fitted(**settings, checkpoint=path, checkpoint_every=0, callback=StopAfter(when))
     assert path.exists()
     left = []
     again = fitted(**settings, checkpoint=path, callback=lambda p: left.append(p.iteration))
@@ -260,8 +249,8 @@ def test_a_process_that_was_killed_goes_on(tmp_path):
 
 def test_a_checkpoint_of_another_fit_is_refused(tmp_path):
     path = tmp_path / "state.npz"
-    with pytest.raises(KilledError):
-        fitted(checkpoint=path, checkpoint_every=0, callback=dies_after(30))
+    with pytest.raises(StopError):
+        fitted(checkpoint=path, checkpoint_every=0, callback=StopAfter(30))
     before = path.read_bytes()
     for changes, words in (
         ({"n_tune": 21}, "n_tune=20, and this one has 21"),
@@ -555,7 +544,7 @@ def test_a_model_of_draws_comes_back_from_a_file(tmp_path):
     np.testing.assert_array_equal(again.transform(X), model.transform(X))
 
 
-def test_calibration_from_draws():
+def test_models_of_draws_are_calibrated():
     model = fitted(X, n_draws=10, n_tune=5, n_chains=1).calibrate(5)
     assert model.calibration_.n_origins == 5
     assert {check.of for check in model.calibration_.checks} >= {"totals", "components", "entries"}
@@ -640,7 +629,7 @@ def test_a_smoothing_that_was_given_is_the_one_used():
     assert fitted(smoothing=0.1).smoothing_ == 0.1
 
 
-def test_exposure_and_rates():
+def test_rates_from_draws_are_per_unit_of_exposure():
     """Twice the exposure and twice the counts: the same rates, better known."""
     exposure = np.linspace(1.0, 3.0, len(X))
     rng = np.random.default_rng(1)

@@ -102,7 +102,7 @@ def test_rhat_of_the_tree_is_ours(learned):
 
 
 @pytest.mark.parametrize("index", [None, "texts", "years"])
-def test_arviz_of_what_was_not_learned_and_other_times(index):
+def test_arviz_has_only_what_was_learned_and_observed_times_of_any_kind(index):
     X = months()
     labels = {"texts": [f"no. {n}x" for n in range(30)], "years": range(1901, 1931)}.get(index)
     X = X.to_numpy() if index is None else X.set_axis(list(labels), axis=0)
@@ -116,7 +116,7 @@ def test_arviz_of_what_was_not_learned_and_other_times(index):
     assert tree["posterior"]["time"].values.tolist() == times[seen].tolist()
 
 
-def test_arviz_of_a_file_without_data(learned, tmp_path):
+def test_arviz_of_a_file_without_data_has_no_observed_data(learned, tmp_path):
     tree = load(learned.save(tmp_path / "m.npz", data=False)).to_arviz()
     assert "observed_data" not in tree.children
     np.testing.assert_array_equal(
@@ -134,7 +134,7 @@ def test_a_mode_has_no_draws_to_show(mode):
             what()
 
 
-def test_arviz_that_is_not_installed(learned, monkeypatch):
+def test_without_arviz_the_extra_is_named(learned, monkeypatch):
     monkeypatch.setitem(sys.modules, "arviz_base", None)
     with pytest.raises(ImportError, match=r'pip install "temporalnmf\[bayes\]"'):
         learned.to_arviz()
@@ -424,7 +424,7 @@ def test_the_report_says_what_is_the_matter(learned):
 @pytest.mark.parametrize(
     ("n_runs", "n_draws"), [(1, 1), *(pytest.param(2, n, marks=pytest.mark.long) for n in (1, 3))]
 )
-def test_the_report_of_a_few_draws(n_runs, n_draws, tmp_path):
+def test_the_report_says_that_there_are_too_few_draws(n_runs, n_draws, tmp_path):
     model = drawn(1, n_chains=n_runs, n_draws=n_draws, n_tune=0)
     path = write_report(model, tmp_path / "few.html", steps=2)
     text = visible(path.read_text(encoding="utf-8"))

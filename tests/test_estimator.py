@@ -161,7 +161,7 @@ MODES = [
 
 
 @pytest.mark.parametrize(("chain", "linear", "log"), MODES, ids=lambda x: str(x)[:24])
-def test_modes_one_step_ahead(chain, linear, log):
+def test_modes_one_step_ahead_have_their_closed_forms(chain, linear, log):
     h = np.array([2.0, 30.0, 900.0])
     np.testing.assert_allclose(chain.conditional_mode(h, "linear"), linear(h), rtol=1e-9)
     np.testing.assert_allclose(chain.conditional_mode(h, "log"), log(h), rtol=1e-9)
@@ -236,7 +236,7 @@ def test_transform_continues_with_a_gap_and_sparse_data():
 
 
 @pytest.mark.parametrize("chain", CHAINS)
-def test_transform_of_one_step(chain):
+def test_transform_takes_a_single_step(chain):
     model = _model(chain).fit(_counts())
     h = model.transform(_counts(seed=5)[:1])
     assert h.shape == (1, 2)

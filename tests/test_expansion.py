@@ -47,7 +47,7 @@ def assert_well_formed(expansion):
 
 @pytest.mark.parametrize(("chain", "scale"), CASES, ids=str)
 @pytest.mark.parametrize("shape", [(2, 6), (3, 2)])
-def test_value_is_that_of_the_chain(chain, scale, shape):
+def test_value_of_the_expansion_is_that_of_the_chain(chain, scale, shape):
     for seed in range(5):
         H = activations(seed, shape)
         expected = chain.value(H, chain.auxiliary(H, scale), scale)
@@ -109,7 +109,7 @@ def extreme_chains(alpha, scale):
 
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("alpha", [1e-3, 0.5, 3.0, 1e3, 1e6])
-def test_finite_and_dominant_at_the_extremes(alpha, scale):
+def test_expansions_are_finite_and_dominant_at_the_extremes(alpha, scale):
     rng = np.random.default_rng(8)
     wide = 10.0 ** rng.uniform(-30.0, 9.0, size=(3, 9))
     wide[0, ::2] = FLOOR
@@ -123,7 +123,7 @@ def test_finite_and_dominant_at_the_extremes(alpha, scale):
 
 
 @pytest.mark.parametrize(("chain", "scale"), CASES, ids=str)
-def test_rows_do_not_mix(chain, scale):
+def test_expansions_of_components_do_not_mix(chain, scale):
     H = activations(9, (3, 7))
     together = chain.expansion(H, scale)
     alone = [chain.expansion(H[[k]], scale) for k in range(3)]

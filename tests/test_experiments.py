@@ -14,6 +14,7 @@ import pytest
 from scipy import sparse
 
 from cases import estimator
+from protocols import counts, small, without_seconds
 from temporalnmf.chains import Rate
 from temporalnmf.datasets import load_sotu
 from temporalnmf.experiments import (
@@ -44,23 +45,6 @@ from temporalnmf.metrics import kl_error
 from temporalnmf.registry import CHAINS
 from temporalnmf.selection.grids import LAST_VALUE
 
-
-def counts(n_steps=20, n_features=6, seed=0):
-    rng = np.random.default_rng(seed)
-    H = 80.0 * np.exp(np.cumsum(rng.normal(0.0, 0.2, size=(n_steps, 2)), axis=0))
-    return rng.poisson(H @ rng.dirichlet(np.ones(n_features), size=2)).astype(float)
-
-
-def small(**changes):
-    """Two splits and two starts of three quick models."""
-    settings = {"n_splits": 2, "n_inits": 2, "seed": 1, "max_iter": 30, **changes}
-    return paper_protocol(2, **settings).only(["last_value", "gap", "rate"])
-
-
-def without_seconds(records):
-    return [{k: v for k, v in record.items() if k != "seconds"} for record in records]
-
-
 # Protocol
 
 
@@ -90,7 +74,7 @@ def test_draws_are_those_of_the_papers_code():
         assert np.flatnonzero(split.validation).tolist() == sorted(hidden[3:])
 
 
-def test_hidden_steps_of_nips():
+def test_hidden_steps_of_nips_are_those_of_the_published_seed():
     """The five splits implied by the seed, at the size of NIPS; split 0 is the published one."""
     splits = paper_protocol(3).draw(np.ones((29, 11463))).splits
     found = [
@@ -168,7 +152,7 @@ def test_hidden_values_do_not_reach_the_fits(monkeypatch):
                 assert str(without_seconds(found)[0]) == str(without_seconds(found)[1]), task
 
 
-def test_units_of_the_level():
+def test_hyper_parameters_are_in_units_of_the_level():
     protocol = our_protocol(2).only(["shape", "hier_shape"])
     chain = protocol.settings(Task(0, 0, "shape", 1), level=50.0)["chain"]
     assert chain.alpha == 2.0
@@ -344,7 +328,7 @@ def test_ours_runs_on_the_embedded_data(tmp_path):
         assert np.isfinite(r["kle_f"]) == at_origin
 
 
-def test_exposure_counts(tmp_path):
+def test_exposure_reaches_fits_and_errors(tmp_path):
     """Exposure changes from step to step, the rate never does: knowing it, nothing is left to err.
 
     Masked entries are not scored, whatever they hold.
@@ -404,7 +388,7 @@ def test_the_point_with_the_lowest_validation_error_is_chosen():
     assert chosen([broken, RECORDS[1]])[0]["params"] == "alpha=1"
 
 
-def test_table_by_hand():
+def test_the_table_has_the_numbers_computed_by_hand():
     gap, rate = summary(chosen(RECORDS))
     assert gap["baseline"] == rate["baseline"] == "gap"
     assert gap["kle_s_mean"] == 110.0
@@ -434,7 +418,7 @@ def test_the_bootstrap_resamples_splits():
     assert two["kle_s_wins"] == 1
 
 
-def test_tables_as_text():
+def test_tables_are_written_as_markdown_and_latex():
     table = summary(chosen(RECORDS))
     lines = markdown(table).splitlines()
     assert lines[2] == "| gap | 110 ± 8.16 | 2.0 | baseline | **50.5 ± 0.5** | 1.0 | baseline |"
@@ -576,7 +560,7 @@ def test_published_numbers_are_those_of_the_paper():
     assert TABLES["icews"]["shape"] == (9.95e4, 3.82e3, 1.84e3, 1.37e2)
 
 
-def test_files(tmp_path):
+def test_tables_and_records_are_written_as_files(tmp_path):
     table, paths = write_tables(RECORDS, tmp_path)
     assert [p.name for p in paths] == ["records.csv", "table.csv", "table.md", "table.tex"]
     rows = list(csv.DictReader((tmp_path / "table.csv").read_text().splitlines()))
@@ -588,7 +572,7 @@ def test_files(tmp_path):
         assert column in records[0]
 
 
-def test_picture_of_differences():
+def test_the_picture_of_differences_shows_means_dots_and_outliers():
     figure = plot_differences(chosen(RECORDS))
     inside, ahead = figure.axes
     means = [line.get_xdata()[0] for line in inside.lines if line.get_marker() == "D"]
@@ -640,7 +624,7 @@ def test_components_and_smoothing_are_chosen_like_hyper_parameters():
     assert (mode["solver"], mode["n_components"], mode["smoothing"]) == ("accelerated", 3, 1.0)
 
 
-def test_an_experiment_with_draws(tmp_path):
+def test_errors_of_draws_are_those_of_their_mean(tmp_path):
     """Errors are those of the mean over draws; of known features only they are smaller."""
     data = np.random.default_rng(0).poisson(5.0, size=(20, 6)).astype(float)
     settings = {"n_splits": 2, "n_inits": 1, "n_tune": 5, "n_draws": 10, "n_origins": 0}

@@ -4,8 +4,6 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 from contextlib import suppress
 
 import numpy as np
@@ -14,28 +12,17 @@ import pytest
 from scipy import sparse
 
 from clusters import a_client, a_client_of_its_own, eventually, separate  # noqa: F401
-from commands import done, refused
+from commands import done, refused, started
+from protocols import counts, small, without_seconds
 from temporalnmf.cluster import connected, local
-from temporalnmf.experiments import our_protocol, paper_protocol, run
+from temporalnmf.experiments import our_protocol, run
 from temporalnmf.experiments.runner import read_records
 from temporalnmf.selection import HiddenEntries, select
 
 
-def counts(n_steps=20, n_features=6, seed=0):
-    rng = np.random.default_rng(seed)
-    H = 80.0 * np.exp(np.cumsum(rng.normal(0.0, 0.2, size=(n_steps, 2)), axis=0))
-    return rng.poisson(H @ rng.dirichlet(np.ones(n_features), size=2)).astype(float)
-
-
-def small(**changes):
-    settings = {"n_splits": 2, "n_inits": 2, "seed": 1, "max_iter": 30, **changes}
-    return paper_protocol(2, **settings).only(["last_value", "gap", "rate"])
-
-
 def same(records):
     """What does not depend on who made the fits, in a fixed order; NaN equals itself as text."""
-    parts = [{k: v for k, v in record.items() if k != "seconds"} for record in records]
-    return sorted(json.dumps(part, sort_keys=True) for part in parts)
+    return sorted(json.dumps(part, sort_keys=True) for part in without_seconds(records))
 
 
 @pytest.fixture
@@ -69,7 +56,7 @@ def test_records_are_those_of_local_workers(client, tmp_path, kind):
 
 
 @pytest.mark.long
-def test_records_of_workers_with_several_threads(tmp_path):
+def test_records_of_workers_with_several_threads_are_those_of_local_workers(tmp_path):
     """Fits side by side in one process, with draws among them."""
     protocol = our_protocol(2, n_splits=1, n_inits=2, max_iter=30, n_tune=5, n_draws=5)
     protocol = protocol.only(["gap", "rate", "shape"]).with_draws()
@@ -100,7 +87,7 @@ def test_a_run_goes_on_where_another_stopped(client, tmp_path):
 
 
 @pytest.mark.long
-def test_a_worker_killed_in_the_middle_of_a_run(own_client, tmp_path):
+def test_a_worker_killed_in_the_middle_of_a_run_changes_no_record(own_client, tmp_path):
     protocol = small(n_splits=4, n_inits=4)
     expected = run(protocol, counts(), tmp_path / "calm")
     victim = next(iter(own_client.run(os.getpid).values()))
@@ -164,7 +151,7 @@ def test_selection_is_that_of_local_workers(client):
     assert seen == [(n, 84) for n in range(1, 85)]  # 7 settings, 3 ranks, 2 splits, 2 starts
 
 
-def test_processes_and_a_cluster_are_one_too_many(client, tmp_path):
+def test_processes_beside_a_cluster_are_refused(client, tmp_path):
     with pytest.raises(ValueError, match="n_jobs=2 and client="):
         run(small(), counts(), tmp_path / "new", n_jobs=2, client=client)
     assert not (tmp_path / "new").exists()
@@ -183,7 +170,7 @@ def compared(table, out, *more):
 
 
 @pytest.mark.long
-def test_compare_on_a_cluster(client, table, tmp_path):
+def test_compare_on_a_cluster_writes_the_table_of_local_workers(client, table, tmp_path):
     here, there = tmp_path / "here", tmp_path / "there"
     done(*compared(table, here, "--jobs", 1))
     words = compared(table, there, "--scheduler", client.scheduler.address)
@@ -239,7 +226,7 @@ def test_reproduce_on_a_cluster(client, tmp_path):
     ],
 )
 @pytest.mark.parametrize("command", ["compare", "select-rank", "reproduce"])
-def test_options_that_do_not_go_together(command, more, words, table, tmp_path):
+def test_options_that_exclude_each_other_are_refused(command, more, words, table, tmp_path):
     """Refused before anything is read or downloaded."""
     source = "nips" if command == "reproduce" else table
     said = refused(command, source, "--out", tmp_path / "new", *more)
@@ -262,10 +249,8 @@ def test_ctrl_c_ends_a_local_cluster(table, tmp_path):
     words = compared(table, out, "--dask", "local", "--workers", 2)
     words = [str(word) for word in words]
     words[words.index("--splits") + 1] = "80"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "temporalnmf", *words], start_new_session=True, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)},
-    )  # fmt: skip
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    process = started(*words, start_new_session=True, text=True, env=environment)
     with process:
         # The stop may undo the record that is being written.
         log = out / "fits.jsonl"

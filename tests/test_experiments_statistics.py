@@ -64,7 +64,7 @@ def test_origins_that_hardly_tell_anything_new_have_no_interval():
     assert silent > 0.8 * N_DRAWS
 
 
-def test_effective_numbers():
+def test_effective_numbers_are_those_of_autoregressive_series():
     rng = np.random.default_rng(3)
     alternating = np.tile([1.0, -1.0], 10) + 0.01 * rng.normal(size=20)
     assert effective_number(alternating) == 20.0  # never more than there are
@@ -75,7 +75,7 @@ def test_effective_numbers():
         assert mean == pytest.approx((1 - phi) / (1 + phi), rel=0.05)
 
 
-def test_intervals_by_hand():
+def test_intervals_are_those_computed_by_hand():
     d = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
     error = np.sqrt(2.5 * (1 / 5 + 0.25))
     assert resampled_error(d, 0.25) == pytest.approx(error, rel=1e-15)

@@ -82,7 +82,9 @@ def undisturbed(solver, series):
     ids=lambda given: getattr(given, "name", given),
 )
 @pytest.mark.long  # ten restarts of a worker each, of which every one takes seconds
-def test_a_worker_is_killed_at_ten_random_moments(solver, kept, own_client, tmp_path, monkeypatch):
+def test_a_fit_survives_a_worker_killed_at_ten_random_moments(
+    solver, kept, own_client, tmp_path, monkeypatch
+):
     """Before a question is asked, or while it is answered or the state is written."""
     monkeypatch.setattr(actors, "_PAUSE", 0.0 if kept == "always" else np.inf)
     series = data()
@@ -127,7 +129,7 @@ def test_a_worker_is_killed_at_ten_random_moments(solver, kept, own_client, tmp_
 
 @pytest.mark.long
 @pytest.mark.parametrize("at", [pytest.param("first", marks=pytest.mark.long), "middle"])
-def test_all_workers_are_killed_at_once(at, own_client, tmp_path, monkeypatch):
+def test_a_fit_survives_the_loss_of_all_workers_at_once(at, own_client, tmp_path, monkeypatch):
     monkeypatch.setattr(actors, "_PAUSE", 0.0)
     series, solver = data(), Accelerated()
     W, H, history, _ = undisturbed(solver, series)
@@ -147,7 +149,7 @@ def test_all_workers_are_killed_at_once(at, own_client, tmp_path, monkeypatch):
 
 
 @pytest.mark.long
-def test_a_fit_of_a_dask_array_whose_workers_are_killed(own_client, tmp_path, monkeypatch):
+def test_a_fit_of_a_dask_array_survives_killed_workers(own_client, tmp_path, monkeypatch):
     """Data are made again from their graph."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     X = da.from_array(data().X, chunks=(-1, 7))
@@ -161,9 +163,9 @@ def test_a_fit_of_a_dask_array_whose_workers_are_killed(own_client, tmp_path, mo
 
     with warnings.catch_warnings(action="ignore"):  # not converged
         with monkeypatch.context() as alone:
-            alone.setattr(splitting, "_client", lambda: None)
+            alone.setattr(splitting, "current_client", lambda: None)
             expected = TemporalNMF(**options).fit(X)
-        monkeypatch.setattr(splitting, "_client", lambda: own_client)
+        monkeypatch.setattr(splitting, "current_client", lambda: own_client)
         found = TemporalNMF(**options, callback=callback).fit(X)
     assert len(set(killed)) == 4
     np.testing.assert_array_equal(found.components_, expected.components_)
@@ -174,7 +176,7 @@ def test_a_fit_of_a_dask_array_whose_workers_are_killed(own_client, tmp_path, mo
 
 
 @pytest.mark.long
-def test_data_that_kill_every_worker(own_client, monkeypatch):
+def test_data_that_kill_every_worker_are_named(own_client, monkeypatch):
     """What cannot be held by anybody is named, in the end."""
     monkeypatch.setattr(actors, "_MOST_LOSSES", 1)
     series = data()
@@ -207,12 +209,12 @@ def test_an_error_of_the_disk_is_no_lost_worker(client, tmp_path):
     assert len(pids) == 2
 
 
-def test_a_shard_that_vanishes_during_a_fit(client, tmp_path, monkeypatch):
+def test_a_shard_that_vanishes_during_a_fit_is_named(client, tmp_path, monkeypatch):
     X = data().X
     names = [f"w{i}" for i in range(40)]
     write_shards(tmp_path / "s", X, names=names, timeline=timeline_of(np.arange(60)), n_shards=4)
     monkeypatch.setattr(splitting, "_SHARE", 0.0)  # read for every pass
-    monkeypatch.setattr(splitting, "_client", lambda: client)
+    monkeypatch.setattr(splitting, "current_client", lambda: client)
     before = client.run(os.getpid)
 
     def callback(progress):

@@ -205,7 +205,7 @@ def test_only_a_line_feed_ends_a_line(tmp_path, packed):
     path.write_bytes(text.encode() + b"cid\t2005-02-14T10:00:00Z\tid-1\t\xff\t\tSong\n")
     if packed:
         path = archive_of(tmp_path / "plays.tar.gz", path.read_bytes().decode("utf-8", "replace"))
-    with lastfm._table(path) as lines:
+    with lastfm.open_table(path) as lines:
         counts = lastfm.listeners_by_month(lines, minimum=3)
     assert counts.features.tolist() == [name]
     assert counts.remarks == ""
@@ -290,7 +290,7 @@ def test_quoted_cells_and_carriage_returns_of_a_table_of_events(tmp_path):
     check_events(icews.prepare_icews(path))
 
 
-def test_zipped_table_of_events(tmp_path):
+def test_a_zipped_table_of_events_is_read(tmp_path):
     path = tmp_path / "events.2003.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("readme.txt", "no events")
@@ -322,7 +322,7 @@ def pgds_file(path, labels):
     return path
 
 
-def test_file_of_pgds(tmp_path):
+def test_the_file_of_pgds_is_read(tmp_path):
     path = pgds_file(tmp_path / "data.npz", np.array(["Chile--Peru", "Chile--Iraq"]))
     counts, pairs, days, remarks, *_ = icews.prepare_icews(path)
     assert counts.tolist() == [[3, 2, 1], [0, 1, 0]]
@@ -349,7 +349,7 @@ class Trap:
 
 
 @pytest.mark.parametrize("name", FETCHERS)
-def test_matrix_in_the_folder_of_data(folder, name, recwarn):
+def test_a_matrix_in_the_folder_of_data_is_used(folder, name, recwarn):
     dataset = DATASETS[name]
     values = paper_like(dataset)
     np.save(folder / f"{name}.npy", values)
@@ -370,7 +370,7 @@ def test_matrix_in_the_folder_of_data(folder, name, recwarn):
         assert fact in found.DESCR
 
 
-def test_what_is_known_of_the_matrices():
+def test_shapes_and_totals_of_the_papers_matrices_are_known():
     known = {name: (dataset.shape, dataset.total) for name, dataset in DATASETS.items()}
     assert known == {
         "nips": ((11463, 29), 11_040_357),
@@ -391,7 +391,7 @@ def known_check(name):
 
 
 @pytest.mark.usefixtures("small")
-def test_order_of_places(tmp_path, folder, cache, monkeypatch):
+def test_places_are_searched_in_order(tmp_path, folder, cache, monkeypatch):
     given, file = tmp_path / "given", tmp_path / "anything.npy"
     given.mkdir()
     cache.mkdir()
@@ -509,7 +509,7 @@ class QuietHandler(SimpleHTTPRequestHandler):
 DOWNLOAD = fetching.download
 
 
-def test_download_with_pooch(server, cache, monkeypatch):
+def test_pooch_downloads_once_there_is_a_file(server, cache, monkeypatch):
     files, address = server
     monkeypatch.setattr(fetching, "download", DOWNLOAD)
     monkeypatch.setattr(nips, "NIPS", replace(SMALL, url=f"{address}/papers.csv"))
@@ -568,7 +568,7 @@ def test_the_cache_is_the_users_unless_chosen(cache, tmp_path, monkeypatch):
     assert fetching.cache_folder() == tmp_path / "user" / "temporalnmf"
 
 
-def test_given_path_that_is_not_there(tmp_path):
+def test_a_given_path_that_is_not_there_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"data='.*nowhere': there is no such file"):
         fetch_nips(data=tmp_path / "nowhere")
 
@@ -706,7 +706,7 @@ def test_wrong_indices_of_a_sparse_matrix_are_refused(tmp_path):
 
 
 @pytest.mark.usefixtures("small")
-def test_labels_beside_a_matrix(folder):
+def test_labels_beside_a_matrix_are_read(folder):
     np.save(folder / "nips.npy", three_by_two())
     (folder / "nips_labels_inferred.txt").write_text("a\nb\nword#2\n", encoding="utf-8")
     found = fetch_nips()
@@ -728,7 +728,7 @@ def test_labels_beside_a_matrix(folder):
 @pytest.mark.parametrize(
     ("name", "time"), [("nips", "year"), ("lastfm", "month"), ("icews", "day")]
 )
-def test_frames(folder, name, time):
+def test_frames_have_the_labels_of_the_arrays(folder, name, time):
     np.save(folder / f"{name}.npy", paper_like(DATASETS[name]))
     found, framed = FETCHERS[name](), FETCHERS[name](as_frame=True)
     assert framed.data is framed.frame

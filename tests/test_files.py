@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from temporalnmf.cluster.sources import _DATA, _checkpoint_folder, _shared_folder
+from temporalnmf.cluster.sources import DATA_FOLDER, checkpoint_folder, shared_folder
 from temporalnmf.runtime import archives
 from temporalnmf.runtime.files import written_whole
 
@@ -112,8 +112,8 @@ class Client:
 def test_files_of_the_user_beside_checkpoints_stay(tmp_path):
     own = tmp_path / "data-2020.npz"
     own.write_text("mine")
-    with _shared_folder(tmp_path, Client()) as folder:
-        block = folder / _DATA / "00000.npz"
+    with shared_folder(tmp_path, Client()) as folder:
+        block = folder / DATA_FOLDER / "00000.npz"
         with written_whole(block) as partial:
             partial.write_text("ours")
     assert own.read_text() == "mine"
@@ -127,5 +127,5 @@ def test_links_out_of_a_checkpoint_folder_are_refused(name, tmp_path):
     folder.mkdir()
     (folder / name).symlink_to(victim)
     with pytest.raises(ValueError, match=name):
-        _checkpoint_folder(SimpleNamespace(checkpoint=folder, drawing=False))
+        checkpoint_folder(SimpleNamespace(checkpoint=folder, drawing=False))
     assert victim.read_text() == "old"

@@ -46,7 +46,7 @@ def test_what_went_wrong_before_is_read_or_refused():
 def test_all_files_are_read_before_they_are_damaged(seeds):
     found = {
         f"{loader}/{k}": files.run(files.FileCase(loader, content))
-        for loader, contents in files._kept(seeds).items()
+        for loader, contents in files.kept_seeds(seeds).items()
         for k, content in enumerate(contents)
     }
     assert {path.partition("/")[0] for path in found} == {*files.LOADERS}
@@ -82,7 +82,7 @@ def test_many_damaged_files_are_read_or_refused(seeds):
 def test_valid_files_are_the_same_whenever_they_are_made(seeds, tmp_path):
     """Or a case would not follow from its number."""
     again = files.make_seeds(tmp_path / "again")
-    assert files._read(again) == files._read(seeds)
+    assert files.read_folder(again) == files.read_folder(seeds)
 
 
 def test_a_case_is_known_by_its_number(seeds, tmp_path):
@@ -151,7 +151,7 @@ def test_refusals_by_accident_are_told(cause, told, monkeypatch):
 
 
 def test_a_name_that_a_file_lacks_is_no_accident(model_file):
-    members = dict(files._members(model_file.read_bytes()))
+    members = dict(files.zip_members(model_file.read_bytes()))
     members["labels.json"] = b"{}"
     model_file.write_bytes(zipped(members))
     with pytest.raises(ValueError, match=r"model.npz cannot.*'timeline'") as refusal:
@@ -182,7 +182,7 @@ def _spoiled(name, change):
     ],
 )
 def test_models_that_were_read_are_looked_at(name, change, told, seeds, monkeypatch):
-    case = files.FileCase("model", files._read(seeds / "model" / "0"))
+    case = files.FileCase("model", files.read_folder(seeds / "model" / "0"))
     assert files.run(case) == "read"
     with np.errstate(all="ignore"):
         monkeypatch.setattr(files, "load", _spoiled(name, change))
@@ -191,7 +191,7 @@ def test_models_that_were_read_are_looked_at(name, change, told, seeds, monkeypa
 
 
 def test_draws_that_were_read_are_looked_at(seeds, monkeypatch):
-    case = files.FileCase("model", files._read(seeds / "model" / "5"))
+    case = files.FileCase("model", files.read_folder(seeds / "model" / "5"))
 
     def wrong(path):
         model = load(path)
@@ -212,7 +212,7 @@ def test_tables_that_were_read_are_looked_at(value, seeds, monkeypatch):
 
     monkeypatch.setattr(files, "read_table", wrong)
     for loader in ("wide", "timed", "long"):
-        case = files.FileCase(loader, files._read(seeds / loader / "0"))
+        case = files.FileCase(loader, files.read_folder(seeds / loader / "0"))
         with pytest.raises(files.UnexpectedError, match="a cell that is not missing is"):
             files.run(case)
 
@@ -225,8 +225,8 @@ def test_shards_components_and_records_that_were_read_are_looked_at(seeds, monke
         ("shards", "data/00001.steps.values.npy", "values by step is not negative"),
         ("components", "parts/00001.npy", "components is not negative"),
     ):
-        content = files._read(seeds / loader / "0")
-        content[name] = files._npy(-np.load(io.BytesIO(content[name])))
+        content = files.read_folder(seeds / loader / "0")
+        content[name] = files.npy_bytes(-np.load(io.BytesIO(content[name])))
         with pytest.raises(files.UnexpectedError, match=told):
             files.run(files.FileCase(loader, content))
     record = files.Task(0, "x", "rate", 1)._asdict()
@@ -239,7 +239,7 @@ def test_shards_components_and_records_that_were_read_are_looked_at(seeds, monke
 @pytest.mark.parametrize("loader", files.SEALED)
 def test_checkpoints_are_changed_under_their_seal(loader, seeds):
     """So that what reads them gets to look at their arrays."""
-    (content,) = files._kept(seeds)[loader]
+    (content,) = files.kept_seeds(seeds)[loader]
     names = [name for name in content if name.startswith("state")]
     whole = {name: archives.read_npz(io.BytesIO(content[name])) for name in names}
     seals = set()

@@ -76,7 +76,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("solver", CHANGES)
-def test_arrays_that_no_fit_writes_are_refused(solver, tmp_path):
+def test_arrays_that_no_fit_writes_are_refused_in_a_checkpoint(solver, tmp_path):
     path = tmp_path / "state.npz"
     stopped(solver, path)
     kept = path.read_bytes()
@@ -95,7 +95,7 @@ def test_arrays_that_no_fit_writes_are_refused(solver, tmp_path):
 
 
 @pytest.mark.parametrize("solver", registry.SOLVERS)
-def test_so_are_those_of_blocks(solver, tmp_path):
+def test_arrays_that_no_fit_writes_are_refused_in_the_checkpoint_of_a_block(solver, tmp_path):
     line = timeline_of(np.arange(12))
     write_shards(tmp_path / "data", X, names=list("abcdefgh"), timeline=line, n_shards=2)
     folder = tmp_path / "state"

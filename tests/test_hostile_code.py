@@ -55,7 +55,7 @@ def test_pickles_are_never_loaded(model_file, seeds, tmp_path):
     np.save(array, objects, allow_pickle=True)
     data = array.getvalue()
     for name in ("shards", "components"):
-        files._write(files._read(seeds / name / "0"), tmp_path)
+        files.write_folder(files.read_folder(seeds / name / "0"), tmp_path)
     places = {
         tmp_path / "a.npy": read_table,
         tmp_path / "data" / "00000.features.values.npy": lambda path: Shards.open(path.parent),
@@ -187,7 +187,7 @@ def test_paths_in_files_are_not_followed(model_file, seeds, tmp_path):
         model_file.write_bytes(
             zipped(members | texts | {f"../{name}.txt": b"x", "../x.npy": members["exposure.npy"]})
         )
-        files._write(files._read(seeds / "shards" / "0"), tmp_path / "folder")
+        files.write_folder(files.read_folder(seeds / "shards" / "0"), tmp_path / "folder")
         place = tmp_path / "folder" / "data" / "shards.json"
         whole = json.loads(place.read_text())
         place.write_text(json.dumps({**whole, "notes": [name], "path": name, "files": [name]}))
@@ -269,7 +269,7 @@ def test_costs_that_are_no_whole_numbers_are_refused(name, value, model_file):
 
 @pytest.mark.parametrize("kind", ["shards", "components"])
 def test_links_out_of_a_folder_are_not_followed(kind, seeds, tmp_path):
-    files._write(files._read(seeds / kind / "0"), tmp_path)
+    files.write_folder(files.read_folder(seeds / kind / "0"), tmp_path)
     use, name = files.LOADERS[kind]
     folder = tmp_path / name
     for path in sorted(folder.iterdir()):

@@ -72,7 +72,7 @@ def test_text_that_a_spreadsheet_would_run_gets_an_apostrophe(text):
 @pytest.mark.parametrize(
     "cell", [-3.5, 0, None, "", "war", "-3.5", "+1", "-1e-7", "2001-02", "a=b", True, "-.5"]
 )
-def test_numbers_and_other_text_stay(cell):
+def test_cells_that_are_no_formula_stay_as_they_are(cell):
     assert plain_cell(cell) is cell
 
 
@@ -115,7 +115,7 @@ def test_no_csv_that_we_write_holds_a_formula(tmp_path):
 @pytest.mark.parametrize(
     "text", [*FORMULAS, "'=1", "''@x", "'tis", "'-3.5", "war", "-3.5", "'", ""]
 )
-def test_apostrophes_are_taken_off(text):
+def test_apostrophes_before_formulas_are_taken_off_when_read(text):
     assert own_text(plain_cell(text)) == text
 
 

@@ -24,7 +24,7 @@ SOURCE = Path(temporalnmf.__file__).parent
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -1.0, 1e301])
 def test_components_on_disk_are_looked_at_when_they_are_first_used(value, seeds, tmp_path):
-    files._write(files._read(seeds / "components" / "0"), tmp_path)
+    files.write_folder(files.read_folder(seeds / "components" / "0"), tmp_path)
     block = np.load(tmp_path / "parts" / "00001.npy")
     block[0, 1] = value
     np.save(tmp_path / "parts" / "00001.npy", block)

@@ -261,7 +261,7 @@ def test_json_without_an_end_is_refused(deep, model_file, seeds, tmp_path):
         model_file.write_bytes(zipped(members | {name: deep.encode()}))
         with pytest.raises(ValueError, match=r"model.npz cannot be read"):
             load(model_file)
-    files._write(files._read(seeds / "shards" / "0"), tmp_path)
+    files.write_folder(files.read_folder(seeds / "shards" / "0"), tmp_path)
     (tmp_path / "data" / "shards.json").write_text(deep)
     with pytest.raises(ValueError, match=r"data/shards.json"):
         Shards.open(tmp_path / "data")

@@ -222,7 +222,7 @@ def test_a_wrong_number_has_its_own_row(n, tmp_path, monkeypatch):
         read_table(tmp_path / "a.parquet", **LONG)
 
 
-def test_bytes_in_the_place_of_numbers(tmp_path):
+def test_bytes_in_the_place_of_numbers_are_read_or_refused(tmp_path):
     columns = {"time": range(2001, 2006), "feature": list("ababa")}
     for value in (b"1", b"\xff"):
         table = pa.table({**columns, "value": [value] * 5})
@@ -234,7 +234,7 @@ def test_bytes_in_the_place_of_numbers(tmp_path):
             read_table(tmp_path / "a.parquet", **LONG)
 
 
-def test_labels_that_are_all_the_same_category(tmp_path):
+def test_times_that_are_all_the_same_category_are_refused(tmp_path):
     frame = pd.DataFrame({"when": pd.Categorical(["x", "x", "x"]), "a": [1.0, 2.0, 3.0]})
     frame.to_parquet(tmp_path / "a.parquet")
     with pytest.raises(ValueError, match=r"^a.parquet has the time 'x' twice"):
@@ -334,21 +334,21 @@ def test_a_table_of_plays_may_be_packed_by_itself(tmp_path):
     path.write_bytes(gzip.compress(LINE * 3))
     with pytest.raises(ValueError, match=r"no artist in it has 20 listeners\. It may be damaged"):
         fetch_lastfm(data=path)
-    with lastfm._table(path) as lines:
+    with lastfm.open_table(path) as lines:
         assert list(lines) == [LINE.decode()] * 3
 
 
 @pytest.mark.parametrize(
     "error", [TypeError("x"), RuntimeError(""), lzma.LZMAError("x"), OSError("x")]
 )
-def test_whatever_a_damaged_source_makes_libraries_say(error, tmp_path):
+def test_any_error_from_a_damaged_source_names_the_file(error, tmp_path):
     said = rf"a.npz could not be read: {str(error) or 'RuntimeError'}\. It may be damaged"
     with pytest.raises(ValueError, match=said), fetching.reading(tmp_path / "a.npz"):
         raise error
 
 
 @pytest.mark.parametrize("error", [PermissionError("x"), MemoryError("x")])
-def test_what_is_no_damage_stays_what_it_is(error, tmp_path):
+def test_errors_that_are_no_damage_stay_what_they_are(error, tmp_path):
     with pytest.raises(type(error), match=r"^x$"), fetching.reading(tmp_path / "a.npz"):
         raise error
 
@@ -420,7 +420,7 @@ def changed(path, content):
     ],
     ids=lambda value: f"{value}"[:30],
 )
-def test_records_that_are_none_are_damage(experiment, change, said):
+def test_records_with_invalid_fields_are_refused_as_damage(experiment, change, said):
     folder, go_on = experiment
     log = folder / "fits.jsonl"
     first, *others = log.read_bytes().splitlines()
@@ -444,7 +444,7 @@ def test_older_records_are_read(experiment):
 
 
 @pytest.mark.parametrize("content", [b"[]", b"null", b'"x"'])
-def test_a_config_that_is_none_is_damage(experiment, content):
+def test_an_invalid_config_is_refused_as_damage(experiment, content):
     folder, go_on = experiment
     said = r"config.json is damaged: .* is no config\. Choose another folder"
     with changed(folder / "config.json", content), pytest.raises(ValueError, match=said):

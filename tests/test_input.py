@@ -647,7 +647,7 @@ def test_absent_periods_of_a_sparse_table_stay_hidden_under_a_mask():
         np.testing.assert_array_equal(model().fit(table, mask=mask).observed_, hidden)
 
 
-def test_absent_periods_of_a_table():
+def test_absent_periods_of_a_table_are_missing_steps():
     from temporalnmf.reading import as_table
 
     long = frame(index=LATE).rename_axis("day").reset_index().melt("day")
@@ -729,7 +729,7 @@ def test_xarray_and_polars_are_the_same_data():
 
 @pytest.mark.parametrize("n_components", [1, 2])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_a_single_feature(n_components, smoothing):
+def test_a_single_feature_is_followed_by_the_activations(n_components, smoothing):
     # The fits are tight to see that the one series is followed.
     params = {"chain": "none", "tol": 1e-9, "smoothing": smoothing}
     fitted = model(n_components=n_components, **params).fit(COUNTS[:, :1])
@@ -956,7 +956,7 @@ def test_exposure_of_the_future_is_aligned():
     assert numbered.forecast(2, exposure=sizes).exposure.tolist() == [3.0, 2.0]
 
 
-def test_append_aligns():
+def test_append_aligns_exposure_by_its_labels():
     fitted = model().fit(frame(index=YEARS), exposure=SIZES)
     new = frame(index=YEARS + 8).iloc[:2]
     fitted.append(new, exposure=pd.Series([3.0, 2.0], new.index[::-1]))

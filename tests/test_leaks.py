@@ -13,7 +13,7 @@ import pytest
 
 from children import in_child
 from temporalnmf import TemporalNMF
-from temporalnmf.runtime.threads import _Pool
+from temporalnmf.runtime.threads import Pool
 from temporalnmf.solvers import Gibbs
 
 # Numbers of fits, of which tools/leaks.py draws all kinds that `seen` is asked for below.
@@ -61,8 +61,8 @@ def test_models_that_are_kept_are_noticed(tmp_path, monkeypatch):
 
 @pytest.mark.long
 def test_threads_that_are_not_sent_home_are_noticed(tmp_path, monkeypatch):
-    pools, shut_down = [], _Pool.shut_down
-    monkeypatch.setattr(_Pool, "shut_down", lambda pool: pools.append(pool))
+    pools, shut_down = [], Pool.shut_down
+    monkeypatch.setattr(Pool, "shut_down", lambda pool: pools.append(pool))
     try:
         assert 0 < left_behind(tmp_path)[0] <= len(pools)
     finally:

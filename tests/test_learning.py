@@ -294,7 +294,7 @@ def test_priors_surround_what_would_be_there_otherwise():
 
 
 @pytest.mark.parametrize(("chain", "names"), [(case[0], case[1]) for case in SOME])
-def test_what_is_automatic_goes_along(chain, names):
+def test_automatic_hyper_parameters_follow_the_learned_ones(chain, names):
     """At any coordinates, the chain is the one that the user would get for these numbers."""
     law = narrowed(chain, names, 3, level=4.0)
     x = joint.prior_coordinates(law, 3, np.random.default_rng(5))
@@ -432,7 +432,7 @@ def test_the_smoothing_is_drawn_from_its_law():
     assert stats.kstest(np.log(kept), lambda at: np.interp(at, x, mass)).pvalue > 1e-3
 
 
-def test_nothing_moves_that_is_known():
+def test_known_smoothing_and_hyper_parameters_are_not_drawn():
     """Neither a known smoothing nor hyper-parameters that are numbers; and no draw is used up."""
     rng = np.random.default_rng(0)
     smoothing = LearnedSmoothing(0.3, False)

@@ -108,14 +108,14 @@ def test_sums_are_those_of_pandas(write, seed, n_words, name):
 def test_several_blocks_are_read(write, monkeypatch):
     frame = rows()
     seen = []
-    read = long_files._text_blocks
+    read = long_files.text_blocks
 
     def counted(*args):
         for block in read(*args):
             seen.append(len(block[0]))
             yield block
 
-    monkeypatch.setattr(long_files, "_text_blocks", counted)
+    monkeypatch.setattr(long_files, "text_blocks", counted)
     monkeypatch.setattr(long_files, "BLOCK_BYTES", 1000)
     read_table(write(frame), **NAMES)
     assert sum(seen) == 400
@@ -137,7 +137,7 @@ def test_single_values_are_read_to_the_last_bit(write):
     assert table.features.tolist() == [str(f) for f in range(100)]  # as numbers, not as text
 
 
-def test_dense_above_a_quarter_of_non_zeros(write):
+def test_tables_are_dense_above_a_quarter_of_non_zeros(write):
     dense = read_table(write(rows(n=4000)), **NAMES)
     assert isinstance(dense.X, np.ndarray)
     assert np.isnan(dense.X[7]).all()
@@ -169,7 +169,7 @@ def test_without_values_each_row_counts_one(write):
 )
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
 @pytest.mark.usefixtures("blocks")
-def test_forms_of_text(write, name, options, encoding):
+def test_separators_encodings_and_line_ends_are_recognised(write, name, options, encoding):
     frame = rows(scale=0.25)
     frame["word"] = frame["word"] + " été"
     data = frame.assign(other="x;y", more=1)[["other", "count", "word", "more", "date"]]
@@ -179,7 +179,7 @@ def test_forms_of_text(write, name, options, encoding):
     assert ("commas are decimal commas" in table.notes) == (name == "excel.csv")
 
 
-def test_types_of_columns_in_frames_and_parquet(write):
+def test_columns_of_any_type_in_frames_and_parquet_give_the_same_table(write):
     frame = rows()
     expected = oracle(frame)
     stamps = pd.to_datetime(frame["date"])
@@ -306,7 +306,7 @@ def test_single_cells_of_a_sparse_table_are_hidden(write):
     assert "1 steps missing, 1 cells in other steps missing" in repr(table)
 
 
-def test_too_many_cells_to_hide_one(write, monkeypatch):
+def test_a_missing_cell_of_a_table_too_large_to_mask_is_refused(write, monkeypatch):
     frame = pd.DataFrame({"date": range(40), "word": range(40), "count": 1})
     hole = pd.DataFrame({"date": [3], "word": [5], "count": [None]})
     path = write(pd.concat([frame, hole]).astype({"count": float}))
@@ -325,7 +325,7 @@ def test_a_cell_of_a_period_is_missing_if_none_of_its_rows_has_a_value(write):
     np.testing.assert_array_equal(table.X, [[1, np.nan], [1, 2], [1, 0]])
 
 
-def test_empty_rows_of_spreadsheets(write):
+def test_empty_rows_of_spreadsheets_are_left_out(write):
     table = read_table(write("date,word,count,\n1,a,1,\n2,a,2,\n3,a,3,\n,,,\n,,,\n"), **NAMES)
     np.testing.assert_array_equal(table.X, [[1], [2], [3]])
     assert table.notes[:2] == ("rows read: 3, total 6; dropped: none", "empty rows left out: 2")
@@ -407,7 +407,7 @@ def test_exposure_is_one_number_per_time(write):
         ("2,2,-1,5", "line 4, column 'docs': -1 is negative"),
     ],
 )
-def test_bad_exposure(write, sizes, pattern):
+def test_bad_exposure_is_refused_with_its_place(write, sizes, pattern):
     parts = zip("1123", "abab", sizes.split(","), strict=True)
     text = "date,word,docs\n" + "".join(f"{','.join(part)}\n" for part in parts)
     with pytest.raises(ValueError, match=pattern):
@@ -451,7 +451,7 @@ def test_exposure_that_is_added_up_is_told(write):
 # Numbers
 
 
-def test_thousands_and_signs(write):
+def test_thousands_and_signs_are_read(write):
     text = 'date,word,count\n1,a,"1,234"\n2,a,+5\n3,a,1e2\n'
     table = read_table(write(text), **NAMES)
     assert table.X.ravel().tolist() == [1234, 5, 100]
@@ -459,7 +459,7 @@ def test_thousands_and_signs(write):
 
 
 @pytest.mark.usefixtures("blocks")
-def test_german_thousands(write):
+def test_points_are_read_as_thousands_beside_decimal_commas(write):
     values = ["1.041,98", "1.041", "12.345.678", "7,5", "3", "."] * 30
     lines = [f"{n};w{n % 2};{value}" for n, value in enumerate(values)]
     table = read_table(write("\n".join(["date;word;count", *lines])), **NAMES)
@@ -477,7 +477,7 @@ def test_other_words_for_missing_are_dropped_and_told(write, word):
 
 
 @pytest.mark.usefixtures("blocks")
-def test_windows_text(write):
+def test_windows_1252_is_recognised(write):
     frame = rows()
     frame["word"] = frame["word"].str.replace("word 1", "Größe – €")
     for name in ("long.csv", "long.csv.gz"):
@@ -623,7 +623,7 @@ BAD = {
 
 @pytest.mark.parametrize("case", BAD.values(), ids=BAD.keys())
 @pytest.mark.usefixtures("blocks")
-def test_bad_long_table(write, case):
+def test_bad_long_tables_are_refused_with_the_reason(write, case):
     text, pattern, name, options = case
     with pytest.raises(ValueError) as refusal:  # noqa: PT011 - the cases hold the patterns
         read_table(write(text, name), **NAMES | options)
@@ -655,14 +655,14 @@ def test_bad_values_are_found_in_later_blocks(write):
 
 
 @pytest.mark.usefixtures("blocks")
-def test_words_of_several_lines(write):
+def test_words_may_have_several_lines(write):
     frame = rows()
     frame["word"] = "two\r\nlines: " + frame["word"] + "\n"
     table = read_table(write(frame), **NAMES)
     check(table, oracle(frame.assign(word="two\nlines: " + rows()["word"])))
 
 
-def test_bad_values_in_frames_and_parquet(write):
+def test_bad_values_in_frames_and_parquet_are_refused_with_their_row(write):
     frame = rows()
     frame.loc[17, "count"] = -1.0
     with pytest.raises(ValueError, match="the frame, row 17, column 'count': -1 is negative"):

@@ -16,7 +16,7 @@ def _run(monitor, values):
     return monitor
 
 
-def test_converges_on_the_relative_decrease():
+def test_a_fit_converges_on_the_relative_decrease():
     # Decreases per iteration: 3.5 tol, then 2.7 tol over the next three, then 0.2 tol over two.
     monitor = _run(Monitor(100, 1e-3), [-100.0, -100.35, -101.17, -101.21, -999.0])
     assert monitor.history == [-100.0, -100.35, -101.17, -101.21]
@@ -27,13 +27,13 @@ def test_converges_on_the_relative_decrease():
     )
 
 
-def test_looks_once_in_ten_iterations_and_at_the_last():
+def test_the_objective_is_evaluated_every_ten_iterations_and_at_the_last():
     monitor = _run(Monitor(25, 1e-9), [5.0, 4.0, 3.0, 2.0, 1.0])
     assert monitor.iterations == [1, 2, 12, 22, 25]
     assert monitor.reason == "max_iter=25 reached, relative decrease still 3.3e-01"
 
 
-def test_who_watches_does_not_change_when_it_looks():
+def test_a_callback_does_not_change_when_the_objective_is_evaluated():
     values = [5.0, 4.0, 3.0, 2.0, 1.0]
     for watch in ({"callback": lambda progress: None}, {"verbose": 1}, {"verbose": 7}):
         assert _run(Monitor(25, 1e-9, **watch), values).iterations == [1, 2, 12, 22, 25]

@@ -32,7 +32,7 @@ def check(model, expected, rtol):
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 @pytest.mark.parametrize("name", made.MODELS)
-def test_a_model_of_an_earlier_version(folder, name):
+def test_a_model_of_an_earlier_version_is_read(folder, name):
     expected = json.loads((folder / "expected.json").read_text())[name]
     check(load(folder / f"{name}.npz"), expected, 1e-9)
 
@@ -40,7 +40,7 @@ def test_a_model_of_an_earlier_version(folder, name):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 @pytest.mark.parametrize("name", made.CHECKPOINTS)
-def test_a_fit_that_an_earlier_version_began(folder, name, tmp_path):
+def test_a_fit_that_an_earlier_version_began_goes_on(folder, name, tmp_path):
     expected = json.loads((folder / "expected.json").read_text())[f"{name}.ckpt"]
     here = shutil.copytree(folder, tmp_path / "files")
     evaluations = []

@@ -45,7 +45,7 @@ def test_same_optimum_as_scikit_learn(seed):
 
 
 @pytest.mark.long
-def test_librosa_decomposes_with_it():
+def test_librosa_decomposes_with_the_estimator():
     import librosa
 
     power = np.random.default_rng(8).exponential(PARTS.T @ LEVELS.T + 1e-3)

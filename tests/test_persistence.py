@@ -319,10 +319,10 @@ def test_a_chain_that_is_not_registered_cannot_be_named(tmp_path):
 
 def test_every_registered_setting_can_be_described():
     """Hyper-parameters of every chain of the registry survive JSON."""
-    from temporalnmf.persistence.models import _described, _made_chain
+    from temporalnmf.persistence.models import description_of, made_chain
 
     for chain in cases.chains("log"):
-        stored = json.loads(json.dumps(_described(chain, registry.CHAINS, "chain")))
-        again = _made_chain(stored)
+        stored = json.loads(json.dumps(description_of(chain, registry.CHAINS, "chain")))
+        again = made_chain(stored)
         assert type(again) is type(chain)
         assert again.get_params() == chain.get_params()

@@ -41,11 +41,6 @@ def models():
     return {name: TemporalNMF(2, chain=name, random_state=0).fit(X) for name in registry.CHAINS}
 
 
-@pytest.fixture
-def ax():
-    return Figure().subplots()
-
-
 def band(collection, n):
     """Lower and upper edge of a band over n steps."""
     points = collection.get_paths()[0].vertices
@@ -124,7 +119,7 @@ def test_time_axis_is_in_the_users_units(times, ax):
         assert shown(7.5) == shown(40.0) == ""
 
 
-def test_exposure_is_said():
+def test_the_axis_of_activations_names_the_exposure():
     X = monthly_counts()
     model = TemporalNMF(1, random_state=0).fit(X, exposure=np.full(len(X), 2.0))
     assert "exposure" in plotting.plot_activations(model, ax=Figure().subplots()).get_ylabel()
@@ -192,7 +187,7 @@ def test_nothing_of_a_title_is_cut_beside_long_names():
     pyplot.close("all")
 
 
-def test_one_component_is_one_axes(models, ax):
+def test_one_component_is_drawn_on_one_axes(models, ax):
     assert plotting.plot_components(models["rate"], 1, n_features=2, ax=ax) is ax
     assert len(ax.patches) == 2
     assert ax.get_title(loc="left").count(",") >= 3  # the name still has three features
@@ -258,7 +253,7 @@ def test_a_forecast_is_drawn_alone(models, ax):
 
 @pytest.mark.filterwarnings("ignore:X. times are not evenly spaced")
 @pytest.mark.parametrize("kind", ["texts", "numbers"])
-def test_forecast_where_the_spacing_is_not_known(kind, ax):
+def test_forecasts_of_unknown_spacing_are_numbered(kind, ax):
     uneven = np.cumsum(np.random.default_rng(0).integers(1, 90, size=40)) + 0.5
     index = uneven if kind == "numbers" else [f"t{i}x" for i in range(40)]
     X = pd.DataFrame(monthly_counts().to_numpy(), index=index, columns=NAMES)
@@ -269,7 +264,7 @@ def test_forecast_where_the_spacing_is_not_known(kind, ax):
     assert shown(39.0) == time_texts(model.times_)[39]
 
 
-def test_forecast_of_an_unknown_feature(models, ax):
+def test_a_forecast_of_an_unknown_feature_is_refused(models, ax):
     with pytest.raises(ValueError, match="no feature 'zoe'"):
         plotting.plot_forecast(models["rate"], of=["ada", "zoe"], ax=ax)
 
@@ -343,7 +338,7 @@ def test_movement_expected_is_that_of_the_chain(models):
     from scipy.stats import kstest, loggamma
 
     model = models["rate"]
-    _, expected = movement._movements(model, [0, 1], 3)
+    _, expected = movement.movements(model, [0, 1], 3)
     alpha = model.chain_.alpha
     assert kstest(expected, loggamma(alpha, loc=-np.log(alpha)).cdf).pvalue > 1e-3
 
@@ -373,8 +368,8 @@ def test_movement_needs_two_neighbours(ax):
 
 
 @pytest.mark.parametrize("reach", [0.01, 0.05, 0.3, 1.0, 4.0, 50.0])
-def test_marks_on_the_axis_of_movement(reach):
-    factors = movement._round_factors(reach)
+def test_marks_on_the_axis_of_movement_are_few_and_within_reach(reach):
+    factors = movement.round_factors(reach)
     assert 1.0 in factors
     assert len(factors) <= 7
     assert np.all(np.abs(np.log(factors)) <= reach)
@@ -382,5 +377,7 @@ def test_marks_on_the_axis_of_movement(reach):
 
 
 def test_marks_are_written_short():
-    marks = [movement._times(factor) for factor in (1e-5, 1 / 30, 1 / 1.5, 1.0, 1.05, 100.0, 1e3)]
+    marks = [
+        movement.factor_text(factor) for factor in (1e-5, 1 / 30, 1 / 1.5, 1.0, 1.05, 100.0, 1e3)
+    ]
     assert marks == ["×$10^{-5}$", "×0.033", "×0.67", "×1", "×1.05", "×100", "×$10^{3}$"]

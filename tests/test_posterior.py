@@ -173,7 +173,7 @@ def test_a_point_that_is_no_mode_still_has_a_posterior():
     assert np.linalg.eigvalsh(indefinite).min() < 0.0
 
 
-def test_covers_the_truth_it_was_simulated_from():
+def test_bands_cover_the_truth_as_often_as_they_say():
     """Activations drawn from the chain lie in their 80 % bands about as often as they say."""
     rng = np.random.default_rng(7)
     inside, total = 0, 0

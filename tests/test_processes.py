@@ -154,7 +154,7 @@ def test_correlation_of_stationary_chains():
     assert np.isnan(Shape(1.0, 2.0).autocorrelation(1, 1, 3.0))  # a given value does not vary
 
 
-def test_moments_that_do_not_exist():
+def test_moments_that_do_not_exist_are_infinite_or_nan():
     heavy = HierRate(1.5, 1.0, 2.0, 1.0)  # 1 < α_z ≤ 2: a mean, no variance
     assert heavy.mean(1.0, 3) == pytest.approx(16.0)
     assert heavy.var(1.0, 3) == np.inf
@@ -273,7 +273,7 @@ def test_bgar_density_equals_its_integral(alpha, beta, rho):
 @pytest.mark.long
 @pytest.mark.parametrize(("alpha", "rho"), [(0.02, 0.5), (0.3, 0.99), (5.0, 0.999), (2.0, 0.002)])
 @pytest.mark.parametrize("ratio", [1 + 1e-9, 1 - 1e-9, 1.5])
-def test_bgar_density_with_tiny_powers(alpha, rho, ratio):
+def test_bgar_density_is_exact_for_tiny_powers(alpha, rho, ratio):
     """η or γ of some thousandths: the definition, with v = log(a/(w−a)) instead of b = a/h."""
     with mp.workdps(30):
         h, before = mp.mpf(2 * ratio), mp.mpf(2)
@@ -316,7 +316,7 @@ def test_density_is_the_one_that_fits_maximise(chain):
     np.testing.assert_allclose(-found, value, rtol=1e-12)
 
 
-def test_density_outside_its_support():
+def test_density_is_zero_outside_its_support():
     for law in WITH_DENSITY:
         np.testing.assert_array_equal(law.log_density([-1.0, -np.inf], 1.0), [-np.inf, -np.inf])
 
@@ -336,7 +336,7 @@ def test_hier_shape_without_a_source_dies():
 
 
 @pytest.mark.parametrize("steps", [1, 2, 7])
-def test_hier_shape_after_several_steps(steps):
+def test_hier_shape_has_its_law_after_several_steps(steps):
     law = HierShape(0.7, 1.3)
     draws = law.sample(20_000, steps + 1, 16, 2.5)[:, -1]
     assert_follows(draws, law.transition(2.5, steps).cdf)
@@ -473,7 +473,7 @@ every_regime = regimes_of(REGIMES)
 
 
 @regimes_of(REGIMES + NEAR)
-def test_regimes(law, mean, var, paths):
+def test_regimes_are_named_for_mean_variance_and_paths(law, mean, var, paths):
     regime = law.regime()
     assert (regime.mean, regime.var, regime.paths) == (mean, var, paths)
     assert paths.value in str(regime)
@@ -547,7 +547,7 @@ def test_autocorrelation_per_component_and_per_start():
     np.testing.assert_allclose(many.autocorrelation([1, 2], 2, 1.0), np.transpose(each), rtol=1e-13)
 
 
-def test_extinction_of_shape():
+def test_extinction_rate_of_shape_solves_its_equation():
     assert Shape(1.0, 2.0).extinction_rate() == 0.0
     rate = Shape(3.0, 2.0).extinction_rate()
     assert rate == pytest.approx(3.0 * np.log1p(rate / 2.0), rel=1e-13)
@@ -583,7 +583,7 @@ def test_ten_thousand_steps_are_finite_and_silent(law, h1):
         assert np.all(values >= 0.0)
 
 
-def test_counts_that_are_too_large_to_draw():
+def test_counts_that_are_too_large_to_draw_keep_mean_and_variance():
     """A Poisson rate of 1e17: mean and variance of h, and of the counts."""
     law, h1, n = HierShape(1.0, 1.0), 1e17, 100_000
     paths, z = law.sample(n, 2, 29, h1, return_aux=True)
@@ -592,7 +592,7 @@ def test_counts_that_are_too_large_to_draw():
     assert_mean((z[:, 0] - h1) ** 2 / h1, 1.0)
 
 
-def test_values_far_from_one():
+def test_values_far_from_one_neither_overflow_nor_cancel():
     """Products of large or small values are not doubles, but what is asked for is."""
     for h, alpha, expected in (  # mpmath, 40 digits
         (1e-200, 0.5, 229.6861449), (1e-200, 3.0, -921.7271819), (1e200, 3.0, -231.5240214),
@@ -608,7 +608,7 @@ def test_values_far_from_one():
     np.testing.assert_allclose((far[1] - far[0]) / spread, 2.563, rtol=0.05)
 
 
-def test_densities_of_strange_values():
+def test_densities_of_nan_and_infinity_are_nan_and_zero():
     for law in WITH_DENSITY:
         found = law.log_density([np.nan, np.inf, 0.0 if law.name != "gap" else -1.0, 1.0], 1.0)
         assert np.isnan(found[0])
@@ -616,7 +616,7 @@ def test_densities_of_strange_values():
         assert np.isfinite(found[3]) or law.name == "bgar"
 
 
-def test_paths_beyond_the_doubles():
+def test_paths_beyond_the_doubles_end_at_their_limits():
     np.testing.assert_array_equal(Rate(3.0, 1.0).sample(4, 3000, 0)[:, -1], 1e300)
     np.testing.assert_array_equal(Rate(3.0, 9.0).sample(4, 3000, 0)[:, -1], 0.0)
     np.testing.assert_array_equal(Shape(3.0, 1.0).sample(4, 3000, 0, 50.0)[:, -1], 1e300)
@@ -626,7 +626,7 @@ def test_paths_beyond_the_doubles():
     assert np.any(gone & back)
 
 
-def test_logarithms_of_tiny_gamma_variables():
+def test_tiny_gamma_variables_are_drawn_as_logarithms():
     """Gamma(0.001) is below the smallest double in half of all cases; its logarithm is not."""
     paths = Rate(0.01, 1.0).sample(100_000, 2, 27, 1e250)[:, 1]
     assert_mean(paths < 1e-50, stats.gamma(0.01).cdf(1e-300))
@@ -716,7 +716,7 @@ def test_quantiles_lie_strictly_inside():
             ahead.quantile(level)
 
 
-def test_long_paths_are_fewer():
+def test_quantiles_of_long_paths_are_from_fewer_paths():
     assert [paths_for_quantiles(n) for n in (1, 2_000, 10_000, 100_000, 10_000_000)] == [
         10_000, 10_000, 2_000, 200, 200
     ]  # fmt: skip
@@ -749,7 +749,7 @@ def test_forecast_per_component():
     assert ahead.point.shape == (2, 2)
 
 
-def test_forecast_where_no_mean_exists():
+def test_forecasts_are_medians_where_no_mean_exists():
     ahead = HierRate(0.8, 1.0, 2.0, 1.0).forecast(3.0, 2)
     np.testing.assert_array_equal(ahead.mean, np.inf)
     assert "median" in ahead.point_name
@@ -848,7 +848,7 @@ def test_bad_input_is_named(case):
         attempt()
 
 
-def test_admissible_sets():
+def test_hyper_parameters_outside_the_admissible_sets_are_refused():
     HierShape(0.0, 1.0).check("simulate")
     BGAR(2.0, 1.0, 0.0).check("simulate")
     with pytest.raises(ValueError, match="positive"):

@@ -75,7 +75,7 @@ def test_promises_hold_for_every_fit(in_time, trial):
 
 
 @pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)
-def test_trials_that_once_failed(in_time, path):
+def test_trials_that_once_failed_end_as_recorded(in_time, path):
     """They end as the file says: one that is fitted must not come to be refused unnoticed."""
     in_time()
     found = json.loads(path.read_text())
@@ -88,7 +88,7 @@ def test_trials_that_once_failed(in_time, path):
     "likelihood", ["poisson", pytest.param("exponential", marks=pytest.mark.long)]
 )
 @pytest.mark.parametrize("chain", registry.CHAINS)
-def test_a_hundred_thousand_steps(in_time, chain, likelihood):
+def test_a_hundred_thousand_steps_are_fitted(in_time, chain, likelihood):
     in_time()
     short = fits.random_trial(0)
     trial = replace(

@@ -312,7 +312,7 @@ def test_text_times_keep_their_order(write):
     assert re.search("'Jan'.*neither.*order", table.notes[1])
 
 
-def test_no_header_at_all(write):
+def test_a_table_without_header_or_times_is_numbered(write):
     table = read_table(write("5,1\n3,\n4,2\n"))
     check(table, [[5, 1], [3, np.nan], [4, 2]], range(3), ["x0", "x1"])
     assert table.notes == (
@@ -322,23 +322,23 @@ def test_no_header_at_all(write):
     )
 
 
-def test_no_header_and_a_gap_in_the_first_line(write):
+def test_a_gap_in_the_first_line_is_no_header(write):
     for first, values in {"5,,1": [5, np.nan, 1], ",,1": [np.nan, np.nan, 1]}.items():
         table = read_table(write(f"{first}\n3,4,5\n4,2,2\n"))
         check(table, [values, [3, 4, 5], [4, 2, 2]], range(3), ["x0", "x1", "x2"])
 
 
-def test_no_header_before_dates(write):
+def test_dates_are_found_without_a_header(write):
     table = read_table(write("2000-01,1\n2000-02,2\n2000-03,3\n"))
     check(table, [[1], [2], [3]], ["2000-01", "2000-02", "2000-03"], ["x0"])
 
 
-def test_no_header_transposed(write):
+def test_a_transposed_table_without_header_is_numbered(write):
     table = read_table(write("5,3,4\n1,1,2\n"), transpose=True)
     check(table, [[5, 1], [3, 1], [4, 2]], range(3), ["x0", "x1"])
 
 
-def test_times_without_names_of_features(write):
+def test_a_line_of_times_needs_no_names_of_features(write):
     table = read_table(write("2000-01,2000-02,2000-03\n1,2,3\n4,5,6\n"), transpose=True)
     check(table, [[1, 4], [2, 5], [3, 6]], ["2000-01", "2000-02", "2000-03"], ["x0", "x1"])
 
@@ -356,12 +356,12 @@ def test_transposed_years_are_a_header(write, corner):
     )
 
 
-def test_numbered_columns_below_an_empty_corner(write):
+def test_columns_below_an_empty_corner_may_be_numbers(write):
     table = read_table(write(pd.DataFrame(X).to_csv()))
     check(table, X, range(6), list("0123"))
 
 
-def test_numbered_columns_beside_times(write):
+def test_columns_beside_times_may_be_numbers(write):
     table = read_table(write("time,0,21.5\n0.1,1,2\n0.2,3,4\n0.3,5,6\n"))
     check(table, [[1, 2], [3, 4], [5, 6]], [0.1, 0.2, 0.3], ["0", "21.5"])
 
@@ -471,7 +471,7 @@ def test_points_of_thousands_or_of_decimals_are_refused(write, cells, long):
         "1234.567 123 3": False,
     }.items(),
 )
-def test_points_that_are_decimal_points(write, cells, told, long):
+def test_decimal_points_are_told_where_they_might_be_thousands(write, cells, told, long):
     options = {"time": "time", "feature": "f", "value": "v"} if long else {}
     table = read_table(write(_by_semicolon(cells, long)), **options)
     assert table.X[:, 0].tolist() == [float(cell) for cell in cells.split()]
@@ -862,7 +862,7 @@ def test_importing_does_not_load_pandas():
     assert done.stdout.strip() == "False"
 
 
-def test_a_wide_table(write):
+def test_tables_of_many_columns_are_read(write):
     counts = np.random.default_rng(0).poisson(3.0, size=(60, 5000))
     lines = [f"{n}," + ",".join(map(str, row)) for n, row in enumerate(counts.tolist())]
     path = write(",".join(["year", *(f"w{f}" for f in range(5000))]) + "\n" + "\n".join(lines))
@@ -956,7 +956,7 @@ def test_exposure_in_a_transposed_table(write):
         ("year,n\n1,1\n2,1\n3,1\n", "no feature beside the exposure 'n'"),
     ],
 )
-def test_bad_exposure(write, text, pattern):
+def test_bad_exposure_is_refused_with_the_reason(write, text, pattern):
     with pytest.raises(ValueError, match=pattern):
         read_table(write(text), exposure="n")
 
@@ -1060,7 +1060,7 @@ def test_periods_that_leave_too_few_steps(write):
         (PLAIN, {"time": "year", "transpose": True}, "transpose=True .*Leave out one"),
     ],
 )
-def test_bad_options(write, text, options, pattern):
+def test_bad_options_are_refused_with_the_reason(write, text, options, pattern):
     with pytest.raises(ValueError, match=pattern):
         read_table(write(text), **options)
 
@@ -1074,7 +1074,7 @@ def test_arrays_have_no_columns_to_name(write):
 @pytest.mark.parametrize("header", ["Monat", "month", None])
 @pytest.mark.parametrize("sign", [".", "/", "-"])
 @pytest.mark.parametrize("separator", [",", ";"])
-def test_months_before_years(write, header, sign, separator):
+def test_months_may_stand_before_years(write, header, sign, separator):
     lines = [f"{month},{n},7.5" for n, month in enumerate(["01.2019", "02.2019", "12.2018"])]
     text = "\n".join([f"{header},a,b"] * (header is not None) + lines)
     table = read_table(write(text.replace("01.2", f"01{sign}2").replace("02.2", f"02{sign}2")
@@ -1084,7 +1084,7 @@ def test_months_before_years(write, header, sign, separator):
 
 
 @pytest.mark.parametrize("corner", ["word,", ""])
-def test_months_before_years_in_the_first_line(write, corner):
+def test_months_may_stand_before_years_in_the_first_line(write, corner):
     text = f"{corner}12.2018,01.2019,02.2019\n{'a,' if corner else ''}1,2,3\n"
     table = read_table(write(text), transpose=True)
     check(table, [[1], [2], [3]], ["2018-12", "2019-01", "2019-02"], ["a" if corner else "x0"])
@@ -1136,7 +1136,7 @@ def test_tables_are_shown_in_short(write):
 
 @pytest.mark.parametrize("encoding", ["cp1252", "utf-8"])
 @pytest.mark.parametrize("name", ["data.csv", "data.csv.gz"])
-def test_windows_text(write, encoding, name):
+def test_windows_1252_is_recognised(write, encoding, name):
     data = "Jahr,Äpfel,€uro – Übrige\n1990,1,2\n1991,3,4\n1992,5,6\n".encode(encoding)
     data = data.replace(b"Jahr", b"year")
     table = read_table(write(gzip.compress(data) if name.endswith("gz") else data, name))
@@ -1145,7 +1145,7 @@ def test_windows_text(write, encoding, name):
 
 
 @pytest.mark.parametrize("header", ["year;a;b\n", ""])
-def test_german_thousands(write, header):
+def test_points_are_read_as_thousands_beside_decimal_commas(write, header):
     text = f"{header}1990;1.041,98;2\n1991;1.041;12.345.678\n1992;7,5;-\n"
     table = read_table(write(text))
     values = np.array([[1041.98, 2], [1041, 12345678], [7.5, np.nan]])
@@ -1183,7 +1183,7 @@ def test_columns_and_rows_that_hold_something_stay(write):
         read_table(write("year,a,b,\n1990,1,2,\n1991,2,2,7\n1992,,1,\n"))
 
 
-def test_thousands_in_quotes(write):
+def test_thousands_in_quotes_are_read(write):
     table = read_table(write('year,a,b\n1990,"1,234","1,234,567.5"\n1991,2,3\n1992,"12,000",1\n'))
     check(table, [[1234, 1234567.5], [2, 3], [12000, 1]], [1990, 1991, 1992], ["a", "b"])
     assert "commas in numbers such as 1,234 separate thousands" in table.notes
@@ -1269,7 +1269,7 @@ def test_frames_with_an_index_of_periods():
         ("season", YEARS, {"time": "season"}),
     ],
 )
-def test_xarray(transposed, dim, index, options):
+def test_arrays_of_xarray_are_read_by_their_dimensions(transposed, dim, index, options):
     dates = index is not YEARS
     array = xarray.DataArray(GAPS, dims=(dim, "word"), coords={dim: index, "word": WORDS})
     table = as_table(array.T if transposed else array, **options)
@@ -1277,7 +1277,7 @@ def test_xarray(transposed, dim, index, options):
     check(table, GAPS, expected, WORDS)
 
 
-def test_xarray_without_coordinates():
+def test_arrays_of_xarray_need_no_coordinates():
     check(as_table(xarray.DataArray(X)), X, *unnamed(X.shape))
 
 

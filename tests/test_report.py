@@ -375,7 +375,7 @@ def test_the_worst_steps_are_named(told, sotu):
         (0.69, "not found again (0.69)"),
     ],
 )
-def test_stability_in_words(small, score, words):
+def test_stability_is_told_in_words(small, score, words):
     model = copy.copy(small)
     model.stability_ = np.array([score, 1.0])
     content = report_content(model, steps=0)
@@ -491,7 +491,7 @@ def test_calibration_compares_nominal_and_found(small):
     assert report_content(small)["calibration"] is None
 
 
-def test_how_it_was_made(small, tmp_path):
+def test_the_report_tells_command_and_checksums(small, tmp_path):
     source = tmp_path / "plays.csv"
     source.write_bytes(b"month,a\n2001-03,1\n")
     made = report_content(small, command=["temporalnmf", "fit", "my plays.csv"], source=source)[

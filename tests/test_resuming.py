@@ -9,11 +9,11 @@ import pytest
 from distributed import Client
 
 from cases import estimator
-from clusters import a_client, eventually, separate  # noqa: F401
+from clusters import a_client, eventually, separate, without_a_client  # noqa: F401
+from fits_compared import same
 from stops import StopAt, StopError
 from temporalnmf.checkpoints import file as checkpoint
 from temporalnmf.cluster import dask as on_dask
-from temporalnmf.cluster import sources as splitting
 from temporalnmf.cluster.dask import ClusterLostError
 from temporalnmf.inference import fitting
 
@@ -32,12 +32,6 @@ def _data():
     return da.from_array(X, chunks=(30, 13))
 
 
-def _same(one, other):
-    for name in ("components_", "activations_", "history_", "history_iterations_", "stability_"):
-        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
-    assert one.stop_reason_ == other.stop_reason_
-
-
 SETTINGS = [
     {"solver": "mm", "chain": "rate"},
     {"solver": "accelerated", "chain": "rate"},
@@ -52,7 +46,7 @@ SETTINGS = [
     "look",
     [2, pytest.param(9, marks=pytest.mark.long), 14, pytest.param(18, marks=pytest.mark.long)],
 )
-def test_goes_on_to_the_same_bits(settings, look, tmp_path):
+def test_a_split_fit_that_was_cut_short_ends_with_the_same_bits(settings, look, tmp_path):
     params = {"random_state": 3, "n_init": 2, "max_iter": 90, "tol": 0.0, **settings}
     every_look = []
     whole = estimator(3, callback=every_look.append, **params).fit(_data())
@@ -62,12 +56,12 @@ def test_goes_on_to_the_same_bits(settings, look, tmp_path):
     assert (folder / "fit.npz").exists()
     looks = []
     model = _kept(folder, 3, callback=looks.append, **params).fit(_data())
-    _same(model, whole)
+    same(model, whole)
     assert len(looks) == len(every_look) - (look - 1)  # none was done again
     assert list(folder.iterdir()) == []
 
 
-def test_learned_hyper_parameters_go_on_too(tmp_path):
+def test_learned_hyper_parameters_of_a_split_fit_go_on_with_the_same_bits(tmp_path):
     from temporalnmf.chains import Rate
 
     params = {"random_state": 3, "max_iter": 60, "tol": 0.0, "chain": Rate(5.0, "learn")}
@@ -79,7 +73,7 @@ def test_learned_hyper_parameters_go_on_too(tmp_path):
     np.testing.assert_array_equal(model.components_, whole.components_)
 
 
-def test_another_fit_is_refused(tmp_path):
+def test_a_folder_of_another_fit_is_refused(tmp_path):
     with pytest.raises(StopError):
         _kept(tmp_path, 3, random_state=0, callback=StopAt(5)).fit(_data())
     with pytest.raises(ValueError, match=r"n_components=3, and this one has 4"):
@@ -112,7 +106,7 @@ def test_without_a_seed_later_starts_are_those_of_the_first_attempt(tmp_path, mo
     monkeypatch.setattr(fitting, "check_random_state", lambda none: seeds)
     with pytest.raises(StopError):
         _kept(tmp_path, 3, callback=StopAt(2), **params).fit(_data())
-    _same(_kept(tmp_path, 3, **params).fit(_data()), whole)
+    same(_kept(tmp_path, 3, **params).fit(_data()), whole)
 
 
 @pytest.mark.parametrize("harm", [lambda file: file.unlink(), lambda file: file.write_bytes(b"x")])
@@ -124,11 +118,10 @@ def test_a_folder_without_a_block_is_refused(harm, tmp_path):
         _kept(tmp_path, 3, random_state=0).fit(_data())
 
 
-def test_it_is_written_when_it_is_time(tmp_path, monkeypatch):
+def test_a_folder_is_written_every_so_many_seconds(alone, tmp_path, monkeypatch):
     """A second goes by between two looks."""
     now, files = [0.0], []
     monkeypatch.setattr(checkpoint, "monotonic", lambda: now[0])
-    monkeypatch.setattr(splitting, "_client", lambda: None)  # another test's
 
     def tick(progress):
         now[0] += 1.0
@@ -142,7 +135,7 @@ def test_it_is_written_when_it_is_time(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_place_is_a_folder(tmp_path):
+def test_a_file_in_the_place_of_a_checkpoint_folder_is_refused(tmp_path):
     path = tmp_path / "file"
     path.touch()
     with pytest.raises(ValueError, match=r"checkpoint='.*file' is a file"):
@@ -157,7 +150,7 @@ def test_a_fit_begun_on_a_cluster_goes_on_without_it(client, tmp_path):
     with client.as_current(), pytest.raises(StopError):
         _kept(tmp_path, 3, callback=StopAt(5), **params).fit(_data())
     model = _kept(tmp_path, 3, **params).fit(_data())
-    _same(model, estimator(3, **params).fit(_data()))
+    same(model, estimator(3, **params).fit(_data()))
 
 
 @pytest.mark.long

@@ -21,7 +21,7 @@ from temporalnmf.selection import (
 )
 from temporalnmf.selection.grids import OUR_GRIDS
 from temporalnmf.selection.prediction import last_values, mean_activation
-from temporalnmf.selection.search import _choose
+from temporalnmf.selection.search import choose
 
 SPLITTERS = [
     HiddenSteps(4, random_state=0),
@@ -91,7 +91,7 @@ def test_the_last_observed_step_is_the_last():
         assert split.train[1]
 
 
-def test_blocks_keep_apart():
+def test_hidden_blocks_do_not_touch():
     for split in HiddenBlocks(30, length=3, n_blocks=4, random_state=0).split(series(40)):
         edges = np.diff(np.concatenate([[0], split.hidden.astype(int), [0]]))
         starts, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
@@ -111,7 +111,7 @@ def test_entries_are_a_fifth_of_those_observed():
     assert split.test.shape == (20, 10)
 
 
-def test_rolling_origins():
+def test_rolling_origins_train_on_all_steps_before():
     splits = list(RollingOrigin(3, horizon=2, stride=4).split(series(20)))
     for split, origin in zip(splits, (10, 14, 18), strict=True):
         np.testing.assert_array_equal(np.flatnonzero(split.train), np.arange(origin))
@@ -393,18 +393,18 @@ def candidate(K, errors, chain="none", ratio=0.0):
     return Candidate(chain, {}, K, np.array(errors), ratio)
 
 
-def test_one_standard_error_rule():
+def test_the_one_standard_error_rule_takes_the_fewest_components_that_are_close():
 
     low = candidate(4, [1.0, 2.0, 3.0])
     # Worse by 0.1 ± 0.1 (standard error 0.058): not close. Worse by 0.1 ± 0.3: close.
     steady, shaky = candidate(2, [1.0, 2.1, 3.2]), candidate(3, [1.3, 2.2, 2.8])
-    assert _choose([low, steady, shaky], "lowest") is low
-    assert _choose([low, steady, shaky], "one_se") is shaky
-    assert _choose([low, candidate(1, [9.0, 9.0, 9.0])], "one_se") is low
-    assert _choose([candidate(2, [2.0]), candidate(3, [1.0])], "one_se").n_components == 3
+    assert choose([low, steady, shaky], "lowest") is low
+    assert choose([low, steady, shaky], "one_se") is shaky
+    assert choose([low, candidate(1, [9.0, 9.0, 9.0])], "one_se") is low
+    assert choose([candidate(2, [2.0]), candidate(3, [1.0])], "one_se").n_components == 3
     # Splits that overlap say less: what is worse by 0.1 ± 0.1 is close, too.
     overlapping = [candidate(4, low.errors, ratio=0.9), candidate(2, steady.errors, ratio=0.9)]
-    assert _choose(overlapping, "one_se").n_components == 2
+    assert choose(overlapping, "one_se").n_components == 2
 
 
 def test_a_noisy_chain_is_not_chosen_over_the_plain_nmf_that_beats_it():
@@ -413,18 +413,18 @@ def test_a_noisy_chain_is_not_chosen_over_the_plain_nmf_that_beats_it():
     noisy = candidate(2, [0.5, 3.5, 2.9], "bgar")
     assert noisy.mean - low.mean < np.std(noisy.errors - low.errors, ddof=1) / np.sqrt(3)
     assert noisy.mean > plain.mean
-    assert _choose([low, plain, noisy], "one_se") is low
+    assert choose([low, plain, noisy], "one_se") is low
     # Where it beats plain NMF, it may be chosen for its few components.
     better = candidate(2, [0.5, 3.3, 2.3], "bgar")
     assert plain.mean > better.mean > low.mean
-    assert _choose([low, plain, better], "one_se") is better
+    assert choose([low, plain, better], "one_se") is better
     # Plain NMF wins, and is taken as it is.
-    assert _choose([plain, noisy, candidate(2, [1.2, 2.2, 3.2], "rate")], "one_se") is plain
+    assert choose([plain, noisy, candidate(2, [1.2, 2.2, 3.2], "rate")], "one_se") is plain
 
 
 def selection(*candidates):
     model, rule = None, "one_se"
-    return Selection(list(candidates), _choose(candidates, rule), model, rule, 3, 0)
+    return Selection(list(candidates), choose(candidates, rule), model, rule, 3, 0)
 
 
 def test_the_answer_says_when_a_rival_wins():
@@ -442,8 +442,8 @@ def test_the_answer_says_when_a_rival_wins():
 def test_errors_that_could_not_be_computed_never_win():
     bad = Candidate("none", {}, 1, np.array([np.nan, 1.0]))
     good = Candidate("none", {}, 2, np.array([5.0, 6.0]))
-    assert _choose([bad, good], "lowest") is good
-    assert _choose([bad, good], "one_se") is good
+    assert choose([bad, good], "lowest") is good
+    assert choose([bad, good], "one_se") is good
 
 
 def test_hidden_values_do_not_reach_the_fits(monkeypatch):
@@ -459,7 +459,7 @@ def test_hidden_values_do_not_reach_the_fits(monkeypatch):
         for name in ("rate", "shape"):
             for setting in OUR_GRIDS[name]:
                 errors = [
-                    search._outcome((data, np.ones(30), [split], {}), name, setting, 2, 0, 0)
+                    search.outcome((data, np.ones(30), [split], {}), name, setting, 2, 0, 0)
                     for data in (X, other)
                 ]
                 assert errors[0] == errors[1]
@@ -487,7 +487,7 @@ def test_the_answer_counts_fits_that_did_not_converge():
     assert f"{hasty.n_unconverged} of 8 fits ended at max_iter" in hasty.answer
 
 
-def test_missing_values_of_pandas():
+def test_missing_values_of_pandas_are_not_scored():
     import pandas as pd
 
     X = pd.DataFrame(smooth_counts(30)).astype("Int64")
@@ -546,7 +546,7 @@ def test_bad_requests_are_named(case):
         select(series(), **arguments)
 
 
-def test_pictures_of_a_selection():
+def test_pictures_of_a_selection_mark_the_choice():
     from matplotlib.figure import Figure
 
     X = smooth_counts(30)

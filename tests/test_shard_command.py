@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from commands import done, invoke, refused
+from shard_folders import names_of
 from temporalnmf.datasets import load_sotu
 from temporalnmf.reading import read_table
 from temporalnmf.shards import Shards, sorting
@@ -26,11 +27,7 @@ def events(tmp_path):
     return path
 
 
-def names_of(shards):
-    return [name for i in range(shards.n_shards) for name in shards.names(i)]
-
-
-def test_a_long_table(events, tmp_path):
+def test_a_long_table_is_sharded_as_it_is_read(events, tmp_path):
     out = tmp_path / "out"
     said = done("shard", events, *HOW, "--freq", "M", "--out", out).output
     table = read_table(events, time="date", feature="artist", value="plays", freq="M")
@@ -47,7 +44,7 @@ def test_a_long_table(events, tmp_path):
     assert f"written: {out}" in said
 
 
-def test_a_wide_table_with_exposure(tmp_path):
+def test_a_wide_table_is_sharded_with_its_exposure(tmp_path):
     path = tmp_path / "cases.csv"
     path.write_text("year,a,b,people\n2001,1,2,10\n2002,,3,20\n2004,5,0,30\n")
     done("shard", path, "--exposure", "people", "--out", tmp_path / "out", "--shards", 1)
@@ -59,7 +56,7 @@ def test_a_wide_table_with_exposure(tmp_path):
     assert (indptr.tolist(), steps.tolist()) == ([0, 1, 1], [1])
 
 
-def test_transposed_and_embedded_tables(tmp_path):
+def test_transposed_and_embedded_tables_are_sharded(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("name,2001,2002,2003\na,1,2,3\nb,4,5,6\n")
     done("shard", path, "--transpose", "--out", tmp_path / "t")
@@ -73,7 +70,7 @@ def test_transposed_and_embedded_tables(tmp_path):
     assert shards.timeline.labels[~shards.observed].tolist() == [1933]
 
 
-def test_a_folder_for_machines(events, tmp_path):
+def test_a_folder_of_files_is_sharded_and_told_as_json(events, tmp_path):
     parts = tmp_path / "parts"
     parts.mkdir()
     head, *lines = events.read_text().splitlines()
@@ -116,12 +113,12 @@ def test_force_replaces_shards_and_nothing_else(events, tmp_path):
         ((*HOW, "--freq", "never"), "--freq never is not known"),
     ],
 )
-def test_wrong_options(events, tmp_path, words, said):
+def test_wrong_options_are_refused_and_write_nothing(events, tmp_path, words, said):
     assert said in refused("shard", events, *words, "--out", tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["events.csv"]
 
 
-def test_folders_that_are_read(events, tmp_path):
+def test_nothing_is_written_into_the_input_folder(events, tmp_path):
     parts = tmp_path / "parts"
     parts.mkdir()
     events.rename(parts / "events.csv")

@@ -55,7 +55,7 @@ def contents(folder):
     }
 
 
-def test_it_looks_like_an_array(sharded, tmp_path):
+def test_sharded_components_look_like_an_array(sharded, tmp_path):
     for name in ("shape", "ndim", "dtype", "size", "nbytes"):
         assert getattr(sharded, name) == getattr(PLAIN, name), name
     assert len(sharded) == K
@@ -118,7 +118,7 @@ def test_indexing_is_that_of_an_array(sharded, index):
         (PLAIN > 0.1, "rows="),
     ],
 )
-def test_other_indices_are_refused(sharded, index, told):
+def test_indices_that_are_not_supported_are_refused(sharded, index, told):
     with pytest.raises(IndexError, match=told):
         sharded[index]
 
@@ -133,14 +133,14 @@ def test_only_the_blocks_that_are_needed_are_read(sharded):
 
 
 @pytest.mark.parametrize("shape", [(K,), (5, K), (2, 5, K)])
-def test_products_from_the_left(sharded, shape):
+def test_products_from_the_left_are_those_of_the_array(sharded, shape):
     left = rng.normal(size=shape)
     np.testing.assert_allclose(left @ sharded, left @ PLAIN, rtol=1e-13, atol=1e-15)
     assert isinstance(left @ sharded, np.ndarray)
 
 
 @pytest.mark.parametrize("shape", [(F,), (F, 4)])
-def test_products_from_the_right(sharded, shape):
+def test_products_from_the_right_are_those_of_the_array(sharded, shape):
     right = rng.normal(size=shape)
     np.testing.assert_allclose(sharded @ right, PLAIN @ right, rtol=1e-13, atol=1e-14)
 
@@ -442,7 +442,7 @@ def test_a_save_that_is_killed_between_folder_and_file_leaves_the_old_model(tmp_
     np.testing.assert_array_equal(again.components_, old.components_)
 
 
-def test_a_fit_whose_components_are_too_large_for_one_place(tmp_path, monkeypatch):
+def test_components_that_are_too_large_for_memory_stay_in_files(tmp_path, monkeypatch):
     """They stay in files, and everything after the fit is as it would be in memory."""
     from temporalnmf.cluster import features
     from temporalnmf.shards import write_shards

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
+from shard_folders import names_of
 from temporalnmf.reading import long_files, read_table
 from temporalnmf.reading.long_columns import Columns
 from temporalnmf.shards import Shards, ShardWriter, is_shards, shard_long, sorting, write_shards
@@ -24,10 +25,6 @@ NAMES = ["war", "peace", "new\nline", "back\\slash\\n", "Größe ☃", "", "a\r"
 
 def lines(n):
     return timeline_of(np.arange(2000, 2000 + n))
-
-
-def names_of(shards):
-    return [name for i in range(shards.n_shards) for name in shards.names(i)]
 
 
 def missing_of(shards):
@@ -99,7 +96,7 @@ def test_numbers_and_names_come_back(tmp_path, kind, n_shards):
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
-def test_missing_cells_and_steps(tmp_path):
+def test_missing_cells_and_steps_come_back(tmp_path):
     X = data()
     X[1] = np.nan
     X[2, 3] = X[5, 0] = np.nan
@@ -178,7 +175,7 @@ def test_shards_are_about_equal_and_never_empty(seed):
     assert sizes.max() <= indptr[-1] / n + 2 * counts.max()
 
 
-def test_all_non_zeros_in_the_last_or_no_feature():
+def test_no_shard_is_empty_wherever_the_non_zeros_are():
     assert cut(np.array([0, 0, 0, 0, 9]), 3) == [0, 2, 3, 4]
     assert cut(np.array([0, 9, 9, 9, 9]), 3) == [0, 1, 2, 4]
     assert cut(np.zeros(5, dtype=int), 4) == [0, 1, 2, 3, 4]
@@ -294,7 +291,7 @@ def test_an_unfinished_folder_says_so(folder):
         Shards.open(folder)
 
 
-def test_what_is_no_folder_of_shards(tmp_path):
+def test_what_is_no_folder_of_shards_is_refused(tmp_path):
     assert not is_shards(tmp_path)
     assert not is_shards(tmp_path / "none")
     with pytest.raises(ValueError, match="is not a folder of shards"):
@@ -580,7 +577,7 @@ def test_a_folder_of_files_is_one_table(tmp_path, many_runs, suffix, seed):
 @pytest.mark.each_value
 @pytest.mark.parametrize("drop_partial", [False, True])
 @pytest.mark.parametrize("freq", ["W", "3D"])
-def test_periods_and_exposure(tmp_path, many_runs, freq, drop_partial):
+def test_periods_and_exposure_are_those_of_read_table(tmp_path, many_runs, freq, drop_partial):
     frame = rows(n=900)
     day = pd.to_datetime(frame["date"])
     frame["size"] = 10.0 + (day - day.min()).dt.days
@@ -633,7 +630,7 @@ def test_whole_numbers_are_sorted_by_size(tmp_path, many_runs, kind, n_odd):
     assert many_runs[0][0] >= 5
 
 
-def test_other_kinds_of_labels(tmp_path):
+def test_numbers_and_categories_are_labels(tmp_path):
     frame = pd.DataFrame(
         {
             "date": pd.to_datetime(["2001-01-01", "2001-01-02", "2001-01-04"] * 3),
@@ -754,7 +751,7 @@ def test_a_total_that_is_infinite_is_refused(tmp_path):
         shard_long(path, tmp_path / "out", COLUMNS)
 
 
-def test_places_that_hold_no_table(tmp_path, folder):
+def test_places_that_hold_no_table_are_refused(tmp_path, folder):
     with pytest.raises(FileNotFoundError, match="no such file or folder"):
         shard_long(tmp_path / "none", tmp_path / "out", COLUMNS)
     with pytest.raises(ValueError, match="folder of shards already"):

@@ -150,7 +150,7 @@ def test_pipeline_passes_the_mask_on():
 
 
 @pytest.mark.parametrize("convert", [frame, lambda: pl.DataFrame(HOLES, schema=NAMES)])
-def test_feature_names(convert):
+def test_feature_names_are_kept_and_checked(convert):
     fitted = model().fit(convert())
     assert fitted.feature_names_in_.tolist() == NAMES
     assert fitted.get_feature_names_out().tolist() == ["temporalnmf0", "temporalnmf1"]
@@ -171,7 +171,7 @@ def test_output_as_pandas_keeps_the_time_index(method):
 
 
 @pytest.mark.parametrize("method", ["transform", "fit_transform"])
-def test_output_as_polars(method):
+def test_output_as_polars_has_the_numbers_of_the_array(method):
     data = pl.DataFrame(HOLES, schema=NAMES)
     estimator = model().set_output(transform="polars").fit(data)
     output = getattr(estimator, method)(data)

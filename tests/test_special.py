@@ -46,24 +46,24 @@ def gamma_arguments():
     return np.concatenate((wide, middle, np.arange(1.0, 15.0), np.nextafter(10.0, [0.0, 20.0])))
 
 
-def test_digamma():
+def test_digamma_agrees_with_mpmath():
     x = gamma_arguments()
     x = x[abs(x - DIGAMMA_ZERO) > 0.01]
     assert errors(digamma(x), [mpmath.psi(0, v) for v in x]).max() < 2e-13
 
 
-def test_digamma_near_its_zero():
+def test_digamma_agrees_with_mpmath_near_its_zero():
     x = DIGAMMA_ZERO + np.linspace(-0.05, 0.05, 201)
     assert errors(digamma(x), [mpmath.psi(0, v) for v in x], lambda _: 1).max() < 1.5e-15
 
 
-def test_trigamma():
+def test_trigamma_agrees_with_mpmath():
     x = gamma_arguments()
     x = x[x > 1e-154]  # the value is finite
     assert errors(trigamma(x), [mpmath.psi(1, v) for v in x]).max() < 1e-15
 
 
-def test_tetragamma():
+def test_tetragamma_agrees_with_mpmath():
     x = gamma_arguments()
     x = x[(x > 1e-100) & (x < 1e150)]  # the value is finite and not zero
     values = [special._polygamma(v)[2] for v in x]
@@ -86,7 +86,7 @@ def test_gamma_cost():
     assert max(off) < 1e-14
 
 
-def test_gamma_limits():
+def test_polygammas_have_their_limits():
     np.testing.assert_array_equal(
         digamma([0.0, np.inf, np.nan, -0.5]), [-np.inf, np.inf, np.nan, np.nan]
     )
@@ -166,14 +166,14 @@ def bessel_points(name):
         "order close to -1",
     ],
 )
-def test_bessel(name):
+def test_bessel_functions_agree_with_the_reference(name):
     nu, x = bessel_points(name)
     ratios, logs = zip(*map(bessel_reference, nu, x), strict=True)
     assert errors(bessel_ratio(nu, x), ratios).max() < RATIO_ERROR
     assert errors(log_bessel_scaled(nu, x), logs, at_least_one).max() < LOG_ERROR
 
 
-def test_bessel_reference():
+def test_the_reference_of_bessel_functions_agrees_with_mpmath():
     for nu, x in [(-0.99, 1e-12), (0.3, 30.0), (2.5, 1e12), (1e4, 1e3), (1e8, 1e12), (1e8, 1e-12)]:
         ratio, log = bessel_reference(nu, x)
         with mpmath.workdps(DIGITS + 20):
@@ -208,7 +208,7 @@ def test_bessel_recurrences():
 
 
 @np.errstate(all="ignore")
-def test_bessel_limits():
+def test_bessel_functions_have_their_limits():
     nu = np.array([-0.5, 0.0, 0.5, 100.0])
     np.testing.assert_array_equal(bessel_ratio(nu, 0.0), 0.0)
     np.testing.assert_array_equal(log_bessel_scaled(nu, 0.0), [np.inf, 0.0, -np.inf, -np.inf])
@@ -222,7 +222,7 @@ def test_bessel_limits():
 
 
 @pytest.mark.parametrize("name", ["digamma", "trigamma", "bessel_ratio", "log_bessel_scaled"])
-def test_ufunc(name):
+def test_ufuncs_broadcast_the_scalar_functions(name):
     scalar, ufunc = getattr(special, f"_{name}"), getattr(special, name)
     rows, columns = np.array([[0.5], [3.0], [70.0]]), np.array([0.1, 1.0, 8.0, 300.0])
     if name.endswith("gamma"):
@@ -235,14 +235,14 @@ def test_ufunc(name):
     np.testing.assert_array_equal(values, expected)
 
 
-def test_finite_over_the_whole_range():
+def test_special_functions_are_finite_over_the_whole_range():
     x = np.logspace(-150, 300, 451)
     for values in (digamma(x), trigamma(x), bessel_ratio(x[:, None], x)):
         assert np.isfinite(values).all()
     assert np.isfinite(log_bessel_scaled(np.logspace(-12, 8, 21)[:, None], x)).all()
 
 
-def test_log_of_the_kernels():
+def test_log_of_the_kernels_is_exact_to_the_last_place():
     """Within one unit in the last place, from the floor's square to huge counts, and next to 1."""
     rng = np.random.default_rng(0)
     x = np.concatenate([

@@ -12,12 +12,12 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from clusters import a_client  # noqa: F401
+from clusters import a_client, without_a_client  # noqa: F401
+from shard_folders import sharded
 from temporalnmf import TemporalNMF, load
 from temporalnmf.cluster import block_data
 from temporalnmf.cluster import sources as splitting
-from temporalnmf.shards import Shards, write_shards
-from temporalnmf.timeline import timeline_of
+from temporalnmf.shards import Shards
 
 N, F, CHUNK = 24, 50, 13
 OPTIONS = {"n_components": 3, "solver": "mm", "random_state": 0, "max_iter": 20, "tol": 0.0}
@@ -42,25 +42,11 @@ def fit(X, mask=None, exposure=None, **options):
         return TemporalNMF(**{**OPTIONS, **options}).fit(X, mask=mask, exposure=exposure)
 
 
-def sharded(path, X, n_shards=4, **options):
-    names = [f"w{i}" for i in range(X.shape[1])]
-    write_shards(
-        path, X, names=names, timeline=timeline_of(np.arange(N)), n_shards=n_shards, **options
-    )
-    return path
-
-
-@pytest.fixture
-def alone(monkeypatch):
-    """No cluster, whatever other tests have started."""
-    monkeypatch.setattr(splitting, "_client", lambda: None)
-
-
 @pytest.fixture(params=["alone", pytest.param("client", marks=pytest.mark.long)])
 def anywhere(request, monkeypatch):
     """Without a cluster, and on one."""
     client = request.getfixturevalue("client") if request.param == "client" else None
-    monkeypatch.setattr(splitting, "_client", lambda: client)
+    monkeypatch.setattr(splitting, "current_client", lambda: client)
 
 
 def close(found, expected, rtol=1e-12):
@@ -147,7 +133,7 @@ def test_a_cluster_gives_the_same_bits_as_none(kind, client, monkeypatch):
     X, mask, exposure, _ = KINDS[kind](counts())
     models = []
     for found in (None, client):
-        monkeypatch.setattr(splitting, "_client", lambda found=found: found)
+        monkeypatch.setattr(splitting, "current_client", lambda found=found: found)
         models.append(fit(X, mask, exposure, solver="accelerated", n_init=2))
     same(*models)
 
@@ -158,7 +144,7 @@ def test_the_bits_do_not_depend_on_chunks_in_time(alone):
     same(fit(da.from_array(X, chunks=(5, CHUNK)), solver="accelerated"), one)
 
 
-def test_single_precision(anywhere):
+def test_split_fits_of_single_precision_are_those_in_memory(anywhere):
     X = (1.1 * counts()).astype(np.float32)
     expected = fit(X)
     found = fit(da.from_array(X, chunks=(N, CHUNK)))
@@ -215,7 +201,9 @@ def test_a_mask_goes_with_the_steps_that_a_folder_says_are_missing(alone, tmp_pa
 @pytest.mark.long
 @pytest.mark.parametrize("solver", ["mm", "accelerated"])
 @pytest.mark.parametrize("gaps", [False, True])
-def test_data_that_are_read_for_every_pass(gaps, solver, anywhere, tmp_path, monkeypatch):
+def test_data_that_are_read_for_every_pass_give_the_same_bits(
+    gaps, solver, anywhere, tmp_path, monkeypatch
+):
     """The same bits as of data that stay in memory."""
     X = with_gaps() if gaps else counts()
     path = sharded(tmp_path / "s", X)
@@ -230,7 +218,7 @@ def test_data_that_are_read_for_every_pass(gaps, solver, anywhere, tmp_path, mon
     read = block_data.Streamed._loaded
     monkeypatch.setattr(block_data.Streamed, "_loaded", lambda self: loaded.append(1) or read(self))
     same(fit(path, solver=solver), resident)
-    if splitting._client() is None:
+    if splitting.current_client() is None:
         assert loaded
 
 
@@ -238,7 +226,7 @@ def test_data_that_are_read_for_every_pass(gaps, solver, anywhere, tmp_path, mon
 
 
 @pytest.mark.parametrize("source", ["dask", "shards"])
-def test_what_can_be_done_with_the_model(source, anywhere, tmp_path):
+def test_a_model_of_split_data_does_what_one_of_an_array_does(source, anywhere, tmp_path):
     X = with_gaps()
     given = da.from_array(X, chunks=(N, CHUNK))
     if source == "shards":
@@ -267,7 +255,7 @@ def test_what_can_be_done_with_the_model(source, anywhere, tmp_path):
     np.testing.assert_array_equal(again.transform(here), model.transform(here))
 
 
-def test_what_needs_the_data_says_what_to_do(alone):
+def test_methods_that_need_the_data_in_memory_say_what_to_do(alone):
     X = counts()
     given = da.from_array(X, chunks=(N, CHUNK))
     model = fit(given, chain="rate")
@@ -282,7 +270,7 @@ def test_what_needs_the_data_says_what_to_do(alone):
             method(given)
 
 
-def test_several_starts(anywhere):
+def test_several_starts_of_split_data_are_those_in_memory(anywhere):
     X = counts()
     expected = fit(X, n_init=3)
     found = fit(da.from_array(X, chunks=(N, CHUNK)), n_init=3)
@@ -290,7 +278,7 @@ def test_several_starts(anywhere):
     np.testing.assert_allclose(found.stability_, expected.stability_, rtol=1e-9)
 
 
-def test_starts_that_were_given_and_warm_ones(anywhere):
+def test_given_and_warm_starts_of_split_data_are_those_in_memory(anywhere):
     X = counts()
     rng = np.random.default_rng(0)
     init = rng.dirichlet(np.ones(F), size=3), rng.gamma(2.0, 5.0, size=(N, 3))
@@ -323,7 +311,7 @@ def test_a_wrong_value_is_named_by_its_place_in_the_whole(value, kind, chunks, a
     assert not hasattr(model, "n_features_in_")
 
 
-def test_chunks_of_unknown_size(alone):
+def test_chunks_of_unknown_size_are_refused(alone):
     X = da.from_array(counts(), chunks=(7, F))
     unknown = X[X[:, 0] >= 0]
     with pytest.raises(ValueError, match=r"unknown size.*compute_chunk_sizes"):
@@ -332,7 +320,7 @@ def test_chunks_of_unknown_size(alone):
     close(fit(unknown), fit(counts()))
 
 
-def test_other_collections_of_dask(alone):
+def test_collections_of_dask_that_are_no_matrix_are_refused(alone):
     import dask.bag
 
     dataframe = pytest.importorskip("dask.dataframe")
@@ -353,7 +341,7 @@ def test_other_collections_of_dask(alone):
      sparse.csr_array(np.ones((N - 1, F)))],
     ids=["entries", "steps", "dask", "dask steps", "sparse"],
 )  # fmt: skip
-def test_masks_of_another_shape(mask, alone, tmp_path):
+def test_masks_of_another_shape_are_refused(mask, alone, tmp_path):
     with pytest.raises(ValueError, match=rf"mask has shape .*expected.*\({N}, {F}\)"):
         fit(da.from_array(counts(), chunks=(N, CHUNK)), mask)
     if not hasattr(mask, "dask"):
@@ -362,7 +350,7 @@ def test_masks_of_another_shape(mask, alone, tmp_path):
 
 
 @pytest.mark.parametrize("wrong", [-1.0, np.nan])
-def test_masks_with_wrong_values(wrong, anywhere):
+def test_masks_with_wrong_values_are_refused(wrong, anywhere):
     mask = np.ones((N, F))
     mask[3, 40] = wrong
     X = da.from_array(counts(), chunks=(N, CHUNK))
@@ -371,7 +359,7 @@ def test_masks_with_wrong_values(wrong, anywhere):
             fit(X, given)
 
 
-def test_other_features_than_those_of_the_fit(anywhere):
+def test_another_number_of_features_than_in_the_fit_is_refused(anywhere):
     model = fit(da.from_array(counts(), chunks=(N, CHUNK)))
     with pytest.raises(ValueError, match=f"X has {F - 1} features, .* had {F}"):
         model.transform(da.from_array(counts()[:, 1:], chunks=(N, CHUNK)))
@@ -392,12 +380,12 @@ def test_shards_with_other_names_than_those_of_the_fit(fitted, alone, tmp_path):
 
 
 @pytest.mark.parametrize("X", [np.zeros((N, F)), np.full((N, F), np.nan)], ids=["zeros", "nothing"])
-def test_data_without_data(X, anywhere):
+def test_data_without_a_positive_value_are_refused(X, anywhere):
     with pytest.raises(ValueError, match=r"zero wherever|no observed entry"):
         fit(da.from_array(X, chunks=(N, CHUNK)))
 
 
-def test_chunks_in_time_that_are_costly(alone, monkeypatch):
+def test_costly_chunks_in_time_are_warned_about(alone, monkeypatch):
     X = da.from_array(counts(), chunks=(7, CHUNK))
     fit(X)  # small: no word
     monkeypatch.setattr(splitting, "_COSTLY", X.nbytes - 1)
@@ -410,23 +398,23 @@ def test_chunks_in_time_that_are_costly(alone, monkeypatch):
 # Who is asked
 
 
-def test_the_client_that_there_is_is_found(client, monkeypatch):
-    assert splitting._client() is distributed.default_client()
+def test_the_current_client_is_found(client, monkeypatch):
+    assert splitting.current_client() is distributed.default_client()
     with client.as_current():
-        assert splitting._client() is client
+        assert splitting.current_client() is client
 
     def none():
         raise ValueError("No clients found")
 
     with monkeypatch.context() as patch:
         patch.setattr(distributed, "default_client", none)
-        assert splitting._client() is None
+        assert splitting.current_client() is None
     monkeypatch.delitem(sys.modules, "distributed")
-    assert splitting._client() is None
+    assert splitting.current_client() is None
 
 
 @pytest.mark.long
-def test_workers_hold_the_blocks_where_there_are_some(client, monkeypatch):
+def test_workers_of_the_current_client_hold_the_blocks(client, monkeypatch):
     """And the data do not come here."""
     asked = []
     from temporalnmf.cluster.dask import DaskExecutor

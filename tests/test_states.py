@@ -66,7 +66,7 @@ def test_a_state_comes_back():
         ("path_slope", None, "it has no path_slope"),
     ],
 )
-def test_another_one_is_refused(name, change, message):
+def test_arrays_of_another_state_are_refused(name, change, message):
     arrays = arrays_of(state(2.0, (4, 5)))
     array = arrays.pop(name)
     if change is not None:

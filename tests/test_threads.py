@@ -9,11 +9,12 @@ from joblib import Parallel, delayed, parallel_config
 from scipy import sparse
 
 from children import in_child
+from fits_compared import bits
 from temporalnmf import TemporalNMF
 from temporalnmf.kernels.handoff import begin, end
 from temporalnmf.likelihoods import Exponential, Poisson
 from temporalnmf.observations import observe
-from temporalnmf.runtime.threads import Threads, _Pool
+from temporalnmf.runtime.threads import Pool, Threads
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -33,17 +34,13 @@ def _fit(n_jobs=None, *, store=np.asarray, **params):
     return TemporalNMF(4, n_jobs=n_jobs, **settings).fit(store(DATA))
 
 
-def _bits(model):
-    return model.components_.tobytes() + model.activations_.tobytes() + model.history_.tobytes()
-
-
 @pytest.mark.quick("csr_array-mm")
 @pytest.mark.parametrize("solver", ["mm", "accelerated"])
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array, np.float32])
 def test_same_bits_for_any_number_of_threads_and_again(solver, store):
-    one = _bits(_fit(1, store=store, solver=solver))
+    one = bits(_fit(1, store=store, solver=solver))
     for n_jobs in (1, 2, 3, None):
-        assert _bits(_fit(n_jobs, store=store, solver=solver)) == one
+        assert bits(_fit(n_jobs, store=store, solver=solver)) == one
 
 
 @pytest.mark.parametrize("n_components", [3, 11])
@@ -78,7 +75,7 @@ def test_all_threads_take_part():
             assert sorted(n for _, part in seen.values() for n in part) == list(range(10))
 
 
-def test_helpers_go_home():
+def test_threads_end_with_the_fit():
     before = threading.active_count()
     _fit(3)
     assert threading.active_count() == before
@@ -95,7 +92,7 @@ def test_helpers_that_fell_asleep_wake_up():
 
     with Threads(2) as threads:
         threads.run(kernel, 2)
-        pool = threads._pool
+        pool = threads.pool
         while not pool.asleep[1]:
             os.sched_yield()
         threads.run(kernel, 2)
@@ -115,12 +112,12 @@ def test_an_error_in_a_helper_reaches_the_caller_and_the_team_goes_on():
         threads.run(kernel, 2, False)
 
 
-def test_two_fits_in_two_threads():
-    alone = [_bits(_fit(2, random_state=seed)) for seed in (0, 1)]
+def test_two_fits_in_two_threads_have_the_bits_of_each_alone():
+    alone = [bits(_fit(2, random_state=seed)) for seed in (0, 1)]
     together = [None, None]
 
     def work(seed):
-        together[seed] = _bits(_fit(2, random_state=seed))
+        together[seed] = bits(_fit(2, random_state=seed))
 
     threads = [threading.Thread(target=work, args=(seed,)) for seed in (0, 1)]
     for thread in threads:
@@ -133,11 +130,11 @@ def test_two_fits_in_two_threads():
 @pytest.mark.quick("None-threading", "2-threading")
 @pytest.mark.parametrize("backend", ["loky", "threading"])
 @pytest.mark.parametrize("n_jobs", [None, 2])
-def test_fits_inside_joblib(backend, n_jobs):
-    alone = [_bits(_fit(random_state=seed)) for seed in (0, 1)]
+def test_fits_inside_joblib_have_the_bits_of_each_alone(backend, n_jobs):
+    alone = [bits(_fit(random_state=seed)) for seed in (0, 1)]
     with parallel_config(backend, n_jobs=2):
         together = Parallel()(delayed(_fit)(n_jobs, random_state=seed) for seed in (0, 1))
-    assert [_bits(model) for model in together] == alone
+    assert [bits(model) for model in together] == alone
 
 
 def test_parallel_config_sets_the_number_of_threads():
@@ -148,12 +145,12 @@ def test_parallel_config_sets_the_number_of_threads():
 
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork.*:DeprecationWarning")
-def test_a_fit_after_fork():
-    assert _bits(_fit(2)) == in_child(lambda: _bits(_fit(2)))
+def test_a_fit_after_fork_has_the_same_bits():
+    assert bits(_fit(2)) == in_child(lambda: bits(_fit(2)))
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork.*:DeprecationWarning")
-def test_a_fork_in_the_middle_of_a_fit():
+def test_a_child_forked_during_a_fit_makes_its_own_threads():
     """The child has the parent's pool on its hands but none of its threads."""
     done = np.zeros(2)
 
@@ -174,7 +171,7 @@ def test_a_fork_in_the_middle_of_a_fit():
     assert done.tolist() == [2.0, 2.0]
 
 
-def test_errors_of_both_threads_do_not_come_back():
+def test_errors_of_one_job_are_not_raised_by_the_next():
     def kernel(flags, thread, first, last, fail):
         if fail:
             raise RuntimeError(f"in thread {thread}")
@@ -186,10 +183,10 @@ def test_errors_of_both_threads_do_not_come_back():
             with pytest.raises(RuntimeError, match="in thread"):
                 threads.run(kernel, 2, True)
             threads.run(kernel, 2, False)
-            assert threads._pool.flags[0] == threads._pool.posted
+            assert threads.pool.flags[0] == threads.pool.posted
 
 
-def test_fewer_shards_than_threads():
+def test_threads_without_a_shard_take_part_in_a_job():
     ranges = {}
 
     def kernel(flags, thread, first, last):
@@ -203,7 +200,7 @@ def test_fewer_shards_than_threads():
 
 
 def test_a_job_posted_while_a_helper_falls_asleep_is_not_lost():
-    pool = _Pool(2)
+    pool = Pool(2)
     done = threading.Event()
 
     class Falling(list):
@@ -214,10 +211,10 @@ def test_a_job_posted_while_a_helper_falls_asleep_is_not_lost():
         def __setitem__(self, thread, value):
             if value and self.armed:
                 self.armed = False
-                pool._post(lambda thread: done.set())
+                pool.post(lambda thread: done.set())
             super().__setitem__(thread, value)
 
     pool.asleep = Falling(pool.asleep)
-    pool._post(lambda thread: None)  # it wakes up, and goes to sleep again
+    pool.post(lambda thread: None)  # it wakes up, and goes to sleep again
     assert done.wait()
     pool.shut_down()

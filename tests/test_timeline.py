@@ -107,7 +107,7 @@ def test_every_container_of_dates_gives_the_same_grid(freq):
 
 
 @pytest.mark.parametrize("freq", ["M", "Q", "W", "D", "Y"])
-def test_periods(freq):
+def test_periods_of_pandas_are_dates_on_a_grid(freq):
     index = pd.period_range("2001-01", periods=9, freq=freq)
     line = timeline_of(index.delete(5))
     np.testing.assert_array_equal(line.labels.astype("datetime64[ns]"), index.to_timestamp())
@@ -228,7 +228,7 @@ def test_numbers_read_as_dates_are_told():
         ([2**60 + 1, 2**60 + 2], "step of 1", [2**60 + 1, 2**60 + 2], [2**60 + 3, 2**60 + 4]),
     ],
 )
-def test_numbers(labels, every, grid, later):
+def test_numbers_are_times_on_a_grid(labels, every, grid, later):
     line = timeline_of(labels)
     assert line.every == every
     assert line.labels.tolist() == grid
@@ -242,7 +242,7 @@ def test_numbering_from_zero_needs_no_words():
         assert timeline_of(labels).every == "step of 1"
 
 
-def test_days_at_the_end_of_months():
+def test_days_at_the_end_of_months_stay_there():
     assert time_texts(timeline_of(["2001-01-30", "2001-03-30", "2001-04-30"]).labels) == [
         "2001-01-30", "2001-02-28", "2001-03-30", "2001-04-30",
     ]  # fmt: skip
@@ -307,7 +307,7 @@ def test_differences_of_large_numbers_do_not_wrap():
     assert (np.diff([*line.labels, *line.following(2)]) > 0).all()
 
 
-def test_one_time():
+def test_a_single_time_is_a_timeline():
     line = timeline_of(["2001-01"])
     assert time_texts(line.labels) == ["2001-01"]
     assert line.notes == ()
@@ -338,12 +338,12 @@ def test_one_time():
         ([[1, 2]], "expected one per row"),
     ],
 )  # fmt: skip
-def test_bad_labels(labels, pattern):
+def test_bad_labels_are_refused_with_their_rows(labels, pattern):
     with pytest.raises(ValueError, match=f"(?s)^the table.*{pattern}"):
         timeline_of(labels)
 
 
-def test_time_zones():
+def test_times_with_zones_become_dates_or_utc():
     berlin = pd.date_range("2001-03-20", periods=10, freq="D", tz="Europe/Berlin")
     line = timeline_of(berlin)  # the clock changes on the 25th: days of 23 hours are days
     assert line.every == "day"
@@ -466,7 +466,7 @@ def test_partial_periods_need_periods():
 
 
 @pytest.mark.parametrize(("freq", "step"), [("Y", 1), ("5", 5), ("5Y", 5), (10, 10)])
-def test_periods_of_numbers(freq, step):
+def test_numbers_are_grouped_by_steps(freq, step):
     years = [1990, 1993, 1990, 2004]
     line = timeline_of(years, freq)
     assert line.every == f"step of {step}"
@@ -489,7 +489,7 @@ def test_periods_of_numbers(freq, step):
         (["1001-01-01", "2001-01-01"], "s", "31,556,995,201 steps of the table. Choose longer"),
     ],
 )
-def test_bad_freq(labels, freq, pattern):
+def test_bad_freq_is_refused_with_the_reason(labels, freq, pattern):
     with pytest.raises(ValueError, match=pattern):
         timeline_of(labels, freq)
 
@@ -530,11 +530,11 @@ def test_a_timeline_survives_json(labels):
         ([], []),
     ],
 )
-def test_texts_for_people(labels, texts):
+def test_texts_of_times_are_as_short_as_their_unit(labels, texts):
     assert time_texts(labels) == texts
 
 
-def test_labels_of_an_index():
+def test_an_index_of_pandas_gives_a_timeline():
     index = pd.date_range("2001", periods=4, freq="MS")[[0, 1, 3]]
     line = timeline_of_labels(index, None)
     assert line.absent.tolist() == [2]
@@ -545,7 +545,7 @@ def test_labels_of_an_index():
         timeline_of_labels(pd.Index([1, 1, 2]), None)
 
 
-def test_needs_neither_pandas_nor_the_compiler():
+def test_timelines_need_neither_pandas_nor_the_compiler():
     code = (
         "import sys; from temporalnmf.timeline import timeline_of\n"
         "print(timeline_of(['2001-01', '2001-02']).every)\n"
@@ -572,7 +572,7 @@ def test_needs_neither_pandas_nor_the_compiler():
         (["01-Jan-69", "31-Dec-68"], ["1968-12-31", "1969-01-01"], "day"),
     ],
 )
-def test_quarters_weeks_and_short_years(labels, texts, every):
+def test_quarters_weeks_and_short_years_are_understood(labels, texts, every):
     line = timeline_of(labels)
     assert time_texts(line.labels) == texts
     assert line.every == every

@@ -91,7 +91,7 @@ def test_units_are_powers_of_two_near_the_level():
 
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("weigh", ["steps", "entries", "sparse"])
-def test_totals_and_rows(store, weigh):
+def test_totals_and_rows_of_a_series_follow_its_weights(store, weigh):
     rng = np.random.default_rng(1)
     X = rng.poisson(1.0, (7, 5)).astype(float)
     seen = rng.random((7, 5)) < 0.5 if weigh != "steps" else rng.random((7, 1)) < 0.5

@@ -855,7 +855,7 @@ def minimised(p, q, r, n_blocks=1):
 @pytest.mark.parametrize("decades", [1.0, 12.0])
 @pytest.mark.parametrize("inverse", [False, True])
 @pytest.mark.parametrize("shared", [False, True])
-def test_simplex_minimiser(shared, inverse, decades, n_blocks):
+def test_simplex_minimiser_meets_the_optimality_conditions(shared, inverse, decades, n_blocks):
     rng = np.random.default_rng(15)
     p, q, r = simplex_case(rng, decades, shared=shared, inverse=inverse)
     W = minimised(p, q, r, n_blocks)

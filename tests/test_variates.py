@@ -23,10 +23,10 @@ from temporalnmf.kernels.variates import (
     splits,
     tilted,
 )
-from temporalnmf.kernels.variates.generalised import _gig_rounds, _log_density
+from temporalnmf.kernels.variates.generalised import gig_log_density, gig_rounds
 from temporalnmf.kernels.variates.shared import log1p_minus, log_rising
-from temporalnmf.kernels.variates.splits import _binomial_rounds
-from temporalnmf.kernels.variates.tilted import _bessel_rounds
+from temporalnmf.kernels.variates.splits import binomial_rounds
+from temporalnmf.kernels.variates.tilted import bessel_rounds
 
 FALSE_ALARM = 1e-6
 DEVIATIONS = 5.0
@@ -101,7 +101,7 @@ def assert_mean(draws, mean, variance):
 # Differences of logarithms.
 
 
-def test_log1p_minus():
+def test_log1p_minus_agrees_with_mpmath():
     u = np.concatenate(
         (-1 + np.logspace(-8, -0.1, 40), *np.outer([1, -1], np.logspace(-20, -1, 90)))
     )
@@ -113,7 +113,7 @@ def test_log1p_minus():
 
 
 @pytest.mark.parametrize("z", [1.0, 1.7, 9.0, 15.0, 16.0, 40.5, 1e4, 1e9, 1e15])
-def test_log_rising(z):
+def test_log_rising_agrees_with_mpmath(z):
     for share in (-0.9, -1e-2, -1e-6, 1e-9, 1e-4, 0.3, 5.0):
         k = share * z if z < 16 else np.trunc(share * z)
         with mpmath.workdps(60):
@@ -157,7 +157,7 @@ def test_gig_log_density_does_not_cancel(lam, omega):
             up, down = mpmath.expm1(y), mpmath.expm1(-mpmath.mpf(y))
             value = exact[0] * y - exact[1] / 2 * (mode * up + down / mode)
             slope = exact[0] - exact[1] / 2 * (mode * (up + 1) - (down + 1) / mode)
-            for ours, reference in zip(_log_density(alpha, lam, y), (value, slope), strict=True):
+            for ours, reference in zip(gig_log_density(alpha, lam, y), (value, slope), strict=True):
                 assert abs(ours / float(reference) - 1) < 2e-14
 
 
@@ -212,7 +212,7 @@ def test_gig_without_a_law_is_nan():
 
 
 def test_gig_needs_few_rounds():
-    rounds = mean_rounds(_gig_rounds)
+    rounds = mean_rounds(gig_rounds)
     worst = max(rounds(p, omega, omega) for p in INDICES for omega in PRODUCTS)
     assert 1.0 < worst < 1.6
 
@@ -239,7 +239,7 @@ def test_bessel_follows_its_law(nu, x):
 
 
 @pytest.mark.parametrize(("nu", "mode"), [(-0.9, 17.0), (2.5, 100.0), (1e6, 1e4), (0.3, 5e8)])
-def test_bessel_log_ratio(nu, mode):
+def test_bessel_log_ratio_agrees_with_mpmath(nu, mode):
     g = (mode + 0.4) * (mode + 0.4 + nu)
     slope = math.log(g / ((mode + 1) * (mode + 1 + nu)))
     for k in np.trunc(np.array([-4, -1, 0.3, 5]) * math.sqrt(mode)):
@@ -248,7 +248,8 @@ def test_bessel_log_ratio(nu, mode):
             value = k * mpmath.log(g)
             for shift in (0, mpmath.mpf(nu)):
                 value += mpmath.loggamma(bottom + shift) - mpmath.loggamma(top + shift)
-            assert abs(tilted._log_ratio(nu, mode, slope, k) - float(value)) < 1e-14 * (10 + abs(k))
+            found = tilted.bessel_log_ratio(nu, mode, slope, k)
+            assert abs(found - float(value)) < 1e-14 * (10 + abs(k))
 
 
 def test_bessel_has_the_mean_of_bessel_functions():
@@ -270,7 +271,7 @@ def test_bessel_at_the_edge():
 
 
 def test_bessel_needs_few_rounds():
-    rounds = mean_rounds(_bessel_rounds)
+    rounds = mean_rounds(bessel_rounds)
     worst = max(rounds(nu, x) for nu in (-0.9, 0.0, 50.0, 1e6) for x in (40.0, 100.0, 1e4, 1e9))
     assert 1.0 < worst < 1.6
 
@@ -342,21 +343,22 @@ def test_binomial_follows_its_law(n, p):
 
 
 @pytest.mark.parametrize(("n", "p"), [(30.0, 0.4), (1e4, 0.01), (1e9, 0.3)])
-def test_binomial_log_ratio(n, p):
+def test_binomial_log_ratio_agrees_with_mpmath(n, p):
     mode = math.floor((n + 1) * p)
     for k in np.trunc(np.array([-3, -1, 0.3, 4]) * math.sqrt(n * p * (1 - p))):
         with mpmath.workdps(60):
             exact = mpmath.mpf(p)
             value = mpmath.log(mpmath.binomial(n, mode + k) / mpmath.binomial(n, mode))
             value += k * mpmath.log(exact / (1 - exact))
-            assert abs(splits._log_ratio(n, p, mode, k) - float(value)) < 1e-14 * (10 + abs(k))
+            found = splits.binomial_log_ratio(n, p, mode, k)
+            assert abs(found - float(value)) < 1e-14 * (10 + abs(k))
 
 
 @pytest.mark.parametrize("mean", [10.0, 10.6, 12.0, 17.7, 40.0, 1e3, 1e5])
 @pytest.mark.parametrize("p", [1e-4, 0.05, 0.2, 0.37, 0.5])
 def test_binomial_hat_and_squeeze(mean, p):
     n = math.ceil(mean / p)
-    a, b, certain, scale = splits._hat(n, p)
+    a, b, certain, scale = splits.binomial_hat(n, p)
     u = np.linspace(-0.4999, 0.4999, 20_001)
     us = 0.5 - abs(u)
     k = np.floor((2 * a / us + b) * u + n * p + 0.5)
@@ -380,7 +382,7 @@ def test_binomial_at_the_edge():
 
 
 def test_binomial_needs_few_rounds():
-    rounds = mean_rounds(_binomial_rounds)
+    rounds = mean_rounds(binomial_rounds)
     worst = max(
         rounds(n, p) for n, p in ((20, 0.5), (100, 0.1), (1e3, 0.3), (1e9, 1e-8), (1e9, 0.5))
     )
@@ -534,7 +536,7 @@ def counted(x, params):
 
 @pytest.mark.long
 @pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
-def test_slice_step_evaluations(scale):
+def test_slice_steps_need_few_evaluations(scale):
     count = np.zeros(1)
     starts = scale * np.random.default_rng(0).standard_normal(2000)
     slice_steps(np.random.default_rng(0), counted, starts, (count, scale), 1.0, 1, 60, 400)
@@ -576,7 +578,7 @@ def test_code_with_a_slice_step_can_be_kept_on_disk():
     [(many_gig, (0.3, 1.0, 2.0)), (many_bessel, (0.5, 100.0)), (many_crt, (1e4, 20.0)),
      (many_binomial, (1e4, 0.3))],
 )  # fmt: skip
-def test_same_seed_same_draws(sample, arguments):
+def test_variates_of_one_seed_are_the_same(sample, arguments):
     first = sample(*arguments, size=200, seed=5)
     assert np.array_equal(first, sample(*arguments, size=200, seed=5))
     assert not np.array_equal(first, sample(*arguments, size=200, seed=6))

@@ -22,11 +22,11 @@ def main() -> None:
         signal.signal(signal.SIGINT, stop)
     try:
         try:
-            _run()
+            run()
         finally:
-            _ignore_stops()
+            ignore_stops()
     except KeyboardInterrupt as stopped:
-        _ignore_stops()
+        ignore_stops()
         if isinstance(ended := stopped.__context__, SystemExit):  # it came when all was done
             raise ended from None
         _end(stopped)  # before a command has begun; those speak for themselves
@@ -43,7 +43,7 @@ def main() -> None:
         _end(swallowed)
 
 
-def _ignore_stops() -> None:
+def ignore_stops() -> None:
     """All is said and done. What is left is to send workers home, which is not to be cut short."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
@@ -54,7 +54,7 @@ def _end(stopped: KeyboardInterrupt) -> NoReturn:
     sys.exit(exit_code(stopped))
 
 
-def _run() -> None:
+def run() -> None:
     try:
         from .cli import app
     except ModuleNotFoundError as error:

@@ -243,7 +243,7 @@ def make_seeds(folder: Path) -> Path:
         warnings.simplefilter("ignore")
         for loader, found in _seeds(Path(tempfile.mkdtemp(dir=folder.parent))).items():
             for k, files in enumerate(found):
-                _write(files, folder / loader / str(k))
+                write_folder(files, folder / loader / str(k))
     return folder
 
 
@@ -284,17 +284,17 @@ def _models(folder: Path) -> list[Files]:
     found = []
     for k, model in enumerate(models):
         path = model.save(folder / f"{k}.npz")
-        found.append({"model.npz": _zipped(_members(path.read_bytes()))})
+        found.append({"model.npz": _zipped(zip_members(path.read_bytes()))})
     return found
 
 
 def _sharded_model(folder: Path) -> Files:
     model = TemporalNMF(2, random_state=0).fit(FRAME)
-    _write(_components(folder), folder)
+    write_folder(_components(folder), folder)
     model.components_ = ShardedComponents.open(folder / "parts")
     path = model.save(folder / "saved" / "model.npz")
-    path.write_bytes(_zipped(_members(path.read_bytes())))
-    return _read(path.parent)
+    path.write_bytes(_zipped(zip_members(path.read_bytes())))
+    return read_folder(path.parent)
 
 
 def _components(folder: Path) -> Files:
@@ -303,7 +303,7 @@ def _components(folder: Path) -> Files:
     np.save(block_file(place, 0), W[:3].copy())
     np.save(block_file(place, 1), W[3:].copy())
     write_header(place, 2, [0, 3, 5])
-    return _read(place.parent)
+    return read_folder(place.parent)
 
 
 class _Stop(Exception):  # noqa: N818
@@ -314,7 +314,7 @@ def _checkpoint(model: TemporalNMF, folder: Path, calls: int) -> Files:
     """Of a fit to data in memory."""
     folder.mkdir()
     _stopped(model.set_params(checkpoint=str(folder / "state.npz")), COUNTS, calls)
-    return _read(folder)
+    return read_folder(folder)
 
 
 def _blocks(model: TemporalNMF, folder: Path, state: str, calls: int) -> Files:
@@ -322,7 +322,7 @@ def _blocks(model: TemporalNMF, folder: Path, state: str, calls: int) -> Files:
     line = timeline_of(YEARS)
     write_shards(folder / "data", COUNTS, names=list("abcde"), timeline=line, n_shards=2)
     _stopped(model.set_params(checkpoint=str(folder / state)), str(folder / "data"), calls)
-    return _read(folder)
+    return read_folder(folder)
 
 
 def _stopped(model: TemporalNMF, X: Any, calls: int) -> None:
@@ -421,7 +421,7 @@ def _shards(folder: Path) -> Files:
         folder / "data", X, names=list("abcde"), timeline=timeline_of(YEARS), n_shards=2,
         exposure=np.linspace(1, 2, 15), notes=["a word"],
     )  # fmt: skip
-    return _read(folder)
+    return read_folder(folder)
 
 
 def _records() -> Files:
@@ -440,14 +440,14 @@ def _records() -> Files:
     return {"fits.jsonl": "".join(f"{json.dumps(record)}\n" for record in records).encode()}
 
 
-def _write(files: Files, folder: Path) -> None:
+def write_folder(files: Files, folder: Path) -> None:
     for name, data in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
 
 
-def _read(folder: Path) -> Files:
+def read_folder(folder: Path) -> Files:
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
@@ -493,16 +493,16 @@ SHAPES = (
 
 
 @lru_cache(maxsize=1)
-def _kept(folder: Path) -> dict[str, list[Files]]:
+def kept_seeds(folder: Path) -> dict[str, list[Files]]:
     return {
-        loader.name: [_read(place) for place in sorted(loader.iterdir())]
+        loader.name: [read_folder(place) for place in sorted(loader.iterdir())]
         for loader in sorted(folder.iterdir())
     }
 
 
 def make_case(folder: Path, seed: int) -> FileCase:
     """The case of a number, made of the files that `make_seeds` wrote to the folder."""
-    rng, seeds = Random(seed), _kept(folder)
+    rng, seeds = Random(seed), kept_seeds(folder)
     (loader,) = rng.choices(list(seeds), [WEIGHTS.get(loader, 1.0) for loader in seeds])
     found = seeds[loader]
     files = dict(rng.choice(found))
@@ -589,7 +589,7 @@ def _in_gzip(rng: Random, name: str, data: bytes, others: list[bytes]) -> bytes:
     return gzip.compress(inner, mtime=0)
 
 
-def _members(data: bytes) -> list[tuple[str, bytes]]:
+def zip_members(data: bytes) -> list[tuple[str, bytes]]:
     with zipfile.ZipFile(io.BytesIO(data)) as file:
         return [(name, file.read(name)) for name in file.namelist()]
 
@@ -604,7 +604,7 @@ def _zipped(members: list[tuple[str, bytes]]) -> bytes:
 
 
 def _in_zip(rng: Random, name: str, data: bytes, others: list[bytes]) -> bytes:
-    members = _members(data)
+    members = zip_members(data)
     for _ in range(rng.choice((1, 1, 2))):
         k = rng.randrange(len(members))
         member, content = members[k]
@@ -638,7 +638,7 @@ def _in_npy(rng: Random, name: str, data: bytes, others: list[bytes]) -> bytes:
     array = np.load(io.BytesIO(data), allow_pickle=False)
     what = rng.random()
     if what < 0.55:
-        return _npy(_other_array(rng, array, what < 0.35))
+        return npy_bytes(_other_array(rng, array, what < 0.35))
     if what < 0.85:
         descr = rng.choice(DESCRS) if rng.random() < 0.5 else repr(array.dtype.str)
         shape = rng.choice(SHAPES) if rng.random() < 0.6 else repr(array.shape)
@@ -688,10 +688,10 @@ def _under_seal(rng: Random, name: str, data: bytes, others: list[bytes]) -> byt
                 arrays[of] = np.array(_in_json(rng, of, str(array).encode(), others).decode())
             else:
                 arrays[of] = _other_array(rng, array, what < 0.6)
-    return _zipped([(f"{of}.npy", _npy(array)) for of, array in sealed(arrays).items()])
+    return _zipped([(f"{of}.npy", npy_bytes(array)) for of, array in sealed(arrays).items()])
 
 
-def _npy(array: Any) -> bytes:
+def npy_bytes(array: Any) -> bytes:
     file = io.BytesIO()
     np.save(file, array, allow_pickle=False)
     return file.getvalue()
@@ -817,7 +817,7 @@ def run(case: FileCase) -> str:
     use, target = LOADERS[case.loader]
     folder = Path(tempfile.mkdtemp(prefix="hostile-"))
     try:
-        _write(case.files, folder)
+        write_folder(case.files, folder)
         path = folder / (target or next(iter(case.files)))
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
@@ -938,5 +938,5 @@ def kept(path: Path) -> FileCase:
     loader = path.name.partition("-")[0]
     data = path.read_bytes()
     if path.name.endswith(".zip"):
-        return FileCase(loader, dict(_members(data)))
+        return FileCase(loader, dict(zip_members(data)))
     return FileCase(loader, {f"table{path.name[path.name.index('.') :]}": data})

@@ -55,7 +55,7 @@ _BYTES = {"mm": 32, "accelerated": 176, "gibbs": 176}
 # Moving at least so many bytes between workers causes a warning.
 _COSTLY = 2**28
 # Folder with the blocks of a Dask array, beside checkpoints.
-_DATA = "temporalnmf-data"
+DATA_FOLDER = "temporalnmf-data"
 # Largest number of features whose names are kept in memory.
 _MOST_NAMES = 10**6
 
@@ -101,7 +101,7 @@ def split_data(
 @contextmanager
 def split_series(data: SplitData, config: Config) -> Iterator[SplitSeries]:
     """The series of data in blocks, on the workers of a cluster if there is one."""
-    client = _client()
+    client = current_client()
     with _local(data, config) if client is None else _on_workers(data, config, client) as executor:
         yield SplitSeries.of(executor, data.exposure, data.timeline)
 
@@ -181,7 +181,7 @@ def _dask_sources(
         )
         raise ValueError(Text(problem))
     store = dask.delayed(_store, pure=False)
-    tasks = [store(block, folder / _DATA / f"{b:05d}.npz") for b, block in enumerate(delayed)]
+    tasks = [store(block, folder / DATA_FOLDER / f"{b:05d}.npz") for b, block in enumerate(delayed)]
     return list(client.gather(client.compute(tasks)))
 
 
@@ -235,7 +235,7 @@ def _on_workers(data: SplitData, config: Config, client: Client) -> Iterator[Exe
     limits = [worker["memory_limit"] for worker in workers]
     size = data.shape[1], config.n_components
     resident = check_memory(config.solver, *size, data.nbytes, limits)
-    with _shared_folder(_checkpoint_folder(config), client) as folder:
+    with shared_folder(checkpoint_folder(config), client) as folder:
         sources = data.sources(client, folder)
         groups = groups_of(sources, data.bounds, max(len(workers), 1))
         executor = DaskExecutor(client, groups, data.bounds, resident=resident, folder=folder)
@@ -273,10 +273,10 @@ def _local(data: SplitData, config: Config) -> AbstractContextManager[Executor]:
     sources, offsets = data.sources(None, None), data.bounds[:-1].tolist()
     resident = data.nbytes <= memory_of_machine() / 2
     blocks = Blocks(sources, offsets, resident=resident, n_jobs=config.n_jobs)
-    return closing(LocalExecutor(blocks, data.bounds, _checkpoint_folder(config)))
+    return closing(LocalExecutor(blocks, data.bounds, checkpoint_folder(config)))
 
 
-def _client() -> Client | None:
+def current_client() -> Client | None:
     """The current Dask client, or None."""
     if "distributed" not in sys.modules:
         return None
@@ -288,7 +288,7 @@ def _client() -> Client | None:
         return None
 
 
-def _checkpoint_folder(config: Config) -> Path | None:
+def checkpoint_folder(config: Config) -> Path | None:
     """The user's folder for checkpoints of a mode; draws have a checkpoint file instead."""
     if config.checkpoint is None or config.drawing:
         return None
@@ -302,7 +302,7 @@ def _checkpoint_folder(config: Config) -> Path | None:
 
 
 @contextmanager
-def _shared_folder(given: Path | None, client: Client) -> Iterator[Path | None]:
+def shared_folder(given: Path | None, client: Client) -> Iterator[Path | None]:
     """A folder for checkpoints that all workers see: the user's or a temporary one; or None.
 
     A temporary one is deleted in the end, unless the cluster was lost.
@@ -330,9 +330,9 @@ def _shared_folder(given: Path | None, client: Client) -> Iterator[Path | None]:
         checkpoint = Arg("checkpoint", repr(str(folder)))
         raise ClusterLostError(Text(remedy, error=error, checkpoint=checkpoint)) from error
     finally:
-        for file in (folder / _DATA).glob("[0-9]*.npz"):
+        for file in (folder / DATA_FOLDER).glob("[0-9]*.npz"):
             file.unlink(missing_ok=True)
         with suppress(OSError):  # it does not exist, or has other files
-            (folder / _DATA).rmdir()
+            (folder / DATA_FOLDER).rmdir()
         if given is None and not lost:
             shutil.rmtree(folder, ignore_errors=True)

@@ -56,12 +56,12 @@ BATCH = 1 << 21
 
 def prepare_lastfm(path: Path) -> Counts:
     """Listeners by month from the archive of the source, or from the table in it."""
-    with _table(path) as lines:
+    with open_table(path) as lines:
         return listeners_by_month(lines)
 
 
 @contextmanager
-def _table(path: Path) -> Iterator[Iterable[str]]:
+def open_table(path: Path) -> Iterator[Iterable[str]]:
     with opened(path) as file:
         parts = cast("IO[bytes]", _Parts(file))
         if not _is_tar(parts):

@@ -173,7 +173,7 @@ def run(
         with closing(results), log.open("ab", buffering=0) as file:
             for record in results:
                 with room_told(log):
-                    _add(file, f"{json.dumps(record)}\n".encode())
+                    add_record(file, f"{json.dumps(record)}\n".encode())
                 done[_task(record)] = record
                 raise_if_stopped()
                 if progress is not None:
@@ -181,7 +181,7 @@ def run(
     return [done[task] for task in tasks]
 
 
-def _add(file: RawIOBase, line: bytes) -> None:
+def add_record(file: RawIOBase, line: bytes) -> None:
     """Append a line and force it to disk, whole or not at all."""
     end = file.seek(0, os.SEEK_END)
     try:

@@ -186,14 +186,14 @@ def calibration_of(past: list[PastForecast], coverage: float) -> Calibration:
     """What forecasts of the past teach, at least one of which is of a first step."""
     last = max(int(one.ahead[outcome.step]) for one in past for outcome in one.outcomes)
     none = Noise(np.zeros(last), np.zeros(last))
-    before = _compared(past, none, coverage)
+    before = compare_with_past(past, none, coverage)
     noise = _learned(past, none, coverage)
-    after = _compared(past, noise, coverage)
+    after = compare_with_past(past, noise, coverage)
     dispersion = _best_dispersion(past, noise, before, after, coverage)
     while dispersion > 0.0:
         # What entries add to totals is no error of the level.
         tried = _learned(past, replace(none, dispersion=dispersion), coverage)
-        found = _compared(past, tried, coverage)
+        found = compare_with_past(past, tried, coverage)
         if _no_worse(before, after, found, coverage):
             noise, after = tried, found
             break
@@ -213,10 +213,10 @@ def _best_dispersion(
     past: list[PastForecast], noise: Noise, before: _ByHorizon, without: _ByHorizon, coverage: float
 ) -> float:
     """The one with the best interval score of entries, from the most likely one downwards."""
-    dispersion, best, least = _dispersion(*_entries_given_others(past)), 0.0, np.inf
+    dispersion, best, least = dispersion_of(*_entries_given_others(past)), 0.0, np.inf
     entries: tuple[Checked, ...] = ("entries", "positive entries")
     while dispersion > _LEAST_DISPERSION:
-        found = _compared(past, replace(noise, dispersion=dispersion), coverage, entries)
+        found = compare_with_past(past, replace(noise, dispersion=dispersion), coverage, entries)
         if _no_worse(before, without, found, coverage):
             score = _tally(_pooled(found, "entries")).score
             if score > least:
@@ -253,13 +253,15 @@ def _pooled(side: _ByHorizon, of: Checked) -> list[_Compared]:
 def _learned(past: list[PastForecast], noise: Noise, coverage: float) -> Noise:
     """The least noise at which enough totals, components and sums lie in their intervals."""
     steps = len(noise.level)
-    level = _least(past, lambda v: replace(noise, level=v), steps, "totals", coverage)
+    level = least_variances(past, lambda v: replace(noise, level=v), steps, "totals", coverage)
     noise = replace(noise, level=level)
     if past[0].futures.activations.shape[2] > 1:  # a single one is the level
-        own = _least(past, lambda v: replace(noise, own=v), steps, "components", coverage)
+        own = least_variances(past, lambda v: replace(noise, own=v), steps, "components", coverage)
         noise = replace(noise, own=own)
         if own.any() and level.any():  # both widen totals
-            level = _least(past, lambda v: replace(noise, level=v), steps, "totals", coverage)
+            level = least_variances(
+                past, lambda v: replace(noise, level=v), steps, "totals", coverage
+            )
             noise = replace(noise, level=level)
     return replace(noise, persistence=_persistence(past, noise, coverage))
 
@@ -269,7 +271,7 @@ _VARIANCES = np.concatenate([[0.0], np.geomspace(1e-4, 2.0, 48)])
 _PERSISTENCES = (0.0, 0.5, 0.8, 0.9, 0.95, 1.0)
 
 
-def _least(
+def least_variances(
     past: list[PastForecast],
     noise_with: Callable[[Array], Noise],
     steps: int,
@@ -290,7 +292,7 @@ def _least(
     """
 
     def compared(variances: Array) -> dict[int, list[_Compared]]:
-        found = _compared(past, noise_with(variances), coverage, only=(of,))
+        found = compare_with_past(past, noise_with(variances), coverage, only=(of,))
         return {ahead: values for (_, ahead), values in found.items()}
 
     plain = compared(np.zeros(steps))
@@ -336,7 +338,7 @@ def _persistence(past: list[PastForecast], noise: Noise, coverage: float) -> flo
     """
     for persistence in _PERSISTENCES:
         tried = replace(noise, persistence=persistence)
-        values = next(iter(_compared(past, tried, coverage, only=("sums",)).values()), [])
+        values = next(iter(compare_with_past(past, tried, coverage, only=("sums",)).values()), [])
         n = len(values)
         if n < _FEWEST_ORIGINS:
             break
@@ -362,7 +364,7 @@ def _tally(values: list[_Compared]) -> Tally:
     return Tally(*(total / n for total in sums))
 
 
-def _compared(
+def compare_with_past(
     past: list[PastForecast], noise: Noise, coverage: float, only: Iterable[Checked] = CHECKED
 ) -> _ByHorizon:
     """What came, with the intervals that forecasts have with this noise."""
@@ -372,7 +374,7 @@ def _compared(
 
     def compare(of: Checked, ahead: int, samples: Array, x: Array) -> None:
         if of in wanted and x.size:
-            found[of, ahead].append(_against(samples, x, coverage))
+            found[of, ahead].append(compare_with_intervals(samples, x, coverage))
 
     for i, one in enumerate(past):
         H = noise.widen_by(one.futures.activations, one.ahead, one.normals)
@@ -408,7 +410,7 @@ def _counts(one: PastForecast, rates: Array, noise: Noise, rng: np.random.Genera
     return one.futures.likelihood.sample(rates, rng)
 
 
-def _against(samples: Array, x: Array, coverage: float) -> _Compared:
+def compare_with_intervals(samples: Array, x: Array, coverage: float) -> _Compared:
     """Values (n,) and the central intervals of samples (S, n), as `Forecast.interval` has them."""
     tails = np.array([0.5 - coverage / 2.0, 0.5 + coverage / 2.0])
     ranks = np.ceil(tails * len(samples) - 1e-9).astype(int) - 1
@@ -443,7 +445,7 @@ def _entries_given_others(past: list[PastForecast]) -> tuple[Array, Array]:
     return np.concatenate(xs), np.maximum(np.concatenate(means), 1e-12)
 
 
-def _dispersion(x: Array, mean: Array) -> float:
+def dispersion_of(x: Array, mean: Array) -> float:
     """Dispersion of counts by maximum likelihood.
 
     A Poisson whose rate is Gamma with variance dμ is a negative binomial with size μ/d.

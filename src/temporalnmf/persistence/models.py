@@ -187,7 +187,7 @@ def _header(model: TemporalNMF) -> Json:
         **sharded,
         "versions": versions,
         "parameters": _written_parameters(model),
-        "chain": _described(model.chain_, registry.CHAINS, "chain"),
+        "chain": description_of(model.chain_, registry.CHAINS, "chain"),
         "draws": _described_draws(model.posterior_),
         "numbers": {name: _plain(getattr(model, name)) for name in _NUMBERS},
         "provenance": getattr(model, "provenance_", None),
@@ -197,7 +197,7 @@ def _header(model: TemporalNMF) -> Json:
 def _described_draws(draws: PosteriorDraws | None) -> Json | None:
     if draws is None:
         return None
-    chain = _described(draws.chain, registry.CHAINS, "chain")
+    chain = description_of(draws.chain, registry.CHAINS, "chain")
     names = {"parameters": list(draws.parameters), "learned": list(draws.learned)}
     return {"chain": chain, **names, "level": draws.level, "thin": draws.thin}
 
@@ -210,11 +210,11 @@ def _written_parameters(model: TemporalNMF) -> Json:
         found["random_state"] = None
     for name, table in (("chain", registry.CHAINS), ("likelihood", registry.LIKELIHOODS)):
         if isinstance(found[name], Chain | Likelihood):
-            found[name] = _described(found[name], table, name)
+            found[name] = description_of(found[name], table, name)
     return {name: _plain(value) for name, value in found.items()}
 
 
-def _described(thing: Chain | Likelihood, table: dict[str, str], argument: str) -> Json:
+def description_of(thing: Chain | Likelihood, table: dict[str, str], argument: str) -> Json:
     """The registered name of a chain or likelihood, and its parameters."""
     if table.get(thing.name, ":").split(":")[1] != type(thing).__name__:
         problem = "is not in the registry, so a file cannot name it."
@@ -298,7 +298,7 @@ def _read_parameters(header: Json, defaults: Json) -> tuple[Json, dict[str, int]
     """Parameters for the estimator, and the values in the file of those that are capped."""
     found = {n: v for n, v in header["parameters"].items() if n not in _OF_A_RUN}
     if isinstance(found["chain"], dict):
-        found["chain"] = _made_chain(found["chain"])
+        found["chain"] = made_chain(found["chain"])
     if isinstance(found["likelihood"], dict):
         name = found["likelihood"]["name"]
         found["likelihood"] = registry.create(registry.LIKELIHOODS, name, "likelihood")
@@ -333,7 +333,7 @@ def _attributes(
 ) -> dict[str, object]:
     """Attributes of the fitted estimator, but for its components."""
     N, K = arrays["activations_"].shape
-    chain, timeline = _made_chain(header["chain"]), Timeline.from_dict(labels["timeline"])
+    chain, timeline = made_chain(header["chain"]), Timeline.from_dict(labels["timeline"])
     _check_chain(chain, K)
     _check_timeline(timeline, N)
     names = labels["features"]
@@ -410,7 +410,7 @@ def _is_text(value: object) -> bool:
 def _draws_of(described: Json | None, arrays: dict[str, Array]) -> PosteriorDraws | None:
     if described is None:
         return None
-    chain = _made_chain(described["chain"])
+    chain = made_chain(described["chain"])
     _check_chain(chain, arrays["draws_activations"].shape[-1])
     level, thin, names = described["level"], described["thin"], set(chain.get_params())
     if not (isinstance(level, int | float) and 0.0 < level <= LARGEST and type(thin) is int):
@@ -443,7 +443,7 @@ def _check_steps(
         raise ValueError("array observed_ does not agree with the weights of its data")
 
 
-def _made_chain(described: Json) -> Chain:
+def made_chain(described: Json) -> Chain:
     chain: Chain = registry.create(registry.CHAINS, described["name"], "chain")
     for name, value in described["parameters"].items():
         chain.set_params(**{name: np.array(value) if isinstance(value, list) else value})

@@ -59,7 +59,7 @@ def plot_movement(
     check_is_fitted(model)
     chosen = canvas.component_indices(components, len(model.components_))
     ax = ax or new_axes(6.4, 3.6)
-    found, expected = _movements(model, chosen, random_state)
+    found, expected = movements(model, chosen, random_state)
     samples = [found] if expected is None else [found, expected]
     reach = max(np.abs(np.quantile(sample, (0.005, 0.995))).max() for sample in samples)
     bins = np.linspace(-reach, reach, 61)
@@ -69,8 +69,8 @@ def plot_movement(
     shares = np.histogram(found, bins)[0] / len(found)
     ax.stairs(shares, bins, color=BLUE, lw=1.4, label="found")
     ax.axvline(0.0, color=GREY, lw=0.8, ls=":")
-    factors = _round_factors(reach)
-    ax.set_xticks(np.log(factors), [_times(factor) for factor in factors])
+    factors = round_factors(reach)
+    ax.set_xticks(np.log(factors), [factor_text(factor) for factor in factors])
     ax.set_xlabel("change of an activation in one step")
     ax.set_ylabel("share of all steps")
     ax.set_title(_verdict(model.chain_, found, expected), fontsize=9, loc="left")
@@ -78,7 +78,7 @@ def plot_movement(
     return ax
 
 
-def _movements(
+def movements(
     model: TemporalNMF, chosen: Sequence[int], random_state: int
 ) -> tuple[Array, Array | None]:
     """log h_n / h_{n−1}, found and expected, at all pairs of neighbours that were observed."""
@@ -110,7 +110,7 @@ def _log_ratio(now: Array, before: Array) -> Array:
     return np.clip(np.nan_to_num(ratio, nan=0.0), -50.0, 50.0).ravel()
 
 
-def _round_factors(reach: float) -> list[float]:
+def round_factors(reach: float) -> list[float]:
     """Factors to label on a logarithmic axis from −reach to reach, not too close together."""
     marks: list[float] = []
     for factor in _FACTORS:
@@ -120,7 +120,7 @@ def _round_factors(reach: float) -> list[float]:
     return [*(1.0 / factor for factor in marks), 1.0, *marks]
 
 
-def _times(factor: float) -> str:
+def factor_text(factor: float) -> str:
     """×0.5, ×1.2, ×10⁵"""
     if 1e-2 <= factor < 1e3:
         return f"×{factor:.2g}" if factor < 1.0 else f"×{factor:g}"

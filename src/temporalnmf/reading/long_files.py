@@ -37,7 +37,7 @@ def read_long_text(path: Path, columns: Columns) -> Source:
     notes = list(text.about_encoding(form.encoding))
     blocks = (
         [_without_apostrophes(time, notes), _without_apostrophes(feature, notes), *others]
-        for time, feature, *others in _text_blocks(path, form, places)
+        for time, feature, *others in text_blocks(path, form, places)
     )
     thousands = "," if form.separator == "," else "." if form.grouped else ""
     return Source(path.name, blocks, place, form.separator == ";", thousands, notes)
@@ -72,7 +72,7 @@ def _form(path: Path) -> _Form:
     return _Form(encoding, separator, names, text.has_grouping_points(data, separator))
 
 
-def _text_blocks(path: Path, form: _Form, places: list[int]) -> Iterator[list[pa.Array]]:
+def text_blocks(path: Path, form: _Form, places: list[int]) -> Iterator[list[pa.Array]]:
     names = [f"c{j}" for j in range(len(form.head))]
     kind = pa.dictionary(pa.int32(), pa.string())
     with opened(path) as file:

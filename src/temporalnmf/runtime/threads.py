@@ -49,7 +49,7 @@ class Threads:
             nested = bool(get_active_backend()[0].nesting_level)  # inside joblib.Parallel
             n_jobs = 1 if n_jobs and nested else effective_n_jobs(n_jobs)
         self.n_threads = int(n_jobs)
-        self._pool: _Pool | None = None
+        self.pool: Pool | None = None
 
     def run(self, kernel: Callable[..., object], n_ranges: int, *arguments: object) -> None:
         """Call kernel(flags, thread, first, last, *arguments) for ranges first to last per thread.
@@ -59,17 +59,17 @@ class Threads:
         if self.n_threads == 1 or n_ranges == 1:
             kernel(_ALONE, 0, 0, n_ranges, *arguments)
             return
-        if self._pool is None or self._pool.process != os.getpid():
-            self._pool = _Pool(min(self.n_threads, MOST_RANGES))
-        self._pool.run(kernel, n_ranges, arguments)
+        if self.pool is None or self.pool.process != os.getpid():
+            self.pool = Pool(min(self.n_threads, MOST_RANGES))
+        self.pool.run(kernel, n_ranges, arguments)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._pool is not None and self._pool.process == os.getpid():
-            self._pool.shut_down()
-        self._pool = None
+        if self.pool is not None and self.pool.process == os.getpid():
+            self.pool.shut_down()
+        self.pool = None
 
 
 # Largest number of ranges, and therefore of threads.
@@ -79,7 +79,7 @@ MOST_RANGES = 32
 _ALONE: Array = np.zeros(LINE, dtype=np.int64)
 
 
-class _Pool:
+class Pool:
     """The calling thread (number 0) and its helpers.
 
     Everything but the kernels runs under Python's lock, so plain attributes are safe. A helper
@@ -110,7 +110,7 @@ class _Pool:
         def job(thread: int) -> None:
             kernel(self.flags, thread, ends[thread], ends[thread + 1], *arguments)
 
-        self._post(job)
+        self.post(job)
         try:
             job(0)
         finally:
@@ -122,7 +122,7 @@ class _Pool:
         if error is not None:
             raise error
 
-    def _post(self, job: Callable[[int], None]) -> None:
+    def post(self, job: Callable[[int], None]) -> None:
         self.job = job
         self.posted += 1
         for thread, asleep in enumerate(self.asleep):
@@ -155,7 +155,7 @@ class _Pool:
         def leave(thread: int) -> None:
             raise SystemExit
 
-        self._post(leave)
+        self.post(leave)
         self.flags[0] = self.posted  # so that waiting threads continue
         for helper in self.helpers:
             helper.join()

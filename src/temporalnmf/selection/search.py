@@ -299,7 +299,7 @@ def select(
         candidates.append(Candidate(name, shown, K, by_split, ratio))
     if splits[0].train.ndim == 1:
         candidates.append(_last_value(shared, ratio))
-    best = _choose(candidates, rule)
+    best = choose(candidates, rule)
     level = mean_activation(data, np.ones(len(sizes), dtype=bool), best.n_components, sizes)
     chain = _chain(best.chain, best.params, level)
     model = TemporalNMF(best.n_components, chain=chain, random_state=seeds[0][0], **params)
@@ -366,12 +366,12 @@ def _outcomes(
 ) -> Iterator[tuple[int, Outcome]]:
     """Index of a task and its outcome, as the fits finish."""
     if client is not None:
-        return spread(client, _outcome, shared, work)
-    jobs = (delayed(_outcome)(shared, *task) for task in work)
+        return spread(client, outcome, shared, work)
+    jobs = (delayed(outcome)(shared, *task) for task in work)
     return enumerate(Parallel(n_jobs, return_as="generator", **that_end_with_us())(jobs))
 
 
-def _outcome(
+def outcome(
     shared: Shared, name: str, setting: Settings | Chain, n_components: int, split: int, seed: int
 ) -> Outcome:
     """Fit a model to the training data of a split and score it."""
@@ -431,7 +431,7 @@ def _rank(candidate: Candidate) -> tuple[float, int, str, str]:
     return error, candidate.n_components, candidate.chain, str(sorted(candidate.params.items()))
 
 
-def _choose(candidates: Sequence[Candidate], rule: str) -> Candidate:
+def choose(candidates: Sequence[Candidate], rule: str) -> Candidate:
     models = _models(candidates)
     lowest = _lowest(models)
     if rule == "lowest" or len(lowest.errors) < 2:

@@ -31,7 +31,7 @@ def _exp_minus(x, growth):
 
 
 @compiled
-def _log_density(alpha, lam, y):
+def gig_log_density(alpha, lam, y):
     """ψ(y) and ψ′(y)."""
     if abs(y) > _EXP_MAX:
         return -math.inf, 0.0
@@ -57,18 +57,18 @@ def _contacts(alpha, lam):
 def _log_ratio_draw(rng, alpha, lam):
     """y with the log density ψ, and the rounds it took."""
     s, t = _contacts(alpha, lam)
-    left, xi = _log_density(alpha, lam, -s)
-    right, zeta = _log_density(alpha, lam, t)
+    left, xi = gig_log_density(alpha, lam, -s)
+    right, zeta = gig_log_density(alpha, lam, t)
     rounds = 0
     while True:
         rounds += 1
         y, height = envelope_draw(rng, s, -left, xi, t, -right, -zeta)
-        if height <= _log_density(alpha, lam, y)[0]:
+        if height <= gig_log_density(alpha, lam, y)[0]:
             return y, rounds
 
 
 @compiled
-def _gig_rounds(rng, p, a, b):
+def gig_rounds(rng, p, a, b):
     if not (a >= 0.0 and b >= 0.0 and abs(p) < math.inf and a < math.inf and b < math.inf):
         return math.nan, 0
     if p < 0.0:
@@ -106,4 +106,4 @@ def gig(rng, p, a, b):
     float
         Positive and finite; what lies outside of the floats is put at their end.
     """
-    return _gig_rounds(rng, float(p), float(a), float(b))[0]
+    return gig_rounds(rng, float(p), float(a), float(b))[0]

@@ -37,14 +37,14 @@ def _by_inversion(rng, n, p):
 
 
 @compiled
-def _log_ratio(n, p, mode, k):
+def binomial_log_ratio(n, p, mode, k):
     """log(P(mode + k) / P(mode))."""
     slope = math.log(p / (1.0 - p) * ((n - mode + 1.0) / (mode + 1.0)))
     return k * slope - log_rising(mode + 1.0, k) - log_rising(n - mode + 1.0, -k)
 
 
 @compiled
-def _hat(n, p):
+def binomial_hat(n, p):
     """Constants a, b of the transformation, a bound of v below which all is accepted, a scale."""
     deviation = math.sqrt(n * p * (1.0 - p))
     b = 1.15 + 2.53 * deviation
@@ -59,7 +59,7 @@ def _by_rejection(rng, n, p):
     Computation and Simulation 46, 101-110, algorithm BTRS. The last comparison is made with
     differences of log factorials that do not cancel where n is large.
     """
-    a, b, certain, scale = _hat(n, p)
+    a, b, certain, scale = binomial_hat(n, p)
     rounds = 0
     while True:
         rounds += 1
@@ -72,13 +72,13 @@ def _by_rejection(rng, n, p):
         if 0.0 <= k <= n and us > 0.0:
             mode = np.floor((n + 1.0) * p)
             # a/us² + b is the derivative of the transformation.
-            ratio = math.exp(_log_ratio(n, p, mode, k - mode))
+            ratio = math.exp(binomial_log_ratio(n, p, mode, k - mode))
             if v * scale <= ratio * (a / (us * us) + b):
                 return k, rounds
 
 
 @compiled
-def _binomial_rounds(rng, n, p):
+def binomial_rounds(rng, n, p):
     """Successes for p ≤ ½, and the rounds they took."""
     if n <= _FEW:
         return _one_by_one(rng, n, p), 1
@@ -109,8 +109,8 @@ def binomial(rng, n, p):
     if p >= 1.0:
         return float(n)
     if p <= 0.5:
-        return _binomial_rounds(rng, float(n), float(p))[0]
-    return n - _binomial_rounds(rng, float(n), 1.0 - p)[0]
+        return binomial_rounds(rng, float(n), float(p))[0]
+    return n - binomial_rounds(rng, float(n), 1.0 - p)[0]
 
 
 @compiled

@@ -34,7 +34,7 @@ def _by_inversion(rng, nu, g):
 
 
 @compiled
-def _log_ratio(nu, mode, slope, k):
+def bessel_log_ratio(nu, mode, slope, k):
     """log(P(mode + k) / P(mode)), slope = log(P(mode + 1) / P(mode))."""
     return k * slope - log_rising(mode + 1.0, k) - log_rising(mode + nu + 1.0, k)
 
@@ -46,7 +46,7 @@ def _by_rejection(rng, nu, g, mode):
     reach = math.sqrt(2.0 / (1.0 / (mode + 1.0) + 1.0 / (mode + 1.0 + nu)))
     s, t = np.floor(reach), np.ceil(reach)
     slope = math.log(g / ((mode + 1.0) * (mode + 1.0 + nu)))
-    left, right = _log_ratio(nu, mode, slope, -s), _log_ratio(nu, mode, slope, t)
+    left, right = bessel_log_ratio(nu, mode, slope, -s), bessel_log_ratio(nu, mode, slope, t)
     xi = math.log(g / ((mode - s) * (mode - s + nu)))
     zeta = -math.log(g / ((mode + t + 1.0) * (mode + t + 1.0 + nu)))
     rounds = 0
@@ -55,12 +55,12 @@ def _by_rejection(rng, nu, g, mode):
         # The step of k is [k, k+1), so the falling side has its contact at the end of the step.
         y, height = envelope_draw(rng, s, -left, xi, t + 1.0, -right, zeta)
         k = np.floor(y)
-        if k >= -mode and height <= _log_ratio(nu, mode, slope, k):
+        if k >= -mode and height <= bessel_log_ratio(nu, mode, slope, k):
             return mode + k, rounds
 
 
 @compiled
-def _bessel_rounds(rng, nu, x):
+def bessel_rounds(rng, nu, x):
     if not (nu > -1.0 and 0.0 <= x < math.inf and nu < math.inf):
         return math.nan, 0
     g = 0.25 * x * x
@@ -88,4 +88,4 @@ def bessel(rng, nu, x):
     float
         A whole number; NaN outside of the domain.
     """
-    return _bessel_rounds(rng, float(nu), float(x))[0]
+    return bessel_rounds(rng, float(nu), float(x))[0]
