@@ -701,6 +701,30 @@ def test_errors_are_those_of_read_table(tmp_path, lines, options):
     assert [p.name for p in tmp_path.iterdir()] == ["long.csv"]
 
 
+@pytest.mark.parametrize("name", ["Total", "Gesamt", "all words"])
+@pytest.mark.parametrize("memory", [1, 1 << 28])
+def test_totals_among_features_are_refused_as_by_read_table(tmp_path, many_runs, memory, name):
+    frame = rows().dropna()
+    sums = frame.groupby("date", as_index=False)["count"].sum().assign(word=name)
+    factor = pd.Series(np.tile([1.0, 1.0004], len(sums)))  # rounded
+    for total, refused in ((1.0, True), (factor, name != "all words"), (1.5, False)):
+        own = sums.assign(count=sums["count"] * total)
+        path = write(pd.concat([frame, own]), tmp_path / "long.parquet")
+        options = {"time": "date", "feature": "word", "value": "count"}
+        if not refused:
+            same_as_table(
+                shard_long(path, tmp_path / "out", COLUMNS, memory=memory, overwrite=True),
+                read_table(path, **options),
+            )
+            continue
+        with pytest.raises(ValueError, match=f"feature '{name}' is the sum of all") as expected:
+            read_table(path, **options)
+        with pytest.raises(ValueError, match=f"feature '{name}' is the sum of all") as found:
+            shard_long(path, tmp_path / "out", COLUMNS, memory=memory)
+        assert str(found.value) == str(expected.value)
+        assert [p.name for p in tmp_path.iterdir()] == ["long.parquet"]
+
+
 def test_errors_name_the_file_of_a_folder_and_the_place(tmp_path):
     parts = tmp_path / "parts"
     parts.mkdir()

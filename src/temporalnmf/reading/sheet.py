@@ -196,20 +196,27 @@ def refuse_total(X: Cells, names: list[str], name: str) -> None:
         whole = X if known.all() else X[known]
         sums = np.asarray(whole.sum(axis=0, dtype=float)).ravel()
     f = int(np.argmax(sums))
-    named = is_total(names[f])
-    # It is as large as all others together, and there are at least two others.
-    few = np.count_nonzero(sums) < (2 if named else 3)
-    with np.errstate(over="ignore"):
-        total = sums.sum()
-    if few or not np.isfinite(total) or not np.isclose(sums[f], 0.5 * total, rtol=1e-2):
-        return
     own = whole[:, [f]]
     own = np.asarray(own if isinstance(own, np.ndarray) else own.toarray(), dtype=float).ravel()
-    others = rows[known] - own
-    tolerance = 1e-3 if named else 1e-9
+    refuse_sum(names[f], own, rows[known], int(np.count_nonzero(sums)), name)
+
+
+def refuse_sum(feature: str, own: Array, rows: Array, n_used: int, name: str) -> None:
+    """Refuse the largest feature if it is the sum of all others.
+
+    `own` and `rows` (N,) are its values and the sums of all features, `n_used` of which are not 0.
+    """
+    named = is_total(feature)
+    # It is as large as all others together, and there are at least two others.
+    with np.errstate(over="ignore"):
+        mine, total = own.sum(), rows.sum()
+    few = n_used < (2 if named else 3)
+    if few or not np.isfinite(total) or not np.isclose(mine, 0.5 * total, rtol=1e-2):
+        return
+    others, tolerance = rows - own, 1e-3 if named else 1e-9
     if np.count_nonzero(others) < 3 or not np.allclose(own, others, rtol=tolerance, atol=0.0):
         return
-    found = f"{name}: the feature {names[f]!r} is the sum of all others"
+    found = f"{name}: the feature {feature!r} is the sum of all others"
     remedy = "Remove it, or, if it is the size behind each step, give it as {exposure=}."
     raise ValueError(Text("{found}. " + remedy, found=found))
 

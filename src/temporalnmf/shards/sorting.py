@@ -25,6 +25,7 @@ from ..reading.libraries import pa
 from ..reading.long import LongGrid, LongRows
 from ..reading.long_columns import Columns, Labels, Source, is_string
 from ..reading.long_files import LONG_READERS, unknown_suffix
+from ..reading.sheet import refuse_sum
 from ..runtime.signals import raise_if_stopped
 from .folder import Shards, check_folder, escaped, is_shards, unescaped
 from .runs import CELL_BYTES, Piece, Runs, added_up, read_rows, write_rows
@@ -89,8 +90,11 @@ def shard_long(
         grid = rows.grid(freq, drop_partial)
         runs.flush()
         stream = _Stream(place)
+        largest = _Largest(len(grid.observed))
         for part in _merged(runs, grid, len(rows.times), tell):
             stream.append(*part)
+            largest.add(*part[:2])
+        refuse_sum(largest.name, largest.own, largest.rows, largest.n_used, files.path.name)
         n_cells, n_hidden = stream.sizes.values()
         n_shards = shard_count(n_cells, stream.n_features, n_shards)
         for shard in stream.shards(n_shards, len(grid.observed), tell):
@@ -234,6 +238,22 @@ def _part(names: pa.Array, cells: sparse.csr_array, observed: Array) -> Part:
         return sparse.csr_array(parts, shape=(len(ends), len(observed)))
 
     return names.filter(pa.array(known)).to_pylist(), chosen(shown), chosen(hidden)
+
+
+class _Largest:
+    """The feature with the largest sum, and the sums of all, of features that come in parts."""
+
+    def __init__(self, n_steps: int) -> None:
+        self.name, self.n_used = "", 0
+        self.own, self.rows = np.zeros((2, n_steps))
+
+    def add(self, names: list[str], cells: sparse.csr_array) -> None:
+        sums = cells.sum(axis=1)
+        self.rows += cells.sum(axis=0)
+        self.n_used += int(np.count_nonzero(sums))
+        if len(names) and sums.max() > self.own.sum():
+            f = int(np.argmax(sums))
+            self.name, self.own = names[f], cells[[f]].toarray()[0]
 
 
 class _Stream:
