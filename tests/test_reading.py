@@ -1053,7 +1053,7 @@ def test_periods_that_leave_too_few_steps(write):
     [
         (PLAIN, {"time": "when"}, r"time='when' is not .* 'year', 'war', 'peace'"),
         ("a,a\n1,2\n", {"time": "a"}, "time='a' names several columns"),
-        (PLAIN, {"freq": "M"}, "freq='M' is for dates, .* numbers such as 1990. .*5, or Y"),
+        (PLAIN, {"freq": "M"}, "freq='M' does not suit .* numbers such as 1990. .*5, or Y"),
         ("a,b\n1,2\n2,3\n5,4\n", {"freq": "M"}, "freq='M' needs times; .*time="),
         (PLAIN, {"value": "war"}, "value='war' is for long tables.*feature="),
         (PLAIN, {"feature": "war"}, "feature='war' is for long tables.*time="),

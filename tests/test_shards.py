@@ -196,8 +196,10 @@ def test_no_shard_is_empty_wherever_the_non_zeros_are():
         ({"timeline": lines(6)}, "timeline has 6 steps"),
         ({"observed": np.ones(6, dtype=bool)}, "observed holds bool of shape"),
         ({"observed": np.ones(7)}, "observed holds float64"),
-        ({"exposure": np.zeros(7)}, "exposure cannot be right"),
-        ({"exposure": np.ones(6)}, "exposure cannot be right"),
+        ({"exposure": np.zeros(7)}, r"^exposure contains 0\.0: .* observed="),
+        ({"exposure": np.full(7, np.nan)}, "^exposure contains nan: it must be positive"),
+        ({"exposure": np.ones(6)}, r"^exposure has shape \(6,\): expected \(7,\)"),
+        ({"exposure": "x"}, "^exposure='x': expected positive numbers"),
         ({"n_shards": 9}, "n_shards=9"),
     ],
 )

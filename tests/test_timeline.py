@@ -307,6 +307,11 @@ def test_differences_of_large_numbers_do_not_wrap():
     assert (np.diff([*line.labels, *line.following(2)]) > 0).all()
 
 
+def test_fine_units_of_coarse_times():
+    line = timeline_of(np.array([0, 10**12, 3 * 10**12], dtype="datetime64[ps]"))
+    assert (line.every, len(line.labels)) == ("second", 4)
+
+
 def test_a_single_time_is_a_timeline():
     line = timeline_of(["2001-01"])
     assert time_texts(line.labels) == ["2001-01"]
@@ -334,12 +339,13 @@ def test_a_single_time_is_a_timeline():
         (["1/2/2001", "3/2/2001"],
          r"'1/2/2001' .* is 2001-02-01 \(day first\) or 2001-01-02 \(month first\).*2001-12-31"),
         (["13/2/2001", "2/13/2001"], "two forms, .*'13/2/2001'.* year-month-day"),
+        (np.array([0, 1], dtype="datetime64[as]"), "finer than a nanosecond"),
         ([], "expected one per row"),
         ([[1, 2]], "expected one per row"),
     ],
 )  # fmt: skip
 def test_bad_labels_are_refused_with_their_rows(labels, pattern):
-    with pytest.raises(ValueError, match=f"(?s)^the table.*{pattern}"):
+    with pytest.raises(ValueError, match=f"(?s)^(the table|Times).*{pattern}"):
         timeline_of(labels)
 
 
@@ -482,8 +488,11 @@ def test_numbers_are_grouped_by_steps(freq, step):
         (["2001-01"], "0D", "freq='0D' is not known"),
         (["2001-01"], "-1D", "freq='-1D' is not known"),
         (["2001-01"], "W-WED", "freq='W-WED' is not known"),
-        ([1990], "M", "is for dates, and the times of the table are numbers such as 1990"),
-        ([1990], "0", "is for dates"),
+        (["2001-01"], "9" * 25 + "D", "freq='9+D' is not known"),
+        (["2001-01"], "9" * 5000 + "D", "freq='9+D' is not known"),
+        ([1990], "M", "freq='M' does not suit the times of the table, .* numbers such as 1990"),
+        ([1990], "0", "freq='0' does not suit"),
+        ([1990], "9" * 25, "freq='9+' does not suit"),
         ([0.5], "D", "of another kind, such as '0.5'"),
         (["spring"], "D", "of another kind, such as 'spring'"),
         (["1001-01-01", "2001-01-01"], "s", "31,556,995,201 steps of the table. Choose longer"),

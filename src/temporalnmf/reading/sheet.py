@@ -198,7 +198,7 @@ def refuse_total(X: Cells, names: list[str], name: str) -> None:
     f = int(np.argmax(sums))
     own = whole[:, [f]]
     own = np.asarray(own if isinstance(own, np.ndarray) else own.toarray(), dtype=float).ravel()
-    refuse_sum(names[f], own, rows[known], np.count_nonzero(sums), name)
+    refuse_sum(names[f], own, rows[known], int(np.count_nonzero(sums)), name)
 
 
 def refuse_sum(feature: str, own: Array, rows: Array, n_used: int, name: str) -> None:

@@ -250,7 +250,7 @@ class _Largest:
     def add(self, names: list[str], cells: sparse.csr_array) -> None:
         sums = cells.sum(axis=1)
         self.rows += cells.sum(axis=0)
-        self.n_used += np.count_nonzero(sums)
+        self.n_used += int(np.count_nonzero(sums))
         if len(names) and sums.max() > self.own.sum():
             f = int(np.argmax(sums))
             self.name, self.own = names[f], cells[[f]].toarray()[0]

@@ -130,6 +130,8 @@ class ShardWriter:
         N = len(timeline.labels)
         if self._steps != N:
             raise ValueError(f"timeline has {N} steps for shards of {self._steps}. Give one each.")
+        if exposure is not None:
+            _check_exposure(exposure, N)
         seen = np.ones(N, dtype=bool) if observed is None else np.asarray(observed)
         # The rows of the table are gone: only the steps that had one are kept.
         line = replace(timeline, rows=np.unique(timeline.rows[timeline.rows >= 0]))
@@ -228,6 +230,21 @@ def write_shards(
 def _check_names(count: int, width: int) -> None:
     if count != width:
         raise ValueError(f"names has {count:,} names for {width:,} features. Give one each.")
+
+
+def _check_exposure(exposure: Array, n_times: int) -> None:
+    try:
+        sizes = np.asarray(exposure, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError("exposure", exposure, ": expected positive numbers.") from error
+    if sizes.shape != (n_times,):
+        raise ValueError(f"exposure has shape {sizes.shape}: expected ({n_times},), one per step.")
+    if not (good := np.isfinite(sizes) & (sizes > 0.0)).all():
+        found = f"exposure contains {sizes[~good][0]}: it must be positive and finite"
+        remedy = (
+            "A step without exposure is a missing step: give it 1, and hide it with {observed=}."
+        )
+        raise ValueError(Text(f"{found}. {remedy}"))
 
 
 def _parts_of(

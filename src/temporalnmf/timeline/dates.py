@@ -100,9 +100,10 @@ def _kind(value: _Value) -> str:
 def _coarsest(dates: Array) -> Array:
     """The same dates, in days if they are whole days, else in seconds, …"""
     for unit in ("D", "s", "ms", "us", "ns"):
-        coarse = dates.astype(f"datetime64[{unit}]")
-        if np.array_equal(coarse, dates):
-            return coarse
+        with suppress(OverflowError):  # days are too many of the finest units
+            coarse = dates.astype(f"datetime64[{unit}]")
+            if np.array_equal(coarse, dates):
+                return coarse
     raise ValueError("Times finer than a nanosecond cannot be read. Round them.")
 
 

@@ -94,7 +94,7 @@ def _date_ruler(values: Array, freq: str) -> _Ruler:
 
 
 def _parsed(freq: str) -> tuple[int, str]:
-    found = re.fullmatch(r"(\d*) ?([A-Za-z-]+)", freq)
+    found = re.fullmatch(r"(\d{,9}) ?([A-Za-z-]+)", freq)
     if found is None or found[2] not in _FREQS or not int(found[1] or 1):
         remedy = "Use Y, Q, M, W, D, h, min or s, also with a number before it, such as 3D."
         raise ArgumentError("freq", freq, "is not known.", remedy)
@@ -103,9 +103,9 @@ def _parsed(freq: str) -> tuple[int, str]:
 
 def _number_freq(values: Array, freq: str, name: str) -> int:
     """The width of a period of whole numbers: 5, or 5Y for years."""
-    found = re.fullmatch(r"(\d*) ?(Y|y|YS|YE|A|AS)?", freq)
+    found = re.fullmatch(r"(\d{,18}) ?(Y|y|YS|YE|A|AS)?", freq)
     if found is None or not freq or not int(found[1] or 1):
-        problem = f"is for dates, and the times of {name} are numbers such as {values[0]}."
+        problem = f"does not suit the times of {name}, which are numbers such as {values[0]}."
         raise ArgumentError("freq", freq, problem, "Give a number, such as 5, or Y for years.")
     return int(found[1] or 1)
 
