@@ -17,7 +17,8 @@ from shard_folders import sharded
 from temporalnmf import TemporalNMF, load
 from temporalnmf.cluster import block_data
 from temporalnmf.cluster import sources as splitting
-from temporalnmf.shards import Shards
+from temporalnmf.shards import Shards, write_shards
+from temporalnmf.timeline import timeline_of
 
 N, F, CHUNK = 24, 50, 13
 OPTIONS = {"n_components": 3, "solver": "mm", "random_state": 0, "max_iter": 20, "tol": 0.0}
@@ -184,10 +185,8 @@ def test_shards_are_fitted_as_data_in_memory(kind, anywhere, tmp_path):
 def test_positive_values_in_shards_are_refused(tmp_path):
     """Shards are sparse. The formulas of counts would fit something else without a word."""
     X = np.random.default_rng(0).exponential(3.0, size=(6, 5))
-    names, timeline = [f"x{f}" for f in range(5)], timeline_of(np.arange(6))
-    shards = write_shards(tmp_path / "shards", X, names=names, timeline=timeline)
     with pytest.raises(ValueError, match="outside the domain of the exponential likelihood"):
-        TemporalNMF(2, likelihood="exponential").fit(shards)
+        TemporalNMF(2, likelihood="exponential").fit(sharded(tmp_path / "s", X))
 
 
 def test_a_mask_goes_with_the_steps_that_a_folder_says_are_missing(alone, tmp_path):

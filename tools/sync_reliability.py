@@ -30,7 +30,7 @@ def minutes(seconds: float) -> str:
 
 
 def fuzzed(name: str) -> str:
-    """What became of all cases."""
+    """Outcomes of all cases."""
     found = read(name)
     rows = [[f"`{outcome}`", number] for outcome, number in found["outcomes"].items()]
     rows.append(["**unexpected**", len(found["unexpected"])])
@@ -50,13 +50,14 @@ def faults() -> str:
         cells = [counts.get(kind, 0) for kind in kinds]
         rows.append([f"{command}, {fault}", sum(cells), *cells])
     rows.append(["**all**", *(sum(row[j] for row in rows) for j in range(1, len(kinds) + 2))])
-    disk = "a file system of 4 MB and limits of file size" if found["mounted"] else "limits of size"
-    head = ["command, fault", "landed", "old file", "new file", "goes on", "wrong"]
-    return f"Full disks by {disk}.\n\n" + table(head, rows)
+    disk = "limits on the size of files"
+    disk = f"a file system of 4 MB and {disk}" if found["mounted"] else disk
+    head = ["command, fault", "rounds", "old file", "new file", "resumed", "wrong"]
+    return f"Full disks are simulated by {disk}.\n\n" + table(head, rows)
 
 
 def leaks() -> str:
-    """Memory, files and threads at the first and the last note."""
+    """Memory, files and threads at the first and the last measurement."""
     found = read("leaks")
     first, last = found["notes"][0], found["notes"][-1]
     return (
@@ -64,7 +65,7 @@ def leaks() -> str:
         f"{first['rss_kb'] / 1024:,.0f} MB to {last['rss_kb'] / 1024:,.0f} MB, "
         f"{found['kb_per_fit']:+.2f} kB per fit (median of all slopes); open files "
         f"{found['files']:+.0f}, threads {found['threads']:+.0f}. Python's own allocations over "
-        f"120 fits more: {found['traced_kb']:+.1f} kB.\n"
+        f"another 120 fits: {found['traced_kb']:+.1f} kB.\n"
     )
 
 
@@ -79,10 +80,10 @@ def mutants() -> str:
     low, high = (100.0 * end for end in found["interval_95"])
     return (
         f"**{100.0 * found['killed_share']:.1f} %** of {found['tested']:,} mutants, a random "
-        f"sample of {found['mutants']:,} with every file in proportion, are noticed (95 % interval "
-        f"{low:.1f} to {high:.1f} %), {found['timeout']} of them since a test takes more than ten "
-        f"times as long. {minutes(found['seconds'])} on one core.\n\n"
-        + table(["file", "there are", "tested", "killed", "by the clock", "survived"], rows)
+        f"sample of {found['mutants']:,} stratified by file, are killed (95 % interval {low:.1f} "
+        f"to {high:.1f} %), {found['timeout']} of them because a test takes more than ten times as "
+        f"long. The run took {minutes(found['seconds'])} on one core.\n\n"
+        + table(["file", "mutants", "tested", "killed", "timed out", "survived"], rows)
     )
 
 

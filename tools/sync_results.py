@@ -23,7 +23,7 @@ def read(name: str) -> list[dict]:
 
 
 def published(name: str) -> str:
-    """Our means beside the paper's."""
+    """Our means compared with the paper's."""
     lines = [
         "| model | KLE-S | published | ratio | KLE-F | published | ratio |",
         "|---|---|---|---|---|---|---|",
@@ -37,10 +37,10 @@ def published(name: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-# Modes and draws side by side: rows of which tables, under what name. Of some every model is shown,
-# of the others the lowest of each column.
+# Modes and draws: labels and tables of the rows. For LOWEST, only the lowest error of each column
+# is shown; for the others, every model.
 BARS = {
-    "the paper's way, K = 3, lowest": "paper_one",
+    "the paper's settings, K = 3, lowest": "paper_one",
     "mode, smoothing 0.1, K = 3, lowest": "ours_one",
     "mode, K and smoothing chosen": "map_k",
     "draws, smoothing chosen, K = 3": "gibbs",
@@ -51,7 +51,7 @@ COLUMNS = ("kle_s_mean", "kle_f_mean", "kle_s_seen_mean", "kle_f_seen_mean")
 
 
 def bars(data: str) -> str:
-    """Errors of all ways, and in percent of the lowest of the paper's."""
+    """Errors of all settings, also in percent of the lowest with the paper's settings."""
     lines = [
         "| | KLE-S | KLE-F | KLE-S, words seen | KLE-F, words seen |",
         "|---|---|---|---|---|",
