@@ -68,7 +68,8 @@ def main() -> None:
             problem, W, H = converged(X[:n_steps], name, n_components)
             chain, scale = problem.chain, problem.scale
             aux = chain.auxiliary(H, scale)
-            majorizer = problem.observations.h_statistics(W, H)
+            (sums,) = problem.observations.sums(W, H, "h")
+            majorizer = problem.observations.likelihood.majorizer(*sums, H)
             moving = H.copy()
 
             def sweep(moving=moving, H=H, chain=chain, aux=aux, majorizer=majorizer, scale=scale):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from bounds import bound_in_h, bound_in_w, with_chain
 from cases import MASKS, SCALES, all_cases, chains, likelihoods, random_data, random_weights
 from oracle import chain_value, likelihood_value, statistics
 from temporalnmf.kernels import dense
@@ -44,9 +45,9 @@ def test_statistics_are_the_sums_they_stand_for(likelihood, mask, n_features, n_
         X, weights, exposure, W, H = _data(likelihood, mask, seed, n_features, n_components)
         observations = observe(X, weights, exposure, likelihood)
         expected_h, expected_w = statistics(likelihood.name, X, weights, exposure, W, H)
-        for ours, theirs in zip(observations.h_statistics(W, H), expected_h, strict=True):
+        for ours, theirs in zip(bound_in_h(observations, W, H), expected_h, strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=1e-12)
-        for ours, theirs in zip(observations.w_statistics(W, H), expected_w, strict=True):
+        for ours, theirs in zip(bound_in_w(observations, W, H), expected_w, strict=True):
             np.testing.assert_allclose(np.broadcast_to(ours, theirs.shape), theirs, rtol=1e-12)
         value = likelihood_value(likelihood.name, X, weights, exposure, W, H)
         np.testing.assert_allclose(observations.value(W, H), value, rtol=1e-12)
@@ -120,13 +121,8 @@ def test_sparse_statistics_equal_dense_ones(mask, make):
             by_mask.append(observe(make(X), sparse.csr_array(weights), exposure, likelihood))
         full = observe(X, weights, exposure, likelihood)
         for observations in by_mask:
-            for statistic in ("h_statistics", "w_statistics"):
-                pairs = zip(
-                    getattr(observations, statistic)(W, H),
-                    getattr(full, statistic)(W, H),
-                    strict=True,
-                )
-                for a, b in pairs:
+            for bound in (bound_in_h, bound_in_w):
+                for a, b in zip(bound(observations, W, H), bound(full, W, H), strict=True):
                     scale = 1e-12 * np.abs(b).max()
                     np.testing.assert_allclose(np.broadcast_to(a, b.shape), b, 1e-12, scale)
             for name in ("level", "saturated"):
@@ -142,7 +138,7 @@ def test_the_majorizer_touches_the_objective_and_lies_above_it():
     for case in {(c.likelihood, c.mask): c for c in all_cases() if c.storage == "dense"}.values():
         X, weights, exposure, W, H = _data(case.likelihood, case.mask, seed=3)
         observations = observe(X, weights, exposure, case.likelihood)
-        p, q, r = observations.h_statistics(W, H)
+        p, q, r = bound_in_h(observations, W, H)
 
         def bound(x, p=p, q=q, r=r):
             return np.sum(-p * np.log(x) + q * x + r / x)
@@ -178,7 +174,7 @@ def test_minimisers_balance_the_gradient_of_the_value(chain, scale):
     q = 1.0 + np.abs(gradient)
     likelihood = Majorizer(p=H * (gradient + q), q=q, r=np.zeros_like(H))
     aux = chain.auxiliary(H, scale)
-    total = likelihood.plus(chain.terms(H, aux, scale))
+    total = with_chain(likelihood, chain, H, aux, scale)
     found = chain.minimise(H, aux, total, slice(None), scale)
     np.testing.assert_allclose(found, H, rtol=1e-7)
 

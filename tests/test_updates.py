@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, logsumexp
 
+from bounds import with_chain
 from cases import SCALES, chains, update_weights
 from oracle_updates import (
     PRECISION,
@@ -175,7 +176,7 @@ def cost_of(inputs, n):
 def updates(inputs, scale):
     """The library's minimisers over each h_n, neighbours held."""
     chain, _, H, aux, likelihood = inputs
-    total = likelihood.plus(chain.terms(H, aux, scale))
+    total = with_chain(likelihood, chain, H, aux, scale)
     return chain.minimise(H, aux, total, slice(None), scale)
 
 
@@ -467,7 +468,7 @@ def test_sweeps_are_rounds_of_updates(scale, held):
         expected, aux = H.copy(), chain.auxiliary(H, scale)
         for _ in range(chain.sweeps):
             for first in range(held, held + turns):
-                total = likelihood.plus(chain.terms(expected, aux, scale))
+                total = with_chain(likelihood, chain, expected, aux, scale)
                 part = slice(first, None, turns)
                 expected[:, part] = chain.minimise(expected, aux, total, part, scale)
             aux = chain.auxiliary(expected, scale)
@@ -514,7 +515,7 @@ def test_bgar_noise_stays_positive_after_an_update_of_h(scale, pull):
     force = 10.0 ** rng.uniform(10.0, 25.0, H.shape)
     zero = np.zeros_like(H)
     likelihood = Majorizer(zero, zero, force) if pull == "up" else Majorizer(zero, force, zero)
-    total = likelihood.plus(chain.terms(H, b, scale))
+    total = with_chain(likelihood, chain, H, b, scale)
     moved = chain.minimise(H, b, total, slice(None), scale)
     assert (H[:, 1] - b[:, 0] * moved[:, 0] > 0.0).all()
     assert (moved[:, 1] - b[:, 0] * H[:, 0] > 0.0).all()

@@ -54,7 +54,8 @@ def _sweeps(options: Options) -> list[dict[str, Any]]:
 def _sweep(model: Model, options: Options) -> Callable[[], float]:
     """A run that measures a sweep from where the model is, the majorizer frozen."""
     problem, H, aux = model.problem, model.H.copy(), model.aux.copy()
-    majorizer = problem.observations.h_statistics(model.W, H)
+    (sums,) = problem.observations.sums(model.W, H, "h")
+    majorizer = problem.observations.likelihood.majorizer(*sums, H)
     moving = H.copy()
     n = 5 if options.quick else 50
 

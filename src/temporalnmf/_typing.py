@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[Any]
 Arrays = dict[str, Array]
 Generator = np.random.Generator
+Pair = tuple[float, float]
 # What `numpy.random.default_rng` takes.
 Seed = int | Sequence[int] | Generator | None
 

@@ -65,7 +65,7 @@ class Kernels(NamedTuple):
     expand: Callable[..., float]  # (H, Z, rows, slope, diagonal, off): fills all but H and rows
     # (h, z, n, p, q, r, row): minimiser over h_n, (p, q, r) of likelihood and chain together
     minimiser: Callable[..., float] = quadratic_minimiser
-    # (rng, H, Z, Y, Q, rows, a, b, held): a round of posterior draws; None where there are none
+    # (rng, H, Z, Y, Q, rows, (a, b), held): a round of posterior draws; None where there are none
     draw: Callable[..., None] | None = None
     log_law: Callable[..., None] | None = None  # (H, Z, rows, found): log p(path | parameters)
 
@@ -275,7 +275,7 @@ class Chain(ActivationPrior, Process):
         assert kernel is not None
         a, b = first.shape, first.shape / first.level
         Q = np.ascontiguousarray(np.broadcast_to(Q, H.shape))
-        kernel(rng, H, Z, Y, Q, self._rows(len(H), "log"), a, b, held)
+        kernel(rng, H, Z, Y, Q, self._rows(len(H), "log"), (a, b), held)
 
     def path_law(self, n_paths: int) -> PathLaw:
         """The law of paths, one for each component."""

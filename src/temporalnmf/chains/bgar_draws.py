@@ -31,7 +31,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from .._typing import Array, Generator
+from .._typing import Array, Generator, Pair
 from ..kernels.rows import seven
 from ..kernels.variates import slice_step
 from ..kernels.variates.paths import blocks, counted, log_gamma_density
@@ -46,15 +46,7 @@ _CLOSEST = -12.0
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def draw(
-    rng: Generator,
-    H: Array,
-    Z: Array,
-    Y: Array,
-    Q: Array,
-    rows: Array,
-    a: float,
-    b: float,
-    held: int,
+    rng: Generator, H: Array, Z: Array, Y: Array, Q: Array, rows: Array, first: Pair, held: int
 ) -> None:
     """Retained parts; blocks, from single steps on; runs of nearly equal steps; the whole path.
 

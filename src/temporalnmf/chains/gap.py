@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numba import njit
 
-from .._typing import Array, Generator, Law
+from .._typing import Array, Generator, Law, Pair
 from ..kernels.floor import FLOOR
 from ..kernels.roots import _quadratic_root
 from ..kernels.rows import three
@@ -68,15 +68,7 @@ def _expand(H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _draw(
-    rng: Generator,
-    H: Array,
-    Z: Array,
-    Y: Array,
-    Q: Array,
-    rows: Array,
-    a: float,
-    b: float,
-    held: int,
+    rng: Generator, H: Array, Z: Array, Y: Array, Q: Array, rows: Array, first: Pair, held: int
 ) -> None:
     """h_n ~ Gamma(α + y_n, β + q_n)."""
     for k in range(H.shape[0]):

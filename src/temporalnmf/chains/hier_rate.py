@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 from scipy.special import betaincinv, digamma, polygamma
 
-from .._typing import Array, Generator, Law
+from .._typing import Array, Generator, Law, Pair
 from ..kernels.floor import FLOOR
 from ..kernels.roots import _quadratic_root
 from ..kernels.rows import seven
@@ -123,18 +123,10 @@ def _expand(H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _draw(
-    rng: Generator,
-    H: Array,
-    Z: Array,
-    Y: Array,
-    Q: Array,
-    rows: Array,
-    a: float,
-    b: float,
-    held: int,
+    rng: Generator, H: Array, Z: Array, Y: Array, Q: Array, rows: Array, first: Pair, held: int
 ) -> None:
     """Blocks, from single steps on: z at their ends, then c."""
-    N = H.shape[1]
+    (a, b), N = first, H.shape[1]
     for k in range(H.shape[0]):
         alpha_z, beta_z, alpha_h, beta_h, _, _, _ = seven(rows[k])
         h, y, q = H[k], Y[k], Q[k]

@@ -22,10 +22,6 @@ class Majorizer(NamedTuple):
     q: Array
     r: Array
 
-    def plus(self, other: Majorizer) -> Majorizer:
-        """Both bounds together."""
-        return Majorizer(self.p + other.p, self.q + other.q, self.r + other.r)
-
 
 class Likelihood(BaseEstimator):
     """A law of v given λ that has a majorizer of the form (M).

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from .._typing import Array
-from ..likelihoods.base import Likelihood, Majorizer
+from ..likelihoods.base import Likelihood
 from ..runtime.threads import MOST_RANGES, Threads
 
 if TYPE_CHECKING:
@@ -113,16 +113,6 @@ class Observations:
         if kept is None or kept.shape != shape:
             kept = self._kept[name] = np.empty(shape)
         return kept
-
-    def h_statistics(self, W: Array, H: Array) -> Majorizer:
-        """The majorizer (M) in H at the current (W, H), (K, N)."""
-        (sums,) = self.sums(W, H, "h")
-        return self.likelihood.majorizer(*sums, H)
-
-    def w_statistics(self, W: Array, H: Array) -> Majorizer:
-        """The majorizer (M) in W at the current (W, H), (F, K)."""
-        (sums,) = self.sums(W, H, "w")
-        return self.likelihood.majorizer(*sums, W)
 
 
 @lru_cache(maxsize=1024)
