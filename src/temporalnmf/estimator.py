@@ -452,7 +452,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """
         check_is_fitted(self)
         if X is None and (mask is not None or exposure is not None):
-            raise ValueError("mask= and exposure= are for an X of their own: give X, too.")
+            raise ValueError("mask= and exposure= apply to a new X only: give X as well.")
         series = None if X is None else self._series_of(X, mask, exposure)
         return smooth(self._state(), series, coverage, n_samples, random_state)
 
@@ -651,8 +651,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Checked data with the features of the fit."""
         if is_split(X):
             raise ValueError(
-                f"X is {type(X).__name__}, data that are not in memory, and only fit and transform "
-                f"take such. Give the steps that are wanted as an array."
+                f"X is {type(X).__name__}, data that are not in memory, which only fit and "
+                f"transform accept. Give the steps you need as an array."
             )
         self._check_exposure_given(X, exposure)
         return self._check_series(X, mask, exposure, reset=False)

@@ -195,7 +195,7 @@ class Calibration:
 
     def __str__(self) -> str:
         promise, n = level_text(self.coverage), self.n_origins
-        lines = [f"{n} forecasts of the past were compared with what came."]
+        lines = [f"{n} forecasts of past steps were compared with the data."]
         lines += [
             f"{check.name[0].upper()}{check.name[1:]}: {check.share(check.before)} inside the "
             f"{promise} interval before, {check.share(check.after)} after ({check.change})."
@@ -203,23 +203,23 @@ class Calibration:
         ]
         lines += [self._verdict(promise), self._noise_words()]
         if n / (n + 1) < self.coverage:
-            lines.append(f"{n} forecasts can promise {percent(n / (n + 1))} at the most.")
+            lines.append(f"{n} forecasts can guarantee at most {percent(n / (n + 1))}.")
         return "\n".join(line for line in lines if line)
 
     def _verdict(self, promise: str) -> str:
         short = self.short(check.ahead for check in self.checks)
         if not short:
             kinds = [kind for kind in CHECKED if kind != "positive entries" and self.of(kind)]
-            return f"On these, the {promise} intervals of {_listed(kinds)} hold what they promise."
+            return f"On these, the {promise} intervals of {_listed(kinds)} are wide enough."
         names = _listed([check.name for check in short])
-        return f"Fewer than promised are still inside for {names}."
+        return f"The intervals are still too narrow for {names}."
 
     def _noise_words(self) -> str:
         noise, words = self.noise, []
         if noise.level.any():
-            words.append(f"the level of a step strays by {_percents(noise.level)}")
+            words.append(f"the level of a step varies by ±{_percents(noise.level)}")
         if noise.own.any():
-            words.append(f"a component on its own by {_percents(noise.own)}")
+            words.append(f"a single component by ±{_percents(noise.own)}")
         if words and len(noise.level) > 1:
             words.append(f"errors of successive steps have a correlation of {noise.persistence:g}")
         if noise.dispersion > 0.0:

@@ -148,7 +148,7 @@ class Forecast:
     notes : tuple of Note
         What one should know before using the numbers, as text.
     futures : Futures or None
-        Simulated futures; None where the model has no law for them.
+        Simulated futures; None if the model does not define any.
     calibration : Calibration or None
         What was found by `TemporalNMF.calibrate`; its noise is part of `futures`.
     drawn : DrawnComponents or None
@@ -184,7 +184,7 @@ class Forecast:
     def _check_words(self) -> str:
         """Whether intervals were compared with the past, in a line."""
         if self.futures is None:
-            return "no intervals: the model has no law for them"
+            return "no intervals: the model does not define any"
         if self.calibration is None:
             unchecked = f"{level_text(max(self.coverage))} intervals not checked"
             return f"{unchecked} against past forecasts; model.calibrate() checks them"
@@ -462,7 +462,7 @@ class Forecast:
         """Numbers of samples, steps and columns."""
         check_choice("of", of, _OF)
         if self.futures is None:
-            why = " ".join(self.notes) or "The model has no law for them."
+            why = " ".join(self.notes) or "The model does not define any."
             raise ValueError(f"This forecast has no intervals. {why}")
         return self.n_samples, len(self.times), max(len(self._names(of)), 1)
 
