@@ -80,7 +80,7 @@ def held(ahead: object, came: np.ndarray) -> dict[float, dict[str, float]]:
 
 def table_of(rows: pd.DataFrame) -> list[str]:
     lines = [
-        "| data | intervals | promised | totals | sums over 6 steps | groups over 6 steps | "
+        "| data | intervals | nominal | totals | sums over 6 steps | groups over 6 steps | "
         "features |",
         "|---|---|---|---|---|---|---|",
     ]

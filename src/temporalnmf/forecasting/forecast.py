@@ -1,7 +1,7 @@
-"""What the model says of steps it has not seen, or has not seen in full, and how sure it is.
+"""Forecasts, with intervals, of steps that were not observed, or not completely.
 
-A missing entry, a lost period and the future are one thing: activations with draws of what they
-may be, from which draws of data follow by the likelihood.
+Missing entries, missing steps and the future are treated alike: the posterior gives draws of the
+activations, and the likelihood gives draws of the data.
 """
 
 from __future__ import annotations
