@@ -1,10 +1,10 @@
 # Needs only Python 3.11+, make and a package index. Everything lives in .venv.
 PYTHON ?= python3
-# Byte code is kept: without it every process that tests start compiles the sources anew.
+# Keep byte code: without it, every process that tests start compiles the sources again.
 export PYTHONDONTWRITEBYTECODE :=
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install
-# What running needs is installed, and what development needs, too.
+# Install what running needs, and what development needs.
 RUNNABLE := .venv/.run
 INSTALLED := .venv/.installed
 PYTEST := $(BIN)/python -m pytest -n 2
@@ -15,13 +15,13 @@ PYTEST := $(BIN)/python -m pytest -n 2
 run: $(RUNNABLE)
 	$(BIN)/temporalnmf demo --out results/demo --force
 
-# Types are checked beside the tests; the last line is pytest's count.
+# Types are checked while the tests run; the last line is pytest's summary.
 test: lint browser
 	@$(BIN)/mypy > .venv/types.log 2>&1 & types=$$!; \
 	$(PYTEST) -m "not long"; tests=$$?; \
 	wait $$types || { cat .venv/types.log; exit 1; }; exit $$tests
 
-# All tests, the long ones and every product of cases among them, and the examples of docstrings.
+# All tests, including long ones and all combinations of cases, and the examples of docstrings.
 test-long: $(INSTALLED) browser
 	$(PYTEST) -q --doctest-modules tests src
 
@@ -29,11 +29,11 @@ test-long: $(INSTALLED) browser
 browser:
 	@tools/browser.sh
 
-# The paper's NIPS experiment beside its own numbers; wants TEMPORALNMF_DATA.
+# The paper's NIPS experiment, compared with its published numbers; needs TEMPORALNMF_DATA.
 calibrate: $(INSTALLED)
 	$(BIN)/python benchmarks/calibration.py
 
-# The paper's tables and ours (docs/results), a quarter of an hour or more; wants TEMPORALNMF_DATA.
+# The paper's tables and ours (docs/results), 15 minutes or more; needs TEMPORALNMF_DATA.
 RESULTS := results/tables
 results: $(INSTALLED)
 	for way in paper ours; do \
@@ -45,7 +45,7 @@ results: $(INSTALLED)
 	done
 	$(BIN)/python tools/sync_results.py $(RESULTS)
 
-# The same by posterior draws, an hour or more on two cores; wants TEMPORALNMF_DATA.
+# The same with posterior draws, an hour or more on two cores; needs TEMPORALNMF_DATA.
 BAYES := --way ours --inits 1 --jobs 2
 results-draws: $(INSTALLED)
 	$(BIN)/temporalnmf reproduce nips $(BAYES) --inference gibbs --chains \
@@ -68,28 +68,28 @@ results-draws: $(INSTALLED)
 evidence: $(INSTALLED)
 	$(BIN)/python benchmarks/defaults.py --out docs/defaults.csv
 
-# How often 90 % intervals hold, by rolling origin (docs/calibration.md); wants TEMPORALNMF_DATA.
+# Coverage of 90 % intervals at rolling origins (docs/calibration.md); needs TEMPORALNMF_DATA.
 coverage: $(INSTALLED)
 	$(BIN)/python benchmarks/rolling_origin.py --out docs/calibration.csv
 	$(BIN)/python benchmarks/rolling_origin.py --out docs/calibration.csv --solver gibbs --chains rate
 
-# Speed and memory (docs/benchmarks); wants TEMPORALNMF_DATA and half an hour of a quiet machine, and
-# TEMPORALNMF_TORCH_PYTHON, an interpreter that has torchnmf, if that is to be measured too.
+# Speed and memory (docs/benchmarks); needs TEMPORALNMF_DATA and half an hour on an idle machine. To
+# measure torchnmf as well, set TEMPORALNMF_TORCH_PYTHON to an interpreter that has it.
 bench: $(INSTALLED)
 	$(BIN)/python benchmarks/bench.py
 
-# Fits on a cluster of this machine (docs/benchmarks/cluster.md): 20 minutes of a quiet machine with
+# Fits on a local cluster (docs/benchmarks/cluster.md): 20 minutes on an idle machine with
 # 16 GB of memory and 8 GB of disk.
 bench-cluster: $(INSTALLED)
 	$(BIN)/python benchmarks/cluster.py all --out results/cluster
 
-# A slice of the fuzzing behind docs/reliability; other cases every time with SEED=….
+# A part of the fuzzing of docs/reliability; set SEED=… to try other cases.
 SEED := 0
 fuzz: $(INSTALLED)
 	$(BIN)/python tools/fuzz.py fits --cases 20 --seed $(SEED)
 	$(BIN)/python tools/fuzz.py files --cases 1000 --seed $(SEED)
 
-# All figures of docs/reliability but for mutants: three quarters of an hour on two cores.
+# All figures of docs/reliability except those of mutants: 45 minutes on two cores.
 RELIABILITY := docs/reliability
 reliability: $(INSTALLED)
 	$(BIN)/python tools/fuzz.py fits --cases 20000 --json $(RELIABILITY)/fits.json
@@ -98,13 +98,13 @@ reliability: $(INSTALLED)
 	$(BIN)/python tools/leaks.py --fits 1000 --json $(RELIABILITY)/leaks.json
 	$(BIN)/python tools/sync_reliability.py
 
-# Compiled code with every index checked: some minutes, most of which is compiling.
+# Compiled code with bounds checks: a few minutes, mostly compilation.
 bounds: $(INSTALLED)
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.bounds $(PYTEST) -q -m "not long" \
 		-k "not dask" tests/test_descent.py tests/test_expansion.py tests/test_statistics.py
 
-# Mutation testing of chains and roots, another hour; in an environment of its own, since the lock
-# does not have its tool.
+# Mutation testing of chains and roots, another hour; in a separate environment, since the lock file
+# does not include cosmic-ray.
 mutants: $(INSTALLED)
 	$(PYTHON) -m venv .venv-mutants
 	.venv-mutants/bin/python -m pip install --quiet -r requirements.lock
@@ -113,8 +113,8 @@ mutants: $(INSTALLED)
 	.venv-mutants/bin/python tools/mutants.py --sample 600 --seed 0 --out $(RELIABILITY)/mutants.json
 	$(BIN)/python tools/sync_reliability.py
 
-# The pages, with the guides run anew where they changed, in docs/_build/html; a warning is an error.
-# What pages and docstrings show is run, too.
+# Build the pages in docs/_build/html, running guides that changed; a warning is an error. Also runs
+# the examples of pages and docstrings.
 docs: $(INSTALLED)
 	$(PYTEST) -q --doctest-modules tests/test_docs.py tests/test_pages.py src
 	$(BIN)/sphinx-build -b html -W --keep-going --quiet docs docs/_build/html
@@ -139,7 +139,7 @@ $(INSTALLED): $(RUNNABLE) requirements.lock
 	$(PIP) --require-hashes -r requirements.lock
 	touch $@
 
-# The versions of what running needs, and of what installs it, are those of the whole lock.
+# requirements-run.lock is the part of the lock file that running and installing need.
 COMPILE := .venv-lock/bin/pip-compile --quiet --strip-extras --no-emit-index-url \
 	--no-emit-find-links --no-emit-trusted-host --no-annotate --no-header --allow-unsafe \
 	--generate-hashes
@@ -153,7 +153,7 @@ lock:
 	sed -i.bak -e '/^temporalnmf/d' -e '/^#/d' requirements-run.lock
 	rm -rf .venv-lock requirements.lock.bak requirements-run.lock.bak
 
-# Known holes in the locked versions; wants https://pypi.org. What could not be looked up fails, too.
+# Known vulnerabilities of the locked versions; needs https://pypi.org, and fails without it.
 audit:
 	$(PYTHON) -m venv .venv-audit
 	.venv-audit/bin/python -m pip install --quiet pip-audit

@@ -4,8 +4,8 @@
 
 Three tables. One-step forecasts after appending: the Kullback–Leibler divergence of the next step
 from its forecast, on simulated data that move ten times as much as the chain allows, and on State
-of the Union. Draws: means and spreads of activations after appending ten steps, beside those of
-draws swept 60 times each. Cost: seconds for one more step.
+of the Union. Draws: means and standard deviations of activations after appending ten steps,
+compared with those of draws swept 60 times each. Cost: seconds for one more step.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NEW = 10
 def simulated(
     n_steps: int, n_features: int, k: int, move: float, seed: int, jump: float = 1.0
 ) -> np.ndarray:
-    """Counts, 500 per step, of k components that move by `move` in the logarithm."""
+    """Counts, 500 per step, of k components whose logarithms change by `move` per step."""
     rng = np.random.default_rng(seed)
     H = np.exp(np.cumsum(move * rng.standard_normal((n_steps, k)), axis=0))
     H *= 500.0 / k / H.mean()

@@ -1,10 +1,10 @@
-"""Speed and memory of temporalnmf, beside scikit-learn, torchnmf and plain NumPy.
+"""Speed and memory of temporalnmf, compared with scikit-learn, torchnmf and plain NumPy.
 
     make bench        (needs TEMPORALNMF_DATA, the folder with nips.npy)
 
     python benchmarks/bench.py --only iteration,threads    some parts; the others stay as they were
-    python benchmarks/bench.py --quick                     does it run? The figures mean nothing
-    python benchmarks/bench.py --render                    the page again, from results.json
+    python benchmarks/bench.py --quick                     a test that it runs; ignore the figures
+    python benchmarks/bench.py --render                    only the page, from results.json
 
 Writes README.md, plots and results.json to docs/benchmarks. torchnmf is measured if
 TEMPORALNMF_TORCH_PYTHON names an interpreter that has it.
@@ -66,7 +66,7 @@ def machine() -> dict[str, Any]:
 
 
 def measure(chosen: argparse.Namespace, file: Path) -> None:
-    """Run the chosen parts and put their records into the file, one after the other."""
+    """Run the chosen parts one after the other and write their records to the file."""
     from speed.timing import Options
 
     few = (2, 1, 1) if chosen.quick else (7, 5, 2)

@@ -1,8 +1,8 @@
-"""The paper's NIPS experiment, split 0, initialisation 0, beside the values of its own code.
+"""The paper's NIPS experiment, split 0, start 0, compared with the authors' code.
 
     make calibrate        (needs TEMPORALNMF_DATA, the folder with nips.npy)
 
-One cell of `temporalnmf reproduce nips`. Exits with an error if a chain is above its bar.
+One cell of `temporalnmf reproduce nips`. Fails if the error of a chain is above its limit.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Fits on a cluster: seconds, bytes on the wire and memory, beside a fit in memory.
+"""Fits on a cluster: time, bytes over the network and memory, compared with a fit in memory.
 
-    make bench-cluster                             everything, 20 minutes of a quiet machine
+    make bench-cluster                             everything, 20 minutes on an idle machine
 
     python benchmarks/cluster.py make DIR --nonzeros 1e8
     python benchmarks/cluster.py speed DIR              in memory and with 1, 2, 4 workers
@@ -10,8 +10,8 @@
 
 Each writes a JSON file, by default to results/cluster. `model` makes the page from these alone.
 
-Whatever is compared is set up once, in processes of its own, and then takes turns. Bytes are the
-kernel's: what it counted on every TCP socket of workers, scheduler and client (TCP_INFO).
+Variants that are compared are set up once, each in its own processes, and then run alternately.
+Bytes are counted by the kernel on every TCP socket of workers, scheduler and client (TCP_INFO).
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from typing import Any
 
 import numpy as np
 
-# What takes long to import is imported where it is used: every process of a cluster reads this.
+# Slow imports are inside functions, since every process of a cluster reads this file.
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/benchmarks/cluster.md"
 RESULTS = ROOT / "results/cluster"
 SMOOTHING, CHAIN, TRUE_COMPONENTS = 0.1, "rate", 10
-# The bars.
+# The targets.
 MOST_RATIO, MOST_OVERHEAD, MOST_BYTES = 1.3, 0.050, 1.5
-# Cells that are drawn at a time.
+# Entries drawn at a time.
 CELLS = 1 << 22
 BANDWIDTH = 10e9 / 8
 
@@ -56,7 +56,7 @@ Record = dict[str, Any]
 def make(
     folder: Path, nonzeros: float, n_times: int, n_features: int, n_shards: int, seed: int
 ) -> Record:
-    """Counts by Poisson's law with smooth activations, and features by Zipf's, shard by shard."""
+    """Poisson counts with smooth activations and totals by Zipf's law, shard by shard."""
     from scipy import sparse
 
     from temporalnmf.shards import ShardWriter
@@ -136,11 +136,11 @@ def _about(folder: Path) -> Record:
     }
 
 
-# One way to fit, in processes of its own.
+# A variant, in its own processes.
 
 
 def _counter() -> Callable[[], dict[str, tuple[int, int]]]:
-    """A function for any process, which gets there by value: workers cannot import this file."""
+    """A function that is pickled by value, since workers cannot import this file."""
 
     def counted() -> dict[str, tuple[int, int]]:
         """Bytes that every TCP socket of a process sent and received, by the kernel's count."""
@@ -172,7 +172,7 @@ def _counter() -> Callable[[], dict[str, tuple[int, int]]]:
 
 
 class Wire:
-    """Bytes that went over TCP between two moments, without what goes over it in any case."""
+    """Bytes sent over TCP between two points in time, less those of an idle cluster."""
 
     def __init__(self, client: Any) -> None:
         self.client, self.count = client, _counter()
@@ -189,7 +189,7 @@ class Wire:
 
     @contextmanager
     def counted(self) -> Iterator[Record]:
-        """Fills in what workers received and sent, and what was sent by anybody."""
+        """Fill in the bytes that workers received and sent, and the total sent."""
         found: Record = {}
         before, began = self._now(), time.perf_counter()
         yield found
@@ -208,7 +208,7 @@ class Wire:
 
 
 class Side:
-    """Data, and a solution that gets better from round to round."""
+    """Data, and a solution that improves from round to round."""
 
     def __init__(self, spec: Record, stack: ExitStack) -> None:
         from temporalnmf import registry
@@ -283,7 +283,7 @@ class Side:
         return split, split.observe
 
     def round(self, n: int) -> Record:
-        """Some iterations of MM; then of L-BFGS, which are undone; seconds, bytes, objectives."""
+        """Some iterations of MM, then of L-BFGS, which are undone: seconds, bytes, objectives."""
         from speed.timing import iterate
 
         from temporalnmf.solvers.accelerated import _Path
@@ -330,7 +330,7 @@ def _series(X: Any) -> Any:
 
 
 def _tiny(spec: Record) -> Any:
-    """Four features a block, and as good as no data."""
+    """Four features per block, and almost no data."""
     from scipy import sparse
 
     N, F = spec["n_times"], 4 * spec["blocks"]
@@ -341,7 +341,7 @@ def _tiny(spec: Record) -> Any:
 
 
 def _serve(pipe: Connection, spec: Record) -> None:
-    """A side in a process: asked for rounds, until there is nobody who asks."""
+    """A variant in a process, which runs rounds on request until it receives None."""
     with ExitStack() as stack:
         side = Side(spec, stack)
         pipe.send("ready")
@@ -377,7 +377,7 @@ def _sides(specs: dict[str, Record]) -> Iterator[dict[str, Connection]]:
 
 
 def _turns(specs: dict[str, Record], n: int, rounds: int) -> dict[str, list[Record]]:
-    """Rounds of all sides, which take turns; a first one does not count."""
+    """Rounds of all variants, which alternate; the first one is a warm-up."""
     found: dict[str, list[Record]] = {name: [] for name in specs}
     with _sides(specs) as pipes:
         for number in range(rounds + 1):
@@ -515,7 +515,7 @@ def memory(
     solver: str,
     any_size: bool,
 ) -> Record:
-    """A fit of data that are far larger than the memory of all workers."""
+    """Fit data that are much larger than the memory of all workers."""
     from dask.utils import parse_bytes
 
     from temporalnmf import TemporalNMF
@@ -551,7 +551,7 @@ def memory(
         seconds = time.perf_counter() - began
         pids |= set(client.run(os.getpid).values())
         watch.look()
-    # The first solve is the fit; what comes after it has W held.
+    # The first solve is the fit; later ones have W fixed.
     fit = marks[: next((i for i in range(1, len(marks)) if marks[i][1] <= marks[i - 1][1]), None)]
     each = None
     if len(fit) > 1:
@@ -583,7 +583,7 @@ def memory(
 
 
 class Watch:
-    """Peaks of all processes below this one that hold a worker, of those that died as well."""
+    """Peak memory of all child processes with a worker, including those that died."""
 
     def __init__(self) -> None:
         self.seen: dict[int, dict[str, int]] = {}

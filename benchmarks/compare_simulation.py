@@ -1,11 +1,10 @@
-"""Do the intervals and the words of `temporalnmf compare` hold on data sets of the default chain?
+"""Check intervals and verdicts of `temporalnmf compare` on data simulated from the default chain.
 
     python benchmarks/compare_simulation.py --datasets 200 --jobs 2 --page docs/compare.md
 
 Paths of the chain and counts are drawn for every data set; components are the same in all of them,
 or drawn as well. The true difference of two models is its mean over all data sets. A verdict is
-false if it contradicts the sign of that. Data sets that are done are in --out, and are not done
-again.
+false if it contradicts the sign of that. Finished data sets are stored in --out and not repeated.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def drawn(seed: int, kind: Kind) -> tuple[Any, Any]:
 
 
 def fits(seed: int, kind: Kind, folder: Path) -> None:
-    """All fits of one comparison, unless they are there."""
+    """Make all fits of one comparison that are not stored yet."""
     path = _path(seed, kind, folder)
     if path.exists() and json.loads(path.read_text(encoding="utf-8"))["settings"] == SETTINGS:
         return
@@ -175,7 +174,7 @@ def figures(found: dict[str, Any]) -> str:
             f"{row['false']} |"
         )
     share = 100.0 * found["covered"] / found["intervals"]
-    # What a true rate of 5 % exceeds once in 20 times.
+    # The upper limit that a true rate of 5 % exceeds once in 20 times.
     most = int(binom.ppf(0.95, n, 0.05))
     return "\n".join(
         [

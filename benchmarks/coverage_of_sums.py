@@ -1,15 +1,16 @@
-"""Do intervals of sums hold what they promise? Data simulated from the model, and beyond it.
+"""Coverage of intervals of sums, on data simulated from the model and with extra variation.
 
     nice python benchmarks/coverage_of_sums.py --out docs/coverage_of_sums.csv
 
 Each data set is drawn anew: two components of 12 features, 40 steps to fit and 6 to forecast. Under
-"model" components move as the chain expects (Rate with α = 300); under "wandering" the level of all
-components also takes a random walk with steps of 15 %, of which the chain knows nothing. Of each:
-single steps' totals, their sum over six steps, a group of three features summed over six steps, and
-features, in 50 % and 90 % intervals, as the model has them and after `calibrate(20, steps=6)`.
+"model" components change as the chain expects (Rate with α = 300); under "wandering" the level of
+all components also follows a random walk with steps of 15 %, which the chain does not model.
+Checked are single steps' totals, their sum over six steps, a group of three features summed over
+six steps, and features, in 50 % and 90 % intervals, as the model has them and after `calibrate(20,
+steps=6)`.
 
 Bands are 95 % confidence intervals of a binomial with a trial per data set. If the output is
-docs/coverage_of_sums.csv, the table of docs/calibration.md is written, too.
+docs/coverage_of_sums.csv, the table of docs/calibration.md is also written.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def rows_of(world: str, seed: int) -> list[dict[str, object]]:
 
 
 def held(ahead: object, came: np.ndarray) -> dict[float, dict[str, float]]:
-    """Shares of what came inside the intervals."""
+    """Shares of the true values inside the intervals."""
     steps = ahead.sum(over="steps")
     groups = ahead.sum(over="steps", groups=GROUP)
     truths = {
@@ -79,7 +80,7 @@ def held(ahead: object, came: np.ndarray) -> dict[float, dict[str, float]]:
 
 def table_of(rows: pd.DataFrame) -> list[str]:
     lines = [
-        "| data | intervals | promised | totals | sums over 6 steps | groups over 6 steps | "
+        "| data | intervals | nominal | totals | sums over 6 steps | groups over 6 steps | "
         "features |",
         "|---|---|---|---|---|---|---|",
     ]

@@ -1,7 +1,7 @@
-"""What a question to all workers costs in Dask, by three ways to keep state on a worker.
+"""Cost of a request to all workers in Dask, for three ways to keep state on a worker.
 
-Each question takes 30 ms of work on each of two workers, and 16 kB go out and come back; what is
-shown is the time beyond that. Run: python benchmarks/dask_latency.py
+Each request takes 30 ms of work on each of two workers and sends 16 kB in each direction; the time
+beyond that is shown. Run: python benchmarks/dask_latency.py
 """
 
 import time
@@ -36,7 +36,7 @@ class Actor:
 
 
 def beyond(question: Callable[[], object]) -> float:
-    """Milliseconds per question, without its work."""
+    """Milliseconds per request, without its work."""
     started = time.perf_counter()
     for _ in range(REPEATS):
         question()

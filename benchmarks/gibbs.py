@@ -1,9 +1,9 @@
-"""Milliseconds per Gibbs sweep, how they grow, and beside PGDS; wants TEMPORALNMF_DATA.
+"""Milliseconds per Gibbs sweep, their growth, and a comparison with PGDS; needs TEMPORALNMF_DATA.
 
     python benchmarks/gibbs.py [--only threads,nonzeros,components,counts,chains,icews14,pgds]
 
-Every row is the best, the median and the worst of several repetitions, each of several sweeps; what
-is compared takes turns. Rows of one thread are seconds of the processor, others of the clock.
+Every row is the best, the median and the worst of several repetitions, each of several sweeps;
+variants run alternately. Rows of one thread show processor time, others wall-clock time.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def sampler(
     X: np.ndarray | sparse.sparray, start: tuple[np.ndarray, np.ndarray], chain: Chain,
     workers: Threads,
 ) -> Gibbs:  # fmt: skip
-    """A run with hyper-parameters that are known, some sweeps after its start."""
+    """A run with fixed hyper-parameters, some sweeps after its start."""
     N, K = X.shape[0], start[0].shape[1]
     level = float(X.sum()) / N
     gibbs = Gibbs(
@@ -72,7 +72,7 @@ def turns(
     runs: dict[str, Callable[[], object]], n_calls: int,
     clock: Callable[[], float] = time.process_time,
 ) -> dict[str, np.ndarray]:  # fmt: skip
-    """Sorted seconds per call of each, which take turns."""
+    """Sorted seconds per call of each function; calls alternate."""
     found = {name: np.empty(REPETITIONS) for name in runs}
     for repetition in range(REPETITIONS):
         for name, run in runs.items():

@@ -2,8 +2,8 @@
 
     python benchmarks/large_table.py
 
-writes a CSV (date, word, count) to a temporary folder, then reads and fits it in a process of its
-own, so that its peak memory is that of the user's work and not of making the data.
+writes a CSV (date, word, count) to a temporary folder, then reads and fits it in a
+separate process, so that peak memory does not include making the data.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The algorithm of `temporalnmf.solvers.mm` as a researcher would write it in plain NumPy.
 
-The honest "before" of the benchmarks: Poisson counts without gaps, W @ H in full, updates of H
+The baseline of the benchmarks: Poisson counts without gaps, W @ H in full, updates of H
 vectorised where neighbours allow it, Newton without a safeguard for Shape, and for BGAR a Python
-loop over `numpy.roots` of the paper's polynomials. `largest_rise` holds it to the objective of
-the library. Labels such as (R2) are those of docs/math.md.
+loop over `numpy.roots` of the paper's polynomials. `largest_rise` checks it against the objective
+of the library. Labels such as (R2) are those of docs/math.md.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def largest_rise(
 ) -> float:
     """Largest relative rise of the library's objective in one iteration; negative is descent.
 
-    Not a number where a step without a safeguard has gone astray.
+    NaN if an update without a safeguard has failed.
     """
     Z = problem.chain.auxiliary(H, problem.scale)
     history = [problem.objective(W, H, Z)]
@@ -170,7 +170,7 @@ def _bgar(H, Z, p, chain, lost):
 
 
 def _root_between(polynomial: list[float], low: float, high: float, otherwise: float) -> float:
-    """There is exactly one root; where rounding has moved it out, things stay as they are."""
+    """There is exactly one root; if rounding moves it out of the interval, keep the old value."""
     roots = np.roots(polynomial)
     roots = roots[np.isreal(roots)].real
     inside = roots[(roots > low) & (roots < high)]

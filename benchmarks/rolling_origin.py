@@ -1,4 +1,4 @@
-"""Do 90 % intervals hold nine times in ten? Rolling origins on three datasets.
+"""Coverage of 90 % intervals at rolling origins, on three datasets.
 
 At each origin the model is fitted to the steps before it alone and forecasts the next one, first
 as it is, then after `calibrate`, which again sees only the steps before the origin. Writes one
@@ -6,9 +6,8 @@ row per origin to a CSV file and, if that is docs/calibration.csv, the table of 
 
     python benchmarks/rolling_origin.py --out docs/calibration.csv
 
-With posterior draws (--solver gibbs) a fit takes longer. There the forecasts of 20 origins before
-serve the calibration of the next one, each of them made without a look at what came after: one
-fit per origin, not 21.
+With posterior draws (--solver gibbs) a fit takes longer. There the forecasts of the 20 previous
+origins calibrate the next one, each made without later data: one fit per origin, not 21.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ def look(name, chain, X, origin):
 
 
 def noise_of(calibration):
-    """What was found beyond the model, a step ahead."""
+    """Variation beyond the model, one step ahead."""
     noise = calibration.noise
     return {
         "level": float(np.sqrt(noise.level[0])),
@@ -115,7 +114,7 @@ def held(forecast, x, name):
     lower, upper = (draws < x).mean(axis=0), (draws <= x).mean(axis=0)
     width = np.maximum(upper - lower, 1e-9)
     shared = np.clip(np.minimum(upper, 1.0 - tail) - np.maximum(lower, tail), 0.0, None)
-    # A value that no draw has: inside or not.
+    # A value that no draw has is inside or not.
     inside = np.where(upper > lower, shared / width, (lower > tail) & (lower < 1.0 - tail))
     low, high = forecast.interval(COVERAGE)
     low_total, high_total = forecast.interval(COVERAGE, of="totals")

@@ -1,4 +1,4 @@
-"""Seconds to simulate a million steps of each process, in 1000 paths side by side.
+"""Seconds to simulate a million steps of each process, in 1000 paths at once.
 
     python benchmarks/simulation.py
 

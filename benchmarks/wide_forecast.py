@@ -2,9 +2,9 @@
 
     python benchmarks/wide_forecast.py
 
-The model has 300,000 features and 60 steps. Memory is the peak of the process above what it had
-with the model fitted (Linux only); every figure is of a process of its own, with compiled code.
-Seconds are those of the clock and of the processors: on an idle machine they agree.
+The model has 300,000 features and 60 steps. Memory is the peak of the process beyond what it used
+after the fit (Linux only); every figure is from a separate process, with compiled code. Times are
+wall-clock and processor times, which agree on an idle machine.
 """
 
 from __future__ import annotations

@@ -359,7 +359,7 @@ def test_components_are_widened_and_every_horizon_is_told():
     ) in words
     assert "Components 3 steps ahead: " in words
     assert "Sums of totals over 3 steps: " in words
-    assert "a component on its own by" in words
+    assert "a single component by" in words
 
 
 def check(of="totals", ahead=1, before=0.8, after=0.95, widths=(1.0, 2.0), n=20, values=20):
@@ -385,13 +385,13 @@ def test_intervals_that_still_hold_too_little_are_told():
     assert note.endswith("Inside: totals 1 step ahead 16 of 20, components 1 step ahead 60 %.")
     assert "too narrow even after calibration" in " ".join(model.smooth().notes)
     words = str(found).splitlines()
-    assert words[0] == "20 forecasts of the past were compared with what came."
+    assert words[0] == "20 forecasts of past steps were compared with the data."
     assert words[1] == (
         "Totals 1 step ahead: 10 of 20 inside the 90 % interval before, 16 of 20 after (widened)."
     )
     assert words[4].endswith("95 % inside the 90 % interval before, 91 % after (narrowed).")
     assert words[-1] == (
-        "Fewer than promised are still inside for totals 1 step ahead and components 1 step ahead."
+        "The intervals are still too narrow for totals 1 step ahead and components 1 step ahead."
     )
     beyond = model.forecast(3).notes[-1]
     assert "checked 2 steps ahead, and this forecast has 3" in beyond

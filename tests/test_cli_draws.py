@@ -168,7 +168,7 @@ G = ("--solver", "gibbs")
         ((*G, "--max-iter", 9), "--max-iter 9 has no effect with --solver gibbs"),
         ((*G, "--likelihood", "exponential"),
          "--likelihood exponential: --solver gibbs draws for counts only, --likelihood poisson."),
-        ((*G, "--chain", "none"), "--chain none is no prior"),
+        ((*G, "--chain", "none"), "--chain none is not a prior"),
         ((*G, "--thin", 9, "--draws", 5), "--thin 9 is larger than --draws 5"),
         ((*G, "--learn", "gamma"),
          "--learn gamma: with --chain rate and --solver gibbs it can be alpha, beta, smoothing."),

@@ -160,8 +160,7 @@ def test_the_diagnosis_covers_all_quantities_that_move():
 def test_one_run_tells_nothing_of_others():
     diagnosis = draws_of(independent(runs=1)).diagnosis
     assert diagnosis.verdict == (
-        "The run has settled, but nothing tells whether another one would agree: "
-        "take n_chains=4 to find out."
+        "The run has settled, but a single run cannot show whether others agree: use n_chains=4."
     )
 
 
@@ -171,8 +170,8 @@ def test_the_verdict_on_runs_that_found_other_components_but_the_same_totals():
     assert min(diagnosis.rhat_of_components) > 1.5
     assert diagnosis.verdict == (
         "The runs found different components (1, 2), but agree on totals and forecasts: rely on "
-        "predictions, not on what these components mean. Fewer components may be all that the data "
-        "tell apart."
+        "predictions, not on what these components mean. The data may support fewer "
+        "components only."
     )
 
 
@@ -195,7 +194,7 @@ def test_the_verdict_on_runs_that_are_not_settled():
     least = min(min(q.ess_bulk, q.ess_tail) for q in unsettled)
     assert diagnosis.verdict == (
         f"Not settled: totals, forecasts, activations (R-hat up to {worst:.2f}, should be at most "
-        f"1.05; worth {least:.0f} independent draws, should be 200). Take more sweeps: n_tune= and "
+        f"1.05; worth {least:.0f} independent draws, should be 200). Use more sweeps: n_tune= and "
         f"n_draws= 27 times as large; components 1 differ most."
     )
 
@@ -220,7 +219,7 @@ def test_the_verdict_on_runs_that_agree_but_are_slow():
     assert not diagnosis.ok
     assert diagnosis.verdict == (
         "Not settled: log posterior (R-hat up to 1.01, should be at most 1.05; worth 150 "
-        "independent draws, should be 200). Take more sweeps: n_tune= and n_draws= 2 times "
+        "independent draws, should be 200). Use more sweeps: n_tune= and n_draws= 2 times "
         "as large."
     )
 
@@ -231,7 +230,7 @@ def test_fewer_than_four_draws_settle_nothing(draws):
     assert not diagnosis.ok
     assert diagnosis.n_draws == draws
     assert all(q.rhat == np.inf and q.ess_bulk == 0.0 for q in diagnosis.quantities)
-    assert diagnosis.verdict.startswith(f"Too few draws to tell anything, {draws} per run")
+    assert diagnosis.verdict.startswith(f"Too few draws for a verdict, {draws} per run")
 
 
 def test_four_draws_have_finite_diagnostics():

@@ -564,7 +564,7 @@ def test_results_are_those_of_a_clone_and_leave_the_parameters():
     ("settings", "words"),
     [
         ({"likelihood": "exponential"}, "likelihood='exponential'.*counts only.*accelerated"),
-        ({"chain": "none"}, "chain='none' is no prior.*'gap'"),
+        ({"chain": "none"}, "chain='none' is not a prior.*'gap'"),
         ({"smoothing": 0.0}, "smoothing=0.0.*positive number, or 'learn'"),
         ({"smoothing": "guess"}, "smoothing='guess'.*or 'learn'"),
         ({"point": "mode"}, "point='mode'"),

@@ -540,7 +540,7 @@ def test_a_model_of_rates_wants_exposure_for_everything_and_assumes_the_last_ahe
 
 
 def test_masks_of_the_fitted_series_are_not_asked_for_again():
-    with pytest.raises(ValueError, match=r"mask= and exposure= are for an X of their own"):
+    with pytest.raises(ValueError, match=r"mask= and exposure= apply to a new X only"):
         fitted().smooth(exposure=np.ones(40))
 
 

@@ -130,7 +130,7 @@ def test_our_own_tables_fit_our_own_models(tmp_path):
     X.to_csv(data, index=False)
     table = read_table(data)
     assert table.features.tolist() == [*names[:4], "=z", "plain"]
-    assert "the apostrophe before names such as '=z' is taken off" in table.notes
+    assert "the apostrophe before names such as '=z' is removed" in table.notes
     done("fit", data, "--components", 2, "--out", model)
     filled, ahead = tmp_path / "filled.csv", tmp_path / "ahead.csv"
     said = done("impute", model, "--out", filled)
@@ -142,7 +142,7 @@ def test_our_own_tables_fit_our_own_models(tmp_path):
     long = {"time": "time", "feature": "feature", "value": "mean"}
     later = read_table(ahead, **long)
     assert sorted(later.features) == sorted(fitted.feature_labels())
-    assert "the apostrophe before names such as '=1+2' is taken off" in later.notes
+    assert "the apostrophe before names such as '=1+2' is removed" in later.notes
     options = [word for name, column in long.items() for word in (f"--{name}", column)]
     done("append", model, ahead, *options, "--out", tmp_path / "longer.npz")
     assert temporalnmf.load(tmp_path / "longer.npz").times_.tolist() == [*range(1990, 2005)]

@@ -406,7 +406,7 @@ def changed(path, content):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (None, "{} is no record: it has no split"),
+        (None, "{} is not a record: it has no split"),
         ({"split": [0]}, "a record has split [0]"),
         ({"split": True}, "a record has split True"),
         ({"point": 10**30}, "a record has point 1000"),
@@ -446,7 +446,7 @@ def test_older_records_are_read(experiment):
 @pytest.mark.parametrize("content", [b"[]", b"null", b'"x"'])
 def test_an_invalid_config_is_refused_as_damage(experiment, content):
     folder, go_on = experiment
-    said = r"config.json is damaged: .* is no config\. Choose another folder"
+    said = r"config.json is damaged: .* is not a config\. Choose another folder"
     with changed(folder / "config.json", content), pytest.raises(ValueError, match=said):
         go_on()
 

@@ -363,7 +363,7 @@ def test_movement_needs_two_neighbours(ax):
     X = monthly_counts().to_numpy(copy=True)
     X[::2] = np.nan
     model = TemporalNMF(1, random_state=0).fit(X)
-    with pytest.raises(ValueError, match="no two neighbouring steps"):
+    with pytest.raises(ValueError, match="no two adjacent steps"):
         plotting.plot_movement(model, ax=ax)
 
 

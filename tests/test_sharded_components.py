@@ -342,7 +342,7 @@ FAULTS = {
         lambda folder: (shutil.rmtree(folder), folder.write_text("")), "there is no such folder",
     ),
     "another model": (
-        lambda folder: written(folder, fitted(1).components_), "the one of another model",
+        lambda folder: written(folder, fitted(1).components_), "belongs to another model",
     ),
 }  # fmt: skip
 

@@ -698,7 +698,7 @@ def test_fiscal_years_are_said():
         (["2001/02"], "'2001/02' is the fiscal year 2001 to 2002, or the month 2001-02. Write"),
         (["2001/02", "2002/03"], "fiscal years as 2001/2002, months as 2001-02"),
         (["2001/02", "2002/03", "2003/04", "2004/06"], r"two ways.*'2004/06' \(row 3\) is no"),
-        (["2014/16", "2015/16", "2016/17", "2017/18"], r"'2014/16' \(row 0\) is no fiscal year"),
+        (["2014/16", "2015/16", "2016/17", "2017/18"], r"'2014/16' \(row 0\) is not a fiscal year"),
     ],
 )
 def test_doubtful_fiscal_years_are_refused(labels, pattern):

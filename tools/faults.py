@@ -1,17 +1,17 @@
-"""Break commands off at random moments, and see what is left.
+"""Interrupt commands at random moments, and check what they leave behind.
 
     python tools/faults.py --seed 0 --rounds 20
 
-Each command runs on small data: first undisturbed, to learn how long it takes, what it writes and
-what its result is, then again and again with a fault: SIGKILL, SIGTERM, Ctrl-C or a full disk.
-Signals come at a random time, or as soon as a file is being written. A full disk is a limit on the
-size of files or, where we may mount one, a file system with a few kB left. A fault that came too
-late, or for which there was room enough, is drawn again, a few times; a round in which none landed
-is "missed".
+Each command runs on small data: first undisturbed, to record its time, its files and its result,
+then repeatedly with a fault: SIGKILL, SIGTERM, Ctrl-C or a full disk.
+Signals are sent at a random time, or as soon as a file is being written. A full disk is a limit on
+the size of files or, where we may mount one, a file system with a few kB left. A fault that came
+too late, or a disk with enough space, is drawn again, a few times; a round in which no fault
+occurred is "missed".
 
 After each fault the result is the one from before, to the bit, or the complete new one; exit code
 and message are right; no process and, unless it was a kill, no partial file is left; and the same
-command, given once more, goes on from what was kept and ends with the undisturbed result.
+command, run again, resumes from what was saved and ends with the undisturbed result.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class Child:
         return self.text.decode(errors="replace")
 
     def watched_by_workers(self) -> bool:
-        """Whether both workers of joblib know whom they work for, and have a thread that looks.
+        """Whether both joblib processes know their parent and have a thread that watches it.
 
         Before their first task they do not, and would sleep for five minutes after a kill.
         """
@@ -202,7 +202,7 @@ def _begin(folder: str, limit: int | None) -> None:
 
 
 def _forked(command, words, folder, limit, into, go):
-    """The life of a forked child; it does not come back."""
+    """Run a forked child; does not return."""
     code = 1
     try:
         os.setsid()
@@ -229,7 +229,7 @@ def _forked(command, words, folder, limit, into, go):
         os._exit(code)
 
 
-# What is in a folder
+# Contents of a folder
 
 
 def content(path: Path, cut: bool = False):
@@ -289,7 +289,7 @@ def records(folder: Path) -> bytes:
 
 
 def done(checkpoint: Path) -> tuple[int, int]:
-    """How far a fit was: the run and its sweep, or the starts and all of their iterations."""
+    """Progress of a fit: the run and its sweep, or the starts and all of their iterations."""
     with np.load(checkpoint) as found:
         if "done" in found:
             return int(found["run"]), int(found["done"])
@@ -514,7 +514,7 @@ class Case:
 
 
 class Watch:
-    """Sees what a command writes, and how far its checkpoints are."""
+    """Watches what a command writes, and the progress of its checkpoints."""
 
     def __init__(self, case: Case) -> None:
         self.case = case
@@ -581,7 +581,7 @@ def run(
     """Outcomes by command and fault, and what was wrong."""
     outcomes: dict[str, Counter] = {}
     wrong = []
-    # Not a TemporaryDirectory: forked children would tidy it up when they end.
+    # Not a TemporaryDirectory: forked children would remove it when they end.
     place = Path(tempfile.mkdtemp(prefix="faults-"))
     os.environ["LOKY_MAX_CPU_COUNT"] = "2"  # no threads of BLAS, see `watched_by_workers`
     pristine, folder = place / "pristine", place / "work"

@@ -1,11 +1,11 @@
-"""Try very many fits, or damaged files, and report whatever should not have happened.
+"""Run many random fits, or read many damaged files, and report everything unexpected.
 
     python tools/fuzz.py fits --cases 20000
     python tools/fuzz.py files --cases 200000
     python tools/fuzz.py fits --seconds 60 --seed 1000000
 
 A case follows from its number, and numbers go up from --seed: the same command tries the same
-cases. What fails is written to tests/corpus, where the tests try it ever after.
+cases. Failures are written to tests/corpus and become regression tests.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ MODES = {"fits": of_fits, "files": of_files}
 
 
 def fuzz(make_case: Any, run: Any, keep: Any, given: argparse.Namespace) -> dict[str, Any]:
-    """Run cases until there were enough; how they ended, and what failed."""
+    """Run cases until there are enough; return their outcomes and failures."""
     begun = time.monotonic()
     outcomes: Counter[str] = Counter()
     unexpected = []

@@ -41,7 +41,7 @@ _SOLVERS = ("accelerated", "accelerated", "accelerated", "mm", "gibbs")
 
 
 def fits(folder: Path, numbers: Iterable[int], seen: Counter) -> Iterator[None]:
-    """Fits, of which the number says what is fitted, and how; `seen` counts what came up."""
+    """Fits determined by their numbers; `seen` counts the kinds that occurred."""
     for number in numbers:
         # In a function of its own: nothing of it is there when memory is looked at.
         seen.update(a_fit(folder, number))
@@ -101,7 +101,7 @@ def traced(work: Iterator[None], warm_up: int, n_fits: int) -> tuple[float, list
     before, after = some(warm_up), some(n_fits)
     tracemalloc.stop()
     differences = after.compare_to(before, "lineno")
-    # Who measures, and clusters that other tests have left at work, are not meant.
+    # Leave out this tool, and clusters that other tests have left running.
     others = ("tracemalloc", "psutil", "distributed", "tornado", "asyncio")
     own = [d for d in differences if not any(word in str(d.traceback) for word in others)]
     return sum(d.size_diff for d in own) / 1024, [str(d) for d in own[:5]]

@@ -71,7 +71,7 @@ OPERATORS = (
 
 
 class Mutant(NamedTuple):
-    """A change of one place of a file."""
+    """A change at one place in a file."""
 
     file: str  # below the package
     line: int
@@ -95,7 +95,7 @@ def difference(before: str, after: str) -> list[str]:
 
 
 def without_effect(tree: ast.Module) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """Places that no test looks at: decorators, annotations, words of errors, names of types."""
+    """Places that no test checks: decorators, annotations, texts of errors, names of types."""
     found: list[Any] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -362,7 +362,7 @@ class Runner:
         return {"failed": watch.failed}
 
     def judge(self, mutant: Mutant) -> dict[str, Any]:
-        """What becomes of a mutant: killed by a test, by the clock, or by nothing."""
+        """Outcome of a mutant: killed by a test, timed out, or survived."""
         path = self.copy / PACKAGE / mutant.file
         original = path.read_text()
         code = mutant.applied(original)

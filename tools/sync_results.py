@@ -74,7 +74,7 @@ def bars(data: str) -> str:
 
 
 def rendered(text: str) -> str:
-    """The page with its tables as they are now."""
+    """The page with its current tables."""
     kinds = {"table": lambda name: markdown(read(name)), "published": published, "bars": bars}
 
     def current(match: re.Match[str]) -> str:

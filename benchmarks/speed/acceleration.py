@@ -15,14 +15,14 @@ from temporalnmf import registry
 from temporalnmf.solvers.monitor import Monitor
 
 ITERATIONS = 2000
-# How near counts as there, relative to the objective: what is left are errors of rounding.
+# Relative tolerance of the target: differences below it are rounding errors.
 ROUNDING = 1e-12
-# A run that gains no more than rounding in so many iterations has settled somewhere else.
+# A run that gains no more than rounding in this many iterations is in another optimum.
 PATIENCE = 200
 
 
 class Watch(Monitor):
-    """Notes the time of every look at the objective; stops at a target or where nothing moves."""
+    """Records the time of every evaluation; stops at a target or if nothing changes."""
 
     def __init__(self, max_iter: int, target: float = -math.inf) -> None:
         super().__init__(max_iter, tol=-math.inf)
@@ -44,7 +44,7 @@ class Watch(Monitor):
         return gained <= ROUNDING * abs(self.history[-1])
 
     def first(self, target: float) -> int | None:
-        """Index of the first look at which the target was reached."""
+        """Index of the first evaluation at which the target was reached."""
         there = [i for i, objective in enumerate(self.history) if objective <= target]
         return there[0] if there else None
 
@@ -67,7 +67,7 @@ class Passes:
 
 
 def solve(model: Model, solver: str, max_iter: int, target: float = -math.inf) -> Watch:
-    """Run a solver from where the model starts."""
+    """Run a solver from the start of the model."""
     watch = Watch(max_iter, target)
     registry.create(registry.SOLVERS, solver, "solver").solve(
         model.problem, model.W, model.H, watch
@@ -105,7 +105,7 @@ def _race(name: str, chain: str, scale: str, seed: int, options: Options) -> dic
     return {
         "dataset": name, "chain": chain, "scale": scale, "seed": seed,
         "mm_seconds": mm.seconds[-1], "mm_iterations": iterations, "mm_passes": mm_passes,
-        # MM may have been there, up to rounding, long before its last iteration.
+        # MM may have reached it, up to rounding, long before its last iteration.
         "mm_seconds_there": mm.seconds[there], "mm_iterations_there": mm.iterations[there],
         "seconds": fast.seconds[-1], "iterations": fast.iteration, "passes": passes.count,
         "reached": reached, "gap": (fast.history[-1] - mm.history[-1]) / abs(mm.history[-1]),

@@ -1,4 +1,4 @@
-"""The data that everything is measured on: X (N, F), time × features."""
+"""Data of the benchmarks: X (N, F), time × features."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ COMPONENTS = {"nips": 3, "lastfm": 5, "sotu": 6, "icews_2001_2003": 5, "tabla": 
 
 
 def folder() -> Path | None:
-    """Where the data are, if they are."""
+    """Path of the data, or None."""
     name = os.environ.get("TEMPORALNMF_DATA")
     return Path(name) if name and (Path(name) / "nips.npy").exists() else None
 
 
 @cache
 def load(name: str, n_components: int | None = None) -> Dataset:
-    """One of `COMPONENTS`, in float64 and C order, which suits everybody."""
+    """One of `COMPONENTS`, in float64 and C order, which suits all libraries."""
     data = folder()
     assert data is not None
     likelihood = "poisson"
@@ -73,7 +73,7 @@ def dense(n_steps: int, n_features: int, n_components: int = 5) -> Dataset:
 def scattered(n_steps: int, n_features: int, nnz: int, n_components: int = 5) -> Dataset:
     """Sparse counts, as many per step, one in each of equal ranges of features.
 
-    Made row by row in its final memory: at 1e8 non-zeros anything else would not fit.
+    Built row by row in its final memory: with 1e8 non-zeros, anything else would not fit.
     """
     rng = np.random.default_rng(0)
     per_step = nnz // n_steps

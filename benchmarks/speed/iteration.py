@@ -1,4 +1,4 @@
-"""Time per MM iteration, beside scikit-learn, torchnmf and plain NumPy."""
+"""Time per MM iteration, compared with scikit-learn, torchnmf and plain NumPy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from speed.timing import CHAINS, WARM_UP, Model, Options, ScikitLearn, alternate
 
 # An iteration of plain NumPy may take a tenth of a second: few are enough.
 NUMPY_ITERATIONS = 3
-# What its objective may rise by in an iteration: np.roots has errors of its own.
+# Tolerated increase of its objective in an iteration: np.roots is not exact.
 ROUNDING = 1e-9
 
 
@@ -40,7 +40,7 @@ def run(options: Options) -> list[dict[str, Any]]:
         if dataset.likelihood == "poisson" and not sparse.issparse(dataset.X):
             V = np.ascontiguousarray(dataset.X.T)  # features × time, as the files are
             befores = {chain: _Before(model, V) for chain, model in models.items()}
-        # "0 threads" is whatever the other library takes by itself.
+        # "0 threads" is the default of the other library.
         for threads, others in ((1, 1), (2, 0)):
             runs = {("temporalnmf", c): m.iteration(options, threads) for c, m in models.items()}
             runs["scikit-learn", "none"] = theirs.iteration(options)
@@ -75,7 +75,7 @@ def _about(dataset: Dataset) -> dict[str, Any]:
 
 
 def _untouched(dataset: Dataset, options: Options) -> dict[str, Any]:
-    """scikit-learn on one thread in a process where nothing else was done."""
+    """scikit-learn on one thread in a new process."""
     argument = {"name": dataset.name, "K": dataset.n_components, "quick": options.quick}
     return child("speed.iteration", argument)
 
@@ -90,7 +90,7 @@ def _measure_untouched(name: str, K: int, quick: bool) -> dict[str, Any]:
 
 
 class _Before:
-    """The plain NumPy version from where a model stands."""
+    """The plain NumPy version from the current state of a model."""
 
     def __init__(self, model: Model, V: np.ndarray) -> None:
         self.V = V

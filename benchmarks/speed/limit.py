@@ -1,4 +1,4 @@
-"""How near an iteration is to the bare divisions, and what the chain's sweep takes of it."""
+"""Share of the bare divisions, and of the chain's sweep, in the time of an iteration."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _sweeps(options: Options) -> list[dict[str, Any]]:
 
 
 def _sweep(model: Model, options: Options) -> Callable[[], float]:
-    """A run that measures a sweep from where the model is, the majorizer frozen."""
+    """A run that measures a sweep from the current state, with the majorizer fixed."""
     problem, H, aux = model.problem, model.H.copy(), model.aux.copy()
     (sums,) = problem.observations.sums(model.W, H, "h")
     majorizer = problem.observations.likelihood.majorizer(*sums, H)

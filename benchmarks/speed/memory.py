@@ -1,4 +1,4 @@
-"""Peak memory of a fit above that of the data itself, each in a process of its own."""
+"""Peak memory of a fit beyond that of the data, each in its own process."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _fit(dataset: Dataset, solver: str) -> None:
 
 
 def _status(field: str) -> int:
-    """Bytes, from the kernel's own books."""
+    """Bytes, as reported by the kernel."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(field + ":"):
             return 1024 * int(line.split()[1])

@@ -82,7 +82,7 @@ def _iteration(results: dict[str, Any]) -> plt.Figure:
 
 
 def _acceleration(results: dict[str, Any]) -> plt.Figure:
-    """A point per run; crosses at the left for runs that ended elsewhere."""
+    """A point per run; crosses at the left for runs that ended in another optimum."""
     found = records(results, "acceleration")
     scales = unique(r["scale"] for r in found)
     chains, names = unique(r["chain"] for r in found), unique(r["dataset"] for r in found)

@@ -1,4 +1,4 @@
-"""What it costs to import the library, to ask for help and to fit for the first time."""
+"""Time to import the library, to show the help and to fit for the first time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TemporalNMF(3, chain="{chain}", random_state=0).fit(X)
 print(json.dumps(time.perf_counter() - started))
 """
 
-# The package itself is lazy; the class is what everybody takes from it.
+# The package itself is lazy; most users import the class.
 IMPORTS = ("import sklearn.base", "import temporalnmf", "from temporalnmf import TemporalNMF")
 
 HELP = [sys.executable, "-m", "temporalnmf", "--help"]

@@ -37,7 +37,7 @@ def faster(other: list[float] | None, ours: list[float] | None) -> float | None:
 
 
 def speed_up(record: dict[str, Any], mm: str = "mm_seconds") -> float:
-    """Of the accelerated solver; none at all where it ended in another place."""
+    """Of the accelerated solver; zero if it ended in another optimum."""
     return record[mm] / record["seconds"] if record["reached"] else 0.0
 
 

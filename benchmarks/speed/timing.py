@@ -1,4 +1,4 @@
-"""Stopwatches, and what is measured with them: our iteration and scikit-learn's."""
+"""Timers, and the time of an iteration of ours and of scikit-learn's."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def iterate(
 
 
 class Model:
-    """A problem, and where a fit of it stands."""
+    """A problem and the current state of its fit."""
 
     def __init__(self, dataset: Dataset, chain: str, scale: str, seed: int = 0) -> None:
         N, K = dataset.X.shape[0], dataset.n_components
@@ -113,7 +113,7 @@ class Model:
         self.aux = resolved.auxiliary(self.H, scale)
 
     def advance(self, iterations: int) -> None:
-        """Some iterations of MM, without a look at the objective."""
+        """Some iterations of MM, without evaluating the objective."""
         for _ in range(iterations):
             _, self.aux = iterate(self.problem, self.features, self.H, self.aux)
 
@@ -140,13 +140,13 @@ class Model:
 class ScikitLearn:
     """Its multiplicative updates on the same data, from the same start.
 
-    tol=0 spares it every look at the objective. Its start-up is measured by runs of a single
-    iteration and taken off.
+    With tol=0 it never evaluates the objective. Its start-up is measured by runs of a single
+    iteration and subtracted.
 
     It allocates arrays of the size of the data in every iteration. glibc gives such memory back to
     the system at each release, and new pages cost up to four times the arithmetic, until
-    something larger was released; from then on it keeps them. `settled` brings that about, so that
-    it shows its best side in every run.
+    something larger was released; from then on it keeps them. `settled` ensures this, so that
+    every run is at its best.
     """
 
     def __init__(
@@ -168,7 +168,7 @@ class ScikitLearn:
         started = time.perf_counter()
         activations = model.fit_transform(self.dataset.X, W=activations, H=components)
         seconds = time.perf_counter() - started
-        # The threads of its BLAS stay awake, on a core that the next one to be timed wants.
+        # The threads of its BLAS keep spinning, on a core that the next measurement needs.
         time.sleep(0.1)
         return seconds, model.components_.T, activations.T
 

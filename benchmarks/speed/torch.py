@@ -1,4 +1,4 @@
-"""torchnmf in an interpreter of its own, where there is one (TEMPORALNMF_TORCH_PYTHON)."""
+"""torchnmf in a separate interpreter, if there is one (TEMPORALNMF_TORCH_PYTHON)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ ITERATIONS = 20
 
 
 def run(datasets: list[Dataset], options: Options) -> list[dict[str, Any]]:
-    """Records of its iterations; none if it is not at hand.
+    """Records of its iterations; none if it is not available.
 
-    Not in turns with the others, since its threads would be in their way.
+    It does not alternate with the others, since its threads would slow them down.
     """
     python = os.environ.get("TEMPORALNMF_TORCH_PYTHON")
     if not python:

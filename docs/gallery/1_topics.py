@@ -30,8 +30,8 @@ print(model.stop_reason_)
 # --------------
 # A component is named after its three most characteristic words. *Share* is its share of all
 # words, *peak* the year in which it is largest. *Stability* is the mean cosine with its match in
-# the other two starts, from 0 to 1. From 0.9 on, other starts find the same component. Below 0.7
-# they do not, so treat it as one of several possible groupings. In between, it varies.
+# the other two starts, from 0 to 1. From 0.9 on the component is found again from other starts.
+# Below 0.7 it is not, so treat it as one of several possible groupings. In between, it varies.
 
 import pandas as pd
 

@@ -1,4 +1,4 @@
-"""What `TemporalNMF.calibrate` finds."""
+"""The result of `TemporalNMF.calibrate`."""
 
 from .forecasting.checks import Calibration
 

@@ -68,7 +68,7 @@ def _warn_deprecated(names: list[str]) -> None:
 
 
 class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Non-negative matrix factorization whose components move smoothly in time.
+    """Non-negative matrix factorization with components that change smoothly over time.
 
     Factorizes X (n_times, n_features) into activations (n_times, n_components) times components
     (n_components, n_features), with a Gamma-type Markov chain as prior on the activations. Rows
@@ -79,7 +79,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     ----------
     n_components : int, default=5
     chain : str or Chain, default="rate"
-        How activations move: "none" (plain NMF), "gap", "rate", "hier_rate", "shape",
+        Prior on how activations change: "none" (plain NMF), "gap", "rate", "hier_rate", "shape",
         "hier_shape", "bgar", or an object from `temporalnmf.chains` with its hyper-parameters.
     likelihood : {"poisson", "exponential"}, default="poisson"
         Counts (Kullback–Leibler), or positive values such as power spectra (Itakura–Saito).
@@ -87,39 +87,40 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Scale on which the posterior mode is taken. "log" is well-posed for every
         hyper-parameter; "linear" is the paper's.
     solver : {"accelerated", "mm", "gibbs"} or Gibbs, default="accelerated"
-        "accelerated" finds a basin by majorize–minimize and its bottom by a quasi-Newton method;
-        "mm" is the paper's majorize–minimize all the way, slower by far and with a less exact
-        end at the same `tol`. Their fixed points are the same. "gibbs" draws from the whole
-        posterior, for counts: forecasts then integrate over components, activations and what is
-        learned, and results are posterior means; `temporalnmf.solvers.Gibbs` has its options.
+        "accelerated" starts with majorize–minimize and continues with a quasi-Newton method;
+        "mm" uses the paper's majorize–minimize only, which is much slower and less exact at the
+        same `tol`. Both have the same fixed points. "gibbs" draws from the whole posterior, for
+        counts: forecasts then integrate over components, activations and learned
+        hyper-parameters, and results are posterior means; `temporalnmf.solvers.Gibbs` has its
+        options.
     max_iter : int, default=1000
     tol : float, default=1e-5
         Stop when the objective's relative decrease per iteration falls below it.
     n_init : int, default=1
-        Number of random starts; the best is kept, and the others tell how stable its components
+        Number of random starts; the best is kept, and the others show how stable its components
         are, see `stability_`.
     init : {"random", "nndsvda"} or (components, activations), default="random"
     smoothing : float or "learn", default=0.1
-        Pseudo-count on every entry of the components: features never seen keep a little mass.
-        With solver="gibbs", of a Dirichlet prior, and "learn" draws it, too.
+        Pseudo-count on every entry of the components, so that unseen features keep a small
+        weight. With solver="gibbs", the parameter of a Dirichlet prior; "learn" draws it.
     point : {"mean", "mode"}, default="mean"
-        What missing trailing steps and forecasts are. "mode" keeps trailing missing steps in
+        Value of missing trailing steps and of forecasts. "mode" keeps trailing missing steps in
         the fit, as the paper does.
     checkpoint : path, Checkpoint or None, default=None
         A file for the state of the fit, written every 30 seconds and at Ctrl-C; or a
-        `temporalnmf.solvers.Checkpoint(path, every=30)`. A fit that was cut short resumes from it,
-        if it has the same parameters and data, and ends with the same bits; with random_state=None,
-        too, and a RandomState has to be as it was at first. The file is removed at the end. For
-        data that are not in memory, and solvers other than "gibbs", a folder.
+        `temporalnmf.solvers.Checkpoint(path, every=30)`. An interrupted fit resumes from it if
+        it has the same parameters and data, and ends with the same bits, even with
+        random_state=None; a RandomState must be in its original state. The file is removed at the
+        end. For data that are not in memory, and solvers other than "gibbs", it is a folder.
     warm_start : bool, default=False
         Start `fit` from the last solution.
     callback : callable or None, default=None
         Called with a `temporalnmf.solvers.Progress` at each evaluation of the objective, see
-        `history_iterations_`; returning true stops the fit. Of data that are not in memory the
-        components stay where they are until it asks for them: `progress.components.array()`.
+        `history_iterations_`; returning true stops the fit. If the data are not in memory,
+        `progress.components.array()` gathers the components.
     n_jobs : int or None, default=None
-        Threads for the passes over the data; None is 1 (or what a `joblib.parallel_config` says),
-        −1 all cores. The result is the same to the bit for any number.
+        Threads for the passes over the data; None is 1 (or the value of `joblib.parallel_config`),
+        −1 all cores. The result has the same bits for any number.
     random_state : int, RandomState instance or None, default=None
     verbose : int, default=0
         Print the first evaluation of the objective from every `verbose`-th iteration on.
@@ -143,26 +144,26 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     converged_ : bool
     n_iter_ : int
     objective_ : float
-        The objective at the result, up to a constant that depends on the unit of X. Not quite the
-        end of `history_`, since the activations are solved once more at the final components, as
-        `transform` does.
+        The objective at the result, up to a constant that depends on the unit of X. It differs
+        slightly from the end of `history_`, since the activations are solved once more at the
+        final components, as in `transform`.
     reconstruction_err_ : float
         Divergence (Kullback–Leibler or Itakura–Saito) of the observed entries from the fit, the
         product of `activations_` and `components_`; of draws, from the product of means.
     stability_ : array, (n_components,), or None
-        How alike each component is to its match in the other starts, 0 to 1 (cosine, averaged
-        over starts). From 0.9 on it is found again, below 0.7 it is not; see
+        Similarity of each component to its match in the other starts, from 0 to 1 (cosine,
+        averaged over starts). From 0.9 on it is found again, below 0.7 it is not; see
         `temporalnmf.summary.stability_words`. None with n_init=1.
     times_ : array, (n_times,)
         Labels of the steps, from the index of X; 0, 1, … if it has none.
     timeline_ : Timeline
-        The grid of the steps. Periods that are absent from the index are steps of their own here
-        and in `activations_`.
+        The grid of the steps. Periods that are absent from the index are separate steps here and
+        in `activations_`.
     observed_ : array of bool, (n_times,)
         Steps with any observed entry.
     exposure_ : array, (n_times,)
     calibration_ : Calibration or None
-        What `calibrate` found.
+        The result of `calibrate`.
     posterior_ : PosteriorDraws or None
         With solver="gibbs", the draws, and in `posterior_.diagnosis` whether they are settled;
         `components_` and `activations_` are their means.
@@ -189,8 +190,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     calibration_: Calibration | None
     stability_: Array | None
     posterior_: PosteriorDraws | None
-    # The data of the fit, not copied if possible; the steps of them that took part; what is known
-    # of their activations, once it is asked for.
+    # The data of the fit, not copied if possible; the steps that took part in it; the posterior
+    # of their activations, once it has been computed.
     # Column labels that scikit-learn does not accept as names, such as numbers.
     _columns: list[Any] | None = None
     _series: Series | None
@@ -452,32 +453,33 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """
         check_is_fitted(self)
         if X is None and (mask is not None or exposure is not None):
-            raise ValueError("mask= and exposure= are for an X of their own: give X, too.")
+            raise ValueError("mask= and exposure= apply to a new X only: give X as well.")
         series = None if X is None else self._series_of(X, mask, exposure)
         return smooth(self._state(), series, coverage, n_samples, random_state)
 
     def calibrate(
         self, n_origins: int = 20, *, steps: int = 1, coverage: float = 0.9, progress: Any = None
     ) -> Self:
-        """Compare forecasts with the past, and widen intervals that held too little of it.
+        """Compare past forecasts with the data, and widen intervals that were too narrow.
 
-        Stands at the last `n_origins` steps in turn, each time with components and activations
-        that know nothing of what comes after, and forecasts. Totals, activations and entries that
-        then came are compared with their intervals. What data do beyond the model becomes part of
-        all intervals: errors of the level of a step, of each component, and of entries. Past
-        intervals never hold less than before. `print(model.calibration_)` says what holds, and
-        what does not; a new fit forgets it.
+        Makes forecasts from each of the last `n_origins` steps, with components and activations
+        fitted to earlier steps only, and compares the intervals of totals, activations and entries
+        with the data. Variation beyond the model is then included in all intervals: errors of the
+        level of a step, of each component, and of entries. Calibration never lowers the coverage
+        of the past forecasts. `print(model.calibration_)` reports which intervals hold; a new
+        fit discards the calibration.
 
         Parameters
         ----------
         n_origins : int, default=20
         steps : int, default=1
-            How far ahead each forecast goes. With several, it is learned how long errors last;
-            with one, they are taken to stay, which is the cautious choice for sums over steps.
+            Horizon of each forecast. If it is greater than 1, the correlation of errors between
+            steps is estimated; otherwise errors are assumed to persist, which is the cautious
+            choice for sums over steps.
         coverage : float, default=0.9
-            Of the intervals that are compared.
+            Coverage of the intervals that are compared.
         progress : callable, default=None
-            Called with the numbers of origins done and wanted.
+            Called with the number of finished origins and the number of all origins.
         """
         check_is_fitted(self)
         self.calibration_ = calibrate(self._state(), n_origins, steps, coverage, progress)
@@ -488,8 +490,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     ) -> Self:
         """Add new steps after the last.
 
-        Steps may come one by one or all at once: the result is the same, up to rounding for a
-        posterior mode and as a law for draws.
+        Appending steps one by one or all at once gives the same result: up to rounding for a
+        posterior mode, and in distribution for draws.
 
         Parameters
         ----------
@@ -501,9 +503,9 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             old and new, are inferred again from the whole series, as `transform` does. With
             solver="gibbs" they are redrawn for every draw of components and hyper-parameters,
             five sweeps each. `reconstruction_err_` becomes that of the whole series;
-            `calibration_`, `stability_` and what tells of the fit (`objective_`, `history_`,
-            `n_iter_`, `stop_reason_`, `converged_`) stay. True: everything is fitted again,
-            starting from the present components, which keep their places.
+            `calibration_`, `stability_` and attributes of the fit (`objective_`, `history_`,
+            `n_iter_`, `stop_reason_`, `converged_`) do not change. True: everything is fitted
+            again, starting from the current components, which keep their order.
 
         Returns
         -------
@@ -512,7 +514,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Notes
         -----
         Needs the data of the fit: a model of data that are not in memory (Dask, shards), or
-        loaded from a file without data, is refused. If anything fails, the model is as it was.
+        loaded from a file without data, raises an error. After an error the model is unchanged.
 
         Examples
         --------
@@ -651,8 +653,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Checked data with the features of the fit."""
         if is_split(X):
             raise ValueError(
-                f"X is {type(X).__name__}, data that are not in memory, and only fit and transform "
-                f"take such. Give the steps that are wanted as an array."
+                f"X is {type(X).__name__}, data that are not in memory, which only fit and "
+                f"transform accept. Give the steps you need as an array."
             )
         self._check_exposure_given(X, exposure)
         return self._check_series(X, mask, exposure, reset=False)
@@ -749,13 +751,13 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 def load(path: str | PathLike[str]) -> TemporalNMF:
     """Read a fitted model from a file that `TemporalNMF.save` wrote.
 
-    Nothing in the file is run. What is not such a file, is damaged, or comes from a later version
-    of the program is refused with one clear error.
+    Loading never runs code from the file. A damaged file, a file of another kind, or one from a
+    later version of the program raises one clear error.
 
-    The model has the parameters of the file, but for two kinds. `callback`, `warm_start`,
+    The model has the parameters of the file, with two exceptions. `callback`, `warm_start`,
     `checkpoint`, `n_jobs` and `verbose` have their defaults. `max_iter`, `n_init` and the numbers
     of `Gibbs` are at most their defaults, and a warning names those that were lowered;
-    `model.set_params(max_iter=5000)` restores one. What was fitted is unchanged.
+    `model.set_params(max_iter=5000)` restores one. Fitted attributes are unchanged.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""Files and fits that somebody might try to break the program with."""
+"""Files and fits that might break the program."""

@@ -92,11 +92,10 @@ _FARTHEST = 1e100
 class Chain(ActivationPrior, Process):
     """Prior on the rows of H: K independent chains over N steps.
 
-    What the chain is as a law of motion stands in `Process`. For a fit it is written down by
-    what one transition h_{n−1} → h_n contributes: to the objective
-    (`value`), and to the majorizer (M) at both of its ends (`terms`). Its `Kernels` do both in
-    compiled code. Some hyper-parameters take the words "auto" and "learn", which `resolve`
-    turns into numbers.
+    `Process` describes the chain as a stochastic process. A fit uses the contribution of one
+    transition h_{n−1} → h_n to the objective (`value`), and to the majorizer (M) at both of its
+    ends (`terms`). Its `Kernels` compute both in compiled code. Some hyper-parameters may be
+    "auto" or "learn", which `resolve` replaces by numbers.
 
     Attributes
     ----------

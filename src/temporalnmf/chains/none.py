@@ -32,12 +32,12 @@ class NoChain(Chain):
 
     def _concrete(self) -> Self:
         raise ValueError(
-            "NoChain is plain NMF: it has no law of motion to simulate or to ask for moments. Take "
-            "GaP for steps that are independent of each other, or another chain."
+            "NoChain is plain NMF: it has no distribution to simulate, and no moments. Use GaP for "
+            "steps that are independent of each other, or another chain."
         )
 
     def check_level(self, level: float) -> None:
-        """There is no law that could be too narrow."""
+        """Do nothing: there is no distribution to check."""
 
     def bottomless(self) -> bool:
         return False

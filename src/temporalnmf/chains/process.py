@@ -1,4 +1,4 @@
-"""A chain as a law of motion: simulate it, know its moments, see where it leads."""
+"""A chain as a stochastic process: simulation, moments and long-run behaviour."""
 
 from __future__ import annotations
 

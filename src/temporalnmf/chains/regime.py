@@ -1,4 +1,4 @@
-"""What a chain does in the long run: its moments, and almost every one of its paths."""
+"""Long-run behaviour of a chain: its moments, and almost every path."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import Enum
 
 
 class LongRun(Enum):
-    """What a moment does as n → ∞. The value is the word for it, the symbol a sign for titles."""
+    """Limit of a moment as n → ∞. The value describes it, the symbol is for titles of plots."""
 
     ZERO = "goes to zero"
     FINITE = "stays finite and positive"
@@ -29,7 +29,7 @@ _SYMBOLS = {
 
 
 class Paths(Enum):
-    """What almost every path does as n → ∞, which the moments do not tell."""
+    """Limit of almost every path as n → ∞, which does not follow from the moments."""
 
     COLLAPSE = "almost every path goes to zero"
     ABSORBED = "almost every path reaches zero after finitely many steps and stays there"

@@ -33,7 +33,7 @@ def append(
         typer.Option(help="Model file to write.", show_default="MODEL itself, with --force"),
     ] = None,
     update_components: Annotated[
-        bool, typer.Option("--update-components", help="Fit the components again, too.")
+        bool, typer.Option("--update-components", help="Also refit the components.")
     ] = False,
     force: Force = False,
 ) -> None:

@@ -17,8 +17,8 @@ from .report import origin
 from .settings import Components
 
 QUESTION = (
-    "What did presidents of the United States speak of from 1790 to 2021, when did each theme rise "
-    "and fall, and what comes next?"
+    "What did presidents of the United States talk about from 1790 to 2021, when did each theme "
+    "rise and fall, and what comes next?"
 )
 _STEPS = 5
 _FILES = ("model.npz", "forecast.csv", "report.html")

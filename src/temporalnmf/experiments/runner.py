@@ -255,10 +255,10 @@ _OPTIONAL = ("kle_s_seen", "kle_f_seen", "origin", "n_train", "n_test")
 def _record(line: bytes) -> Record:
     found = json_of(line, nan=True)
     if not isinstance(found, dict):
-        raise ValueError(f"{found!r:.60} is no record")
+        raise ValueError(f"{found!r:.60} is not a record")
     for name, kinds in _KINDS.items():
         if name not in found and name not in _OPTIONAL:
-            raise ValueError(f"{found!r:.60} is no record: it has no {name}")
+            raise ValueError(f"{found!r:.60} is not a record: it has no {name}")
         if name in found and not _is_a(found[name], kinds):
             raise ValueError(f"a record has {name} {found[name]!r:.60}")
     for name, value in found["params"].items():
@@ -293,7 +293,7 @@ def _check_config(
     try:
         found = json_of(path.read_bytes(), nan=True)
         if not isinstance(found, dict):
-            raise ValueError(f"{found!r:.60} is no config")
+            raise ValueError(f"{found!r:.60} is not a config")
     except ValueError as error:
         raise ValueError(f"{path} is damaged: {error}. Choose another folder.") from error
     for key, value in wanted.items():

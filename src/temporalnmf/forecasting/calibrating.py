@@ -1,4 +1,4 @@
-"""Do intervals hold what they promise? Forecasts of the past, compared with what came."""
+"""Calibrate intervals by comparing forecasts of past steps with the data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What forecasts of the past showed, and the noise that intervals are widened by."""
+"""Results of calibration: checks of past forecasts, and the noise that widens intervals."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ CHECKED: tuple[Checked, ...] = ("totals", "components", "entries", "positive ent
 
 @dataclass(frozen=True, eq=False)
 class Noise:
-    """What data do beyond the model, as `TemporalNMF.calibrate` found it.
+    """Variation beyond the model, as estimated by `TemporalNMF.calibrate`.
 
     Activations of an unseen step are multiplied by log-normal factors with mean one, so that
-    point forecasts stay.
+    point forecasts do not change.
 
     Attributes
     ----------
     level : array, (steps,)
         Variance of the factor that all components of a step share, by steps ahead; the last value
-        goes on.
+        also holds for later steps.
     own : array, (steps,)
-        Variance of the factor that each component has of its own.
+        Variance of the separate factor of each component.
     persistence : float
         Correlation of the factors (of their logarithms) of one step and the next, 0 to 1.
     dispersion : float
@@ -75,15 +75,15 @@ def _log_sd(variances: Array, ahead: int) -> float:
 
 @dataclass(frozen=True)
 class Tally:
-    """How intervals did.
+    """Performance of intervals.
 
     Attributes
     ----------
     inside : float
         The share of values inside their interval.
     score : float
-        Mean interval score: width, plus 2/(1 − coverage) times the distance of what lies outside.
-        Less is better.
+        Mean interval score: width, plus 2/(1 − coverage) times the distance of values outside.
+        Lower is better.
     width : float
         Mean width.
     """
@@ -123,12 +123,12 @@ class Check:
         return float(found.low), float(found.high)
 
     def short_of(self, coverage: float) -> bool:
-        """Whether fewer values lie inside than promised, by more than half an origin."""
+        """Whether coverage is below the nominal one by more than half an origin."""
         return (coverage - self.after.inside) * self.n_origins > 0.5 + 1e-9
 
     @property
     def change(self) -> str:
-        """What calibration did to the intervals: widened, narrowed or unchanged."""
+        """Effect of calibration on the intervals: widened, narrowed or unchanged."""
         if np.isclose(self.after.width, self.before.width, rtol=0.005, atol=1e-9):
             return "unchanged"
         return "widened" if self.after.width > self.before.width else "narrowed"
@@ -140,7 +140,7 @@ class Check:
         return f"sums of totals over {steps}" if self.of == "sums" else f"{self.of} {steps} ahead"
 
     def share(self, tally: Tally) -> str:
-        """Counted where there is a value per origin, otherwise in per cent."""
+        """As a count if there is one value per origin, otherwise in percent."""
         if self.n_values == self.n_origins:
             return f"{round(tally.inside * self.n_origins)} of {self.n_origins}"
         return percent(tally.inside)
@@ -148,16 +148,16 @@ class Check:
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """What forecasts of the past were like.
+    """Results of comparing past forecasts with the data.
 
     Attributes
     ----------
     coverage : float
-        What the intervals promise.
+        Nominal coverage of the intervals.
     checks : tuple of Check
         For totals, components, entries and sums, by horizon.
     noise : Noise
-        What intervals are widened by.
+        The noise that widens the intervals.
     """
 
     coverage: float
@@ -175,14 +175,14 @@ class Calibration:
 
     @property
     def n_origins(self) -> int:
-        """How many forecasts were made, each without a look at what came after."""
+        """Number of past forecasts, each made from earlier steps only."""
         return max(check.n_origins for check in self.checks)
 
     def short(self, ahead: Iterable[int], kinds: Iterable[Checked] | None = None) -> list[Check]:
-        """Checks of intervals that hold less than they promise after calibration, too.
+        """Checks of intervals that are too narrow even after calibration.
 
-        Positive entries are a choice made after the fact: no interval promises to hold 90 % of
-        them, so there is no verdict on these.
+        Positive entries are selected after the fact: no interval has to contain 90 % of them, so
+        there is no verdict on these.
         """
         wanted, horizons = set(CHECKED if kinds is None else kinds), set(ahead)
         return [
@@ -195,7 +195,7 @@ class Calibration:
 
     def __str__(self) -> str:
         promise, n = level_text(self.coverage), self.n_origins
-        lines = [f"{n} forecasts of the past were compared with what came."]
+        lines = [f"{n} forecasts of past steps were compared with the data."]
         lines += [
             f"{check.name[0].upper()}{check.name[1:]}: {check.share(check.before)} inside the "
             f"{promise} interval before, {check.share(check.after)} after ({check.change})."
@@ -203,23 +203,23 @@ class Calibration:
         ]
         lines += [self._verdict(promise), self._noise_words()]
         if n / (n + 1) < self.coverage:
-            lines.append(f"{n} forecasts can promise {percent(n / (n + 1))} at the most.")
+            lines.append(f"{n} forecasts can guarantee at most {percent(n / (n + 1))}.")
         return "\n".join(line for line in lines if line)
 
     def _verdict(self, promise: str) -> str:
         short = self.short(check.ahead for check in self.checks)
         if not short:
             kinds = [kind for kind in CHECKED if kind != "positive entries" and self.of(kind)]
-            return f"On these, the {promise} intervals of {_listed(kinds)} hold what they promise."
+            return f"On these, the {promise} intervals of {_listed(kinds)} are wide enough."
         names = _listed([check.name for check in short])
-        return f"Fewer than promised are still inside for {names}."
+        return f"The intervals are still too narrow for {names}."
 
     def _noise_words(self) -> str:
         noise, words = self.noise, []
         if noise.level.any():
-            words.append(f"the level of a step strays by {_percents(noise.level)}")
+            words.append(f"the level of a step varies by ±{_percents(noise.level)}")
         if noise.own.any():
-            words.append(f"a component on its own by {_percents(noise.own)}")
+            words.append(f"a single component by ±{_percents(noise.own)}")
         if words and len(noise.level) > 1:
             words.append(f"errors of successive steps have a correlation of {noise.persistence:g}")
         if noise.dispersion > 0.0:

@@ -1,7 +1,7 @@
-"""What the model says of steps it has not seen, or has not seen in full, and how sure it is.
+"""Forecasts, with intervals, of steps that were not observed, or not completely.
 
-A missing entry, a lost period and the future are one thing: activations with draws of what they
-may be, from which draws of data follow by the likelihood.
+Missing entries, missing steps and the future are treated alike: the posterior gives draws of the
+activations, and the likelihood gives draws of the data.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class Forecast:
     notes : tuple of Note
         What one should know before using the numbers, as text.
     futures : Futures or None
-        Simulated futures; None where the model has no law for them.
+        Simulated futures; None if the model does not define any.
     calibration : Calibration or None
         What was found by `TemporalNMF.calibrate`; its noise is part of `futures`.
     drawn : DrawnComponents or None
@@ -184,7 +184,7 @@ class Forecast:
     def _check_words(self) -> str:
         """Whether intervals were compared with the past, in a line."""
         if self.futures is None:
-            return "no intervals: the model has no law for them"
+            return "no intervals: the model does not define any"
         if self.calibration is None:
             unchecked = f"{level_text(max(self.coverage))} intervals not checked"
             return f"{unchecked} against past forecasts; model.calibrate() checks them"
@@ -462,7 +462,7 @@ class Forecast:
         """Numbers of samples, steps and columns."""
         check_choice("of", of, _OF)
         if self.futures is None:
-            why = " ".join(self.notes) or "The model has no law for them."
+            why = " ".join(self.notes) or "The model does not define any."
             raise ValueError(f"This forecast has no intervals. {why}")
         return self.n_samples, len(self.times), max(len(self._names(of)), 1)
 

@@ -108,7 +108,7 @@ class DrawnPosterior:
         check_observed(series, continue_chain)
         if not isinstance(series, Series):
             problem = "X is not in memory, as a model that was fitted by draws needs it."
-            raise ValueError(f"{problem} Give the steps that are wanted as an array.")
+            raise ValueError(f"{problem} Give the steps you need as an array.")
         return self._inferred(series, continue_chain).expected.mean(axis=0).T
 
     def sample(self, series: Series | None, n_samples: int, rng: np.random.Generator) -> Steps:

@@ -131,7 +131,7 @@ class Config:
             raise ArgumentError(
                 "chain",
                 "none",
-                Text("is no prior, so {solver} has no posterior to draw from.", solver=solver),
+                Text("is not a prior, so {solver} has no posterior to draw from.", solver=solver),
                 Text(
                     "Use {gap} for steps that are independent of each other, or another chain.",
                     gap=Arg("chain", "'gap'"),

@@ -359,6 +359,6 @@ def _warn(config: Config, monitor: Monitor, chain: Chain, H: Array) -> None:
         where = ", ".join(str(k + 1) for k in np.flatnonzero(np.any(H <= FLOOR, axis=1)))
         warn(
             f"Activations of component(s) {where} reached the floor {FLOOR:g}: on the linear "
-            f"scale this objective can be lowered without end there, and the result depends "
-            f"on the floor. map_scale='log' has no such places."
+            f"scale the objective is unbounded below there, and the result depends on the floor. "
+            f"map_scale='log' avoids this."
         )

@@ -285,7 +285,7 @@ def _sharded(path: Path, header: Json) -> ShardedComponents | None:
                 found = ShardedComponents.open(place)
                 if found.fingerprint() == header["components_fingerprint"]:
                     return found
-                reason = "that is the one of another model"
+                reason = "it belongs to another model"
             except (ValueError, FileNotFoundError) as error:
                 reason = str(error).rstrip(".")
     raise _RefusedError(

@@ -94,7 +94,7 @@ def plot_forecast(
 
 def bands_title(forecast: Forecast, coverages: Sequence[float]) -> str:
     if not forecast.has_bands:
-        return "no bands: plain NMF has no model of movement to derive them from"
+        return "no bands: plain NMF does not model changes"
     return f"bands: {' and '.join(level_text(c) for c in sorted(coverages))} intervals"
 
 

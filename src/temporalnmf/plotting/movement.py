@@ -84,7 +84,7 @@ def movements(
     """log h_n / h_{n−1}, found and expected, at all pairs of neighbours that were observed."""
     after = np.flatnonzero(model.observed_[1:] & model.observed_[:-1]) + 1
     if not len(after):
-        raise ValueError("The model has no two neighbouring steps that were observed.")
+        raise ValueError("The model has no two adjacent steps that were observed.")
     smooth = model.smooth(random_state=random_state)
     # (n, N, K): posterior draws if there are any, else the activations themselves.
     draws = smooth.samples(of="components") if smooth.has_bands else model.activations_[None]
@@ -129,7 +129,7 @@ def factor_text(factor: float) -> str:
 
 def _verdict(chain: Chain, found: Array, expected: Array | None) -> str:
     if expected is None:
-        return "no chain to compare with:\nplain NMF expects nothing of the next step"
+        return "no chain to compare with:\nplain NMF assumes nothing about the next step"
     spreads = [float(np.subtract(*np.quantile(x, (0.9, 0.1)))) for x in (found, expected)]
     factor = spreads[0] / max(spreads[1], _SMALLEST)
     verdict, ratio = "fits", f"{factor:.2f}"

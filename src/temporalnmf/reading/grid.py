@@ -238,7 +238,7 @@ def exposure_on_grid(sizes: Array, line: Timeline, name: str) -> tuple[Array, No
     n_steps, given = len(line.labels), ~np.isnan(sizes)
     total = np.bincount(line.rows[given], sizes[given], minlength=n_steps)
     if not np.isfinite(total).all():
-        raise ValueError(f"{name}: its exposures add up to infinity. Take a larger unit.")
+        raise ValueError(f"{name}: its exposures add up to infinity. Use a larger unit.")
     known = np.unique(line.rows[given])
     absent = np.setdiff1d(np.arange(n_steps), known)
     notes = _about_adding(np.bincount(line.rows[given], minlength=n_steps)[known])

@@ -166,7 +166,7 @@ class LongRows:
             )
         if not np.isfinite(sums.total):
             found = f"{self.name}: the values in column {self.columns.value!r}"
-            raise ValueError(f"{found} add up to infinity. Take a larger unit.")
+            raise ValueError(f"{found} add up to infinity. Use a larger unit.")
 
     def grid(self, freq: str | None, drop_partial: bool) -> LongGrid:
         """The steps, when all rows have been added."""

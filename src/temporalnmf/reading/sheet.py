@@ -117,7 +117,7 @@ def check_sheet(sheet: Sheet) -> None:
     with np.errstate(over="ignore"):
         total = np.nansum(values)
     if not np.isfinite(total):
-        raise ValueError(f"{sheet.name}: its values add up to infinity. Take a larger unit.")
+        raise ValueError(f"{sheet.name}: its values add up to infinity. Use a larger unit.")
 
 
 def _refuse(sheet: Sheet, wrong: Array, what: str, remedy: str) -> None:

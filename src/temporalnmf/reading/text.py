@@ -115,7 +115,7 @@ def about_taken_off(labels: Iterable[str]) -> tuple[str, ...]:
     first = next((label for label in labels if own_text(label) != label), None)
     if first is None:
         return ()
-    return (f"the apostrophe before names such as {own_text(first)!r} is taken off",)
+    return (f"the apostrophe before names such as {own_text(first)!r} is removed",)
 
 
 def _decoded(path: Path) -> tuple[bytes, str]:

@@ -79,8 +79,8 @@ class Diagnosis:
         """The verdict, for front ends that spell arguments differently."""
         unsettled = {q.name: q for q in self.quantities if not q.settled(self.n_runs)}
         if not unsettled and self.n_runs == 1:
-            settled = "The run has settled, but nothing tells whether another one would agree:"
-            return Text(f"{settled} take {{four}} to find out.", four=Arg("n_chains", "4"))
+            settled = "The run has settled, but a single run cannot show whether others agree:"
+            return Text(f"{settled} use {{four}}.", four=Arg("n_chains", "4"))
         if not unsettled:
             least, worst = _least(self.quantities), max(q.rhat for q in self.quantities)
             return Text(
@@ -94,17 +94,17 @@ class Diagnosis:
             names = ", ".join(map(str, apart))
             return Text(
                 f"The runs found different components ({names}), but agree on totals and "
-                f"forecasts: rely on predictions, not on what these components mean. Fewer "
-                f"components may be all that the data tell apart."
+                f"forecasts: rely on predictions, not on what these components mean. The "
+                f"data may support fewer components only."
             )
         if self.n_draws < FEWEST:
-            problem = f"Too few draws to tell anything, {self.n_draws} per run."
-            return Text(f"{problem} Take some hundreds, {{many}}.", many=Arg("n_draws", "500"))
+            problem = f"Too few draws for a verdict, {self.n_draws} per run."
+            return Text(f"{problem} Use several hundred, {{many}}.", many=Arg("n_draws", "500"))
         least, worst = _least(unsettled.values()), max(q.rhat for q in unsettled.values())
         return Text(
             f"Not settled: {', '.join(unsettled)} (R-hat up to {worst:.2f}, should be at most "
             f"{RHAT}; worth {least:.0f} independent draws, should be {ESS_PER_RUN * self.n_runs}). "
-            f"Take more sweeps: {{n_tune=}} and {{n_draws=}} {_times(least, self.n_runs)} times as "
+            f"Use more sweeps: {{n_tune=}} and {{n_draws=}} {_times(least, self.n_runs)} times as "
             f"large" + (f"; components {', '.join(map(str, apart))} differ most." if apart else ".")
         )
 

@@ -153,7 +153,7 @@ def _fiscal_years(texts: list[str], name: str, where: Where, style: str) -> Arra
         return None
     start = int(years[0])
     first = texts[starts.index(start)]
-    other = "" if odd is None else f"; {texts[odd]!r} ({where(odd)}) is no fiscal year"
+    other = "" if odd is None else f"; {texts[odd]!r} ({where(odd)}) is not a fiscal year"
     if not months:
         raise ValueError(f"{name} has fiscal years such as {first!r}{other}. Correct it.")
     month = f"{start}-{first[-2:]}"
