@@ -75,7 +75,7 @@ def test_fit_says_what_it_understood_and_what_it_found(plays, fitted):
         assert heading in output
     assert "[bold]Dex" in output
     assert f"written: {path}\n" in output
-    assert "6 forecasts of the past were compared" in output
+    assert "6 forecasts of past steps were compared" in output
     model = load(path)
     np.testing.assert_array_equal(model.observed_, ~np.isnan(plays[1][:, 0]))
     assert model.feature_labels().tolist() == sorted(ARTISTS)
@@ -362,7 +362,7 @@ def test_report_checks_intervals_on_the_past_if_asked_to(plays, tmp_path):
     model, out = tmp_path / "m.npz", tmp_path / "r.html"
     done("fit", plays[0], *LONG, "--components", 1, "--starts", 1, "--out", model)
     output = done("report", model, "--out", out, "--hold-out", 5).output
-    assert "5 forecasts of the past were compared" in output
+    assert "5 forecasts of past steps were compared" in output
     assert "Are the intervals reliable?" in out.read_text(encoding="utf-8")
     done("report", model, "--out", out, "--force")
     assert "Are the intervals reliable?" not in out.read_text(encoding="utf-8")
@@ -387,7 +387,7 @@ def test_info_of_a_model(fitted):
     for text in (
         "temporalnmf model, schema 2", "26 steps x 4 features, 2 components", "numpy",
         "2018-01 to 2020-02, every month", "2 of the steps (2019-02, 2019-03)", "rate: α = ",
-        "converged:", "6 forecasts of the past", "temporalnmf fit", "with the data",
+        "converged:", "6 forecasts of past steps", "temporalnmf fit", "with the data",
     ):  # fmt: skip
         assert text in output
     told = json.loads(done("info", fitted[0], "--json").stdout)
@@ -708,7 +708,7 @@ def test_demo_ends_with_the_path_of_a_report(demo):
     assert output.splitlines()[-1] == f"written: {folder / 'report.html'}"
     assert sorted(p.name for p in folder.iterdir()) == ["forecast.csv", "model.npz", "report.html"]
     assert "232 steps x 1609 features" in output
-    assert "5 forecasts of the past were compared" in output
+    assert "5 forecasts of past steps were compared" in output
     assert "2022" in output
     assert f"of 5 steps. All are in {folder / 'forecast.csv'}." in output
     assert "may be too narrow" not in output  # all five steps were checked

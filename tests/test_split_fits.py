@@ -265,7 +265,7 @@ def test_methods_that_need_the_data_in_memory_say_what_to_do(alone):
         with pytest.raises(ValueError, match=r"never in memory \(Dask, shards\)\. Fit again"):
             call()
     for method in (model.append, model.smooth, model.score, model.impute):
-        with pytest.raises(ValueError, match=r"not in memory, .*Give the steps that are wanted"):
+        with pytest.raises(ValueError, match=r"not in memory, .*Give the steps you need"):
             method(given)
 
 
