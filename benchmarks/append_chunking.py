@@ -162,7 +162,7 @@ def solved(model: TemporalNMF, X: np.ndarray, H: np.ndarray, tol: float) -> tupl
     """Activations (K, N) at fixed components from a start, and the iterations it took."""
     series, monitor = model._series_of(X, None, None), Monitor(1000, tol)
     with machinery(model._config()) as workers:
-        data = series.observe(model._likelihood(), workers)
+        data = series.observe(model.likelihood_, workers)
         problem = Problem(data, model.chain_, model.map_scale)
         found = Accelerated().solve(problem, model.components_.T, H, monitor, fixed_W=True).H
     return found, monitor.iteration

@@ -210,9 +210,15 @@ def random_problem(
     observations = placed(series, case.likelihood, place)
     problem = Problem(observations, case.chain, case.scale, smoothing)
     W = rng.gamma(2.0, size=(n_features, n_components))
-    W[~problem.active] = 0.0
+    W[~active(problem)] = 0.0
     H = rng.gamma(0.8, level, size=(n_components, n_steps)) + 1e-3
     return problem, np.array(W / W.sum(axis=0), order=observations.order), H
+
+
+def active(problem):
+    """Features that get weight in W, bool (F,): see `Features.only_active`."""
+    observations = problem.observations
+    return observations.seen if problem.smoothing else observations.counted
 
 
 def estimator(*given: Any, **flat: Any) -> TemporalNMF:

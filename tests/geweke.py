@@ -88,6 +88,11 @@ def _paths_of_bgar(chain, h, n_steps, rng):
     return np.ascontiguousarray(np.transpose(H)), np.ascontiguousarray(np.transpose(Z))
 
 
+def n_paths(law):
+    """How many components a `LearnedChain` has."""
+    return len(next(iter(law.coordinates.values())))
+
+
 def prior_coordinates(law, n, rng):
     """Where learned hyper-parameters are according to their priors."""
     return {

@@ -243,7 +243,7 @@ def test_accelerated_needs_at_most_a_third_of_the_passes_of_mm(chain):
 
 @pytest.mark.each_value
 @pytest.mark.parametrize("chain", chains("log"), ids=str)
-def test_held_steps_stay_and_components_given_are_kept(chain, place):
+def test_accelerated_keeps_fixed_components_and_held_steps(chain, place):
     case = Case(likelihoods()[0], chain, "log", "steps", "dense")
     there, W, H = random_problem(case, seed=5, place=place)
     problem, W, H = random_problem(case, seed=5)
@@ -256,7 +256,7 @@ def test_held_steps_stay_and_components_given_are_kept(chain, place):
 
 
 @pytest.mark.long
-def test_hyper_parameters_are_learned_as_by_mm():
+def test_accelerated_learns_hyper_parameters_as_mm_does():
     case = next(c for c in CASES if c.chain.name == "rate" and c.scale == "log")
     problem, W, H = random_problem(case, seed=0, smoothing=0.3)
     learner = type(problem.chain)(alpha=3.0, beta="learn").resolve(10.0, len(H))

@@ -83,7 +83,7 @@ def test_steps_appended_one_by_one_are_those_of_all_at_once_for_any_options(stor
     np.testing.assert_array_equal(model.activations_, whole)
 
 
-def test_new_data_that_contradict_the_past_move_it():
+def test_new_data_that_contradict_the_past_change_its_activations():
     """A stiff chain has to share a jump among all steps, those before it included."""
     data = np.vstack([X[:30], 2.0 * X[30:]])
     model = until(data, 30, Rate(3000.0))
@@ -100,7 +100,7 @@ def test_new_data_that_contradict_the_past_move_it():
     assert abs(slope).max() < 1e-6, abs(slope).max()
 
 
-def test_the_reconstruction_error_is_that_of_the_activations():
+def test_append_updates_the_reconstruction_error_and_keeps_the_history_of_the_fit():
     model = fitted(data=X[:30] + 1.0, likelihood="exponential")
     told = model.objective_, model.history_, model.n_iter_
     model.append(X[30:] + 1.0)
@@ -109,7 +109,7 @@ def test_the_reconstruction_error_is_that_of_the_activations():
     assert (model.objective_, model.history_, model.n_iter_) == told
 
 
-def test_a_model_is_as_it_was_where_appending_fails(monkeypatch):
+def test_an_append_that_fails_leaves_the_model_unchanged(monkeypatch):
     model = fitted(data=X[:30])
     before = dict(model.__dict__)
 
@@ -132,7 +132,7 @@ def test_append_after_a_break_has_missing_steps_between():
     assert (gap > 0).all()
 
 
-def test_append_with_update_is_a_refit_that_keeps_the_places_of_components():
+def test_append_with_update_components_is_a_refit_that_keeps_their_order():
     model = fitted(data=X[:30])
     before = model.components_.copy()
     model.append(X[30:], update_components=True)
@@ -163,13 +163,13 @@ def test_append_keeps_the_calibration_of_the_components_it_keeps():
     assert model.append(X[35:], update_components=True).calibration_ is None
 
 
-def test_whole_numbers_may_follow_halves_as_times():
+def test_a_whole_number_may_follow_times_in_halves():
     halves = FRAME.set_axis(np.arange(40) * 0.5)
     model = fitted(data=halves[:30]).append(halves[30:31])
     assert model.times_[-1] == 15.0
 
 
-def test_append_of_an_array_needs_to_know_what_follows():
+def test_append_to_named_steps_refuses_arrays_and_known_names():
     named = pd.DataFrame(X, index=[f"step {n}" for n in range(40)])
     with pytest.raises(ValueError, match=r"no times.*up to 'step 29' are not evenly spaced"):
         fitted(data=named[:30]).append(X[30:])

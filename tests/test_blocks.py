@@ -139,7 +139,7 @@ def test_random_weights_are_the_same_for_any_cut(chunk, monkeypatch):
 
 @pytest.mark.each_value
 @pytest.mark.parametrize("case", all_cases(), ids=str)
-def test_one_block_is_data_in_memory_to_the_bit(case):
+def test_one_block_gives_the_same_bits_as_data_in_memory(case):
     problem, W, H, series = of_case(case)
     there = split_here(series, [0, 17]).observe(case.likelihood)
     for name in ("level", "saturated", "shared", "has_counts", "shape"):
@@ -151,7 +151,7 @@ def test_one_block_is_data_in_memory_to_the_bit(case):
 
 @pytest.mark.each_value
 @pytest.mark.parametrize("case", all_cases(), ids=str)
-def test_several_blocks_are_data_in_memory_up_to_rounding(case):
+def test_several_blocks_give_the_result_of_data_in_memory_up_to_rounding(case):
     problem, W, H, series = of_case(case)
     expected = solved(MajorizeMinimize(), problem, problem.observations, W, H, 100)
     aux = problem.chain.auxiliary(expected.H, problem.scale)
@@ -166,7 +166,7 @@ def test_several_blocks_are_data_in_memory_up_to_rounding(case):
 @pytest.mark.each_value
 @pytest.mark.parametrize("n_groups", [1, 2, 5])
 @pytest.mark.parametrize("case", FEW, ids=str)
-def test_blocks_on_workers_are_blocks_here_to_the_bit(case, n_groups, short):
+def test_blocks_on_workers_give_the_same_bits_as_blocks_here(case, n_groups, short):
     problem, W, H, series = of_case(case)
     bounds = even_bounds(17, 6)
     here = split_here(series, bounds).observe(case.likelihood)

@@ -209,7 +209,7 @@ def test_forecasts_take_the_level_of_their_horizon():
     np.testing.assert_allclose(relative[1:], np.sqrt([0.25, 0.5]), rtol=0.15)
 
 
-def test_calibration_counts_what_was_observed_only_and_the_exposure_of_the_future():
+def test_calibration_takes_only_observed_entries_and_the_exposure_of_each_step():
     """Half of the features hidden in the tested steps, and sizes that jump: same finding."""
     rng = np.random.default_rng(0)
     size = np.where(np.arange(50) % 3 == 0, 5.0, 1.0)
@@ -223,8 +223,8 @@ def test_calibration_counts_what_was_observed_only_and_the_exposure_of_the_futur
 
 
 @pytest.mark.parametrize("n_features", [2, 3, 5, 20])
-def test_entries_are_measured_by_the_others(n_features):
-    """A correct model has 0.9 of its entries inside, whatever the number of features."""
+def test_entries_are_compared_with_what_the_others_let_expect(n_features):
+    """Of a correct model, fewer than 0.9 are inside: the others have their own noise, too."""
     rng = np.random.default_rng(1)
     mean = np.full(n_features, 300.0)
     past = [
@@ -238,7 +238,7 @@ def test_entries_are_measured_by_the_others(n_features):
 
 
 @pytest.mark.long
-def test_calibration_after_given_starts_and_leading_zeros():
+def test_calibration_takes_as_many_origins_as_the_observed_steps_allow():
     model = fitted(init=(PARTS + 0.01, LEVELS + 1.0)).calibrate(6)
     assert model.calibration_.n_origins == 6
     late = X.copy()
@@ -248,11 +248,11 @@ def test_calibration_after_given_starts_and_leading_zeros():
     few[1:8] = np.nan
     with pytest.raises(ValueError, match=r"7 observed steps.*at least 13"):
         fitted(data=few).calibrate(6)
-    assert "at the most" in str(fitted(data=X[:14]).calibrate(5).calibration_)
+    assert "at most 83 %" in str(fitted(data=X[:14]).calibrate(5).calibration_)
 
 
 @pytest.mark.parametrize("dispersion", [0.5, 2.0, 40.0])
-def test_dispersion_is_found_again(dispersion):
+def test_dispersion_is_the_maximum_likelihood_estimate(dispersion):
     rng = np.random.default_rng(0)
     mean = rng.gamma(1.0, 20.0, size=40_000)
     x = rng.poisson(rng.gamma(mean / dispersion) * dispersion).astype(float)
@@ -267,7 +267,7 @@ def test_dispersion_is_found_again(dispersion):
 
 
 @pytest.mark.long
-def test_calibration_of_amounts_that_are_no_whole_numbers():
+def test_amounts_that_are_no_whole_numbers_have_the_dispersion_of_counts():
     """The same dispersion, in the limit, as of counts."""
     data = overdispersed(0)
     amounts = data + np.random.default_rng(1).uniform(-0.4, 0.4, data.shape) * (data > 0)
@@ -331,7 +331,7 @@ def test_bursts_do_not_empty_the_intervals(seed):
     assert (intervals["after"][:, 1] == 0.0).mean() < 0.5
 
 
-def test_components_are_widened_and_every_horizon_is_told():
+def test_components_are_widened_and_every_horizon_is_reported():
     """Components that move by 10 % a step, and a chain that expects 1 %."""
     model = fitted(Rate(1e4)).calibrate(12, steps=3)
     found = model.calibration_
@@ -369,7 +369,7 @@ def check(of="totals", ahead=1, before=0.8, after=0.95, widths=(1.0, 2.0), n=20,
     return Check(of, ahead, n, values, *tallies)
 
 
-def test_intervals_that_still_hold_too_little_are_told():
+def test_intervals_that_are_still_too_narrow_are_reported():
     """After a calibration that failed the caveats stay, each with its kind and horizon."""
     model = fitted()
     checks = (
@@ -398,7 +398,7 @@ def test_intervals_that_still_hold_too_little_are_told():
 
 
 def test_calibration_never_makes_past_intervals_worse():
-    """Over kinds of data: fewer inside, and fewer than promised, never."""
+    """Never fewer inside than before or than promised, for several kinds of data."""
     rng = np.random.default_rng(0)
     for data in (overdispersed(1, n=40), bursts(3, n=40), rng.poisson(3.0, (40, 6)).astype(float)):
         found = TemporalNMF(2, random_state=0).fit(data).calibrate(10).calibration_
@@ -438,7 +438,7 @@ def test_sums_over_steps_hold_what_they_promise_after_calibration():
     assert np.mean(inside) > 0.79
 
 
-def test_files_of_earlier_versions_are_read(tmp_path):
+def test_calibrations_of_earlier_versions_are_read(tmp_path):
     """They have seven numbers and a level, and a second dispersion that is dropped."""
     model = fitted().calibrate(8)
     path = model.save(tmp_path / "model.npz")

@@ -96,7 +96,7 @@ def test_automatic_values_preserve_the_mean_or_match_the_level():
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_one_value_per_component_is_as_many_chains(scale):
+def test_a_chain_with_one_value_per_component_is_the_sum_of_its_components(scale):
     H = np.random.default_rng(0).gamma(2.0, 5.0, size=(3, 8))
     for chain in chains(scale):
         numbers = {k: v for k, v in chain.get_params().items() if not isinstance(v, bool | str)}
@@ -121,7 +121,7 @@ def test_one_value_per_component_is_as_many_chains(scale):
 
 
 def test_hier_rate_with_a_huge_shape_tends_to_rate():
-    """HierRate with huge α_z tends to Rate: the auxiliary rate loses its noise."""
+    """The auxiliary rate loses its noise."""
     H = np.random.default_rng(0).gamma(20.0, 1.0, size=(2, 9))
     rate = Rate(3.0, 2.0)
     a = 1e9
@@ -181,12 +181,12 @@ WRONG_VALUES = [
 
 
 @pytest.mark.parametrize(("attempt", "words"), WRONG_VALUES, ids=lambda x: "" if callable(x) else x)
-def test_wrong_hyper_parameters_are_named(attempt, words):
+def test_invalid_hyper_parameters_are_refused_by_name(attempt, words):
     with pytest.raises(ValueError, match=words):
         attempt()
 
 
-def test_right_hyper_parameters_are_taken():
+def test_valid_hyper_parameters_are_accepted():
     Rate([1.0, 2.0]).check("map")
     assert Rate([1.0, 2.0]).resolve(10.0, 2).beta == [1.0, 2.0]
     HierRate(marginal=np.True_).check("draw")
@@ -257,7 +257,7 @@ def test_backcasts_and_point_forecasts_have_their_closed_forms():
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_point_forecasts_chain_their_modes(scale):
+def test_point_forecasts_by_modes_start_from_the_mode_before(scale):
     """A mode of the mode before; those of one step ahead are known (test_estimator.py)."""
     lost = 1.0 if scale == "linear" else 0.0
     h, steps = np.array([2.0, 30.0]), np.arange(1, 4)
@@ -312,7 +312,7 @@ def test_in_a_unit_the_law_is_that_of_the_quotient(chain, unit):
         (GaP(4e16, 4e16), 1.0, r"no room to move: .* spreads by 5\.0e-09 of its value"),
     ],
 )  # fmt: skip
-def test_chains_that_cannot_be_meant_are_refused(chain, level, words):
+def test_chains_far_from_the_data_or_without_room_to_move_are_refused(chain, level, words):
     with pytest.raises(ValueError, match=words):
         chain.check_level(level)
 
@@ -337,7 +337,7 @@ def test_from_one_step_nothing_is_learned_and_from_two_something_is():
     assert learner.learn(H[:, :1], np.empty((1, 0))).beta == 7.0
 
 
-def test_automatic_shapes_are_those_of_the_docs():
+def test_the_automatic_shape_is_100_over_the_level_of_a_component():
     assert Shape().resolve(level=8.0, n_components=2).alpha == 25.0  # 100 over the level of one
 
 

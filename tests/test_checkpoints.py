@@ -194,7 +194,7 @@ def test_without_a_seed_later_starts_are_those_of_the_first_attempt(tmp_path, mo
     same(model, whole)
 
 
-def test_a_generator_of_random_numbers_is_known_by_its_numbers(tmp_path):
+def test_a_random_state_is_recognised_by_its_state(tmp_path):
     """In the state that it was in at first the fit goes on, in a later one it is another fit."""
     path, generator = tmp_path / "fit.ckpt", np.random.RandomState(5)
     model = cut_short(path, random_state=generator)
@@ -294,7 +294,7 @@ def test_a_damaged_checkpoint_is_refused(tmp_path):
         fresh(checkpoint=path).fit(data())
 
 
-def test_a_path_for_checkpoints_is_tried_at_the_start(tmp_path):
+def test_an_invalid_checkpoint_path_is_refused_before_the_fit(tmp_path):
     for path, words in (
         (tmp_path / "absent" / "fit.ckpt", "folder that does not exist"),
         (tmp_path, "is not a file"),
@@ -312,7 +312,7 @@ def test_invalid_starting_values_are_refused_with_a_checkpoint(solver, tmp_path)
 
 
 @pytest.mark.parametrize("every", [-1.0, np.inf, np.nan, "often", None, True])
-def test_seconds_between_checkpoints_are_a_number(every):
+def test_seconds_between_checkpoints_must_be_a_non_negative_number(every):
     with pytest.raises(ValueError, match=r"every=.*: expected a number of at least 0\."):
         fresh(checkpoint="fit.ckpt", checkpoint_every=every).fit(data())
 

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from commands import changed, invoke
+from temporalnmf import registry
 from temporalnmf.cli import app
 
 
@@ -75,7 +76,7 @@ def test_simulate_writes_the_paths_of_the_seed_and_a_picture(tmp_path):
     assert f" {mean:.3g} " in result.output
 
 
-@pytest.mark.parametrize("name", ["gap", "hier_rate", "shape", "hier_shape", "bgar", "gar"])
+@pytest.mark.parametrize("name", registry.PROCESSES)
 def test_simulate_knows_every_process(name):
     result = invoke("simulate", name, "--n-steps", 3)
     assert result.exit_code == 0, result.output
@@ -203,7 +204,7 @@ def test_compare_ranks_draws_beside_modes(newcomer, tmp_path):
 
 
 @pytest.mark.long
-def test_compare_with_two_workers_killed_and_resumed_with_one(newcomer, tmp_path):
+def test_compare_killed_with_two_workers_ends_the_same_when_resumed_with_one(newcomer, tmp_path):
     words = [
         "compare", str(newcomer), "--components", "2", "--splits", "2", "--inits", "8",
         "--chains", "gap,rate", "--seed", "3", "--origins", "1",
@@ -337,7 +338,7 @@ def test_reproduce_prints_published_numbers_only_beside_the_same_data(tmp_path):
     assert "neither is a confidence interval, and no verdict follows" in said
 
 
-def test_compare_and_select_rank_read_what_fit_reads():
+def test_compare_and_select_rank_have_the_reading_options_of_fit():
     """Every option of the panel on reading, and exposure is one of them."""
     import typer.main
 
@@ -386,8 +387,8 @@ def test_select_rank_marks_the_number_of_components_with_the_lowest_error(newcom
     assert result.exit_code == 0, result.output
     table = list(csv.DictReader((tmp_path / "table.csv").read_text().splitlines()))
     assert [row["n_components"] for row in table] == ["1", "2", "3"]
-    chosen = [row for row in table if row["chosen"] == "True"]
-    assert float(chosen[0]["error_mean"]) == min(float(row["error_mean"]) for row in table)
+    (chosen,) = (row for row in table if row["chosen"] == "True")
+    assert float(chosen["error_mean"]) == min(float(row["error_mean"]) for row in table)
     records = list(csv.DictReader((tmp_path / "records.csv").read_text().splitlines()))
     assert len(records) == 6
     assert (tmp_path / "rank.png").read_bytes().startswith(b"\x89PNG")

@@ -136,7 +136,7 @@ def test_a_table_in_a_file_is_fitted_on_a_scheduler(place, fitted, client, tmp_p
 
 
 @pytest.mark.long
-def test_what_is_said_of_memory_is_what_is_done(place, client, monkeypatch):
+def test_the_line_on_memory_agrees_with_the_executor(place, client, monkeypatch):
     """The line at the start and the executor agree on whether data stay with the workers."""
     shards = Shards.open(place / "shards")
     said, executors = [], []
@@ -152,7 +152,7 @@ def test_what_is_said_of_memory_is_what_is_done(place, client, monkeypatch):
 
 
 @pytest.mark.long
-def test_a_cluster_that_is_lost_is_one_line(place, tmp_path, monkeypatch):
+def test_a_lost_cluster_ends_the_command_with_one_line(place, tmp_path, monkeypatch):
     """And exit code 2, no traceback, no shards left behind."""
     (tmp_path / "cluster").mkdir()
     with separate(tmp_path / "cluster") as (process, address):
@@ -184,7 +184,7 @@ def test_progress_tells_the_fullest_worker_and_lost_ones():
 
 
 @pytest.mark.usefixtures("alone")
-def test_a_callback_asks_for_components_if_it_wants_them(place):
+def test_callbacks_get_components_of_shards_on_request_and_of_arrays_at_once(place):
     """Of shards they stay where they are; of data in memory they are an array."""
     seen = []
 
@@ -207,7 +207,7 @@ def test_a_callback_asks_for_components_if_it_wants_them(place):
 
 
 @pytest.mark.usefixtures("alone")
-def test_a_fit_of_shards_goes_on_from_a_folder(place, fitted, tmp_path):
+def test_checkpoints_of_shards_need_a_folder_and_do_not_change_the_fit(place, fitted, tmp_path):
     folder, out = tmp_path / "kept", tmp_path / "m.npz"
     done("fit", place / "shards", *QUICK, "--checkpoint", folder, "--out", out)
     assert same(out, fitted)
@@ -233,8 +233,9 @@ def test_a_fit_of_shards_goes_on_from_a_folder(place, fitted, tmp_path):
         (("other",), "name its columns with --time and --feature"),
     ],
 )
-def test_options_that_exclude_each_other_are_refused(place, tmp_path, monkeypatch, words, said):
-    """Is refused before anything is read or started."""
+def test_wrong_options_are_refused_before_anything_is_read_or_started(
+    place, tmp_path, monkeypatch, words, said
+):
     monkeypatch.chdir(place)
     monkeypatch.setattr("distributed.LocalCluster", None)
     monkeypatch.setattr("temporalnmf.shards.Shards.open", None)

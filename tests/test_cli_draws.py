@@ -86,7 +86,7 @@ def test_info_says_whether_draws_are_settled(tmp_path):
 
 
 @pytest.mark.long
-def test_commands_go_on_with_draws(model, tmp_path):
+def test_forecast_append_and_report_work_from_draws(model, tmp_path):
     path, _ = model
     fitted = load(path)
     out = tmp_path / "next.csv"
@@ -111,7 +111,7 @@ def test_commands_go_on_with_draws(model, tmp_path):
     assert "How sure are these results?" in page.read_text(encoding="utf-8")
 
 
-def test_imputed_is_the_mean_over_all_draws(model, tmp_path):
+def test_imputed_values_are_means_over_all_draws(model, tmp_path):
     path, _ = model
     fitted = load(path)
     done("impute", path, "--out", tmp_path / "filled.csv", "--bands", tmp_path / "bands.csv")
@@ -167,7 +167,7 @@ G = ("--solver", "gibbs")
         ((*G, "--starts", 3), "--starts 3 has no effect with --solver gibbs: see --draws and"),
         ((*G, "--max-iter", 9), "--max-iter 9 has no effect with --solver gibbs"),
         ((*G, "--likelihood", "exponential"),
-         "--likelihood exponential: --solver gibbs draws for counts only, --likelihood poisson."),
+         "--solver gibbs has posterior draws for --likelihood poisson only."),
         ((*G, "--chain", "none"), "--chain none is not a prior"),
         ((*G, "--thin", 9, "--draws", 5), "--thin 9 is larger than --draws 5"),
         ((*G, "--learn", "gamma"),

@@ -9,13 +9,13 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from commands import done, in_terminal, invoke, refused, started
 from temporalnmf import load
 from temporalnmf.cli import data
 from temporalnmf.cli.console import Voice, Watch
-from temporalnmf.forecasting.posterior import posterior_of
 from temporalnmf.messages.formatting import csv_number
 from temporalnmf.solvers import Progress
 from temporalnmf.timeline import time_texts
@@ -97,7 +97,7 @@ def test_fit_is_what_the_library_does(plays, fitted):
 
 
 @pytest.mark.parametrize("of", ["features", "components", "totals"])
-def test_forecast(fitted, of, tmp_path):
+def test_forecast_writes_and_prints_what_the_library_predicts(fitted, of, tmp_path):
     out = tmp_path / "next.csv"
     words = ("forecast", fitted[0], "--steps", 3, "--of", of, "--coverage", "0.8", "--seed", 5)
     result = done(*words, "--out", out)
@@ -143,7 +143,7 @@ def test_forecast_shows_the_largest_features_and_the_steps_that_fit(tmp_path):
     assert "temporalnmf fit --calibrate 20" in output  # a note, in the words of the command line
 
 
-def test_forecast_of_sums(fitted, tmp_path):
+def test_forecast_sums_over_steps_and_groups_as_the_library_does(fitted, tmp_path):
     """How many in the next weeks, per group: the sums of the forecast from Python."""
     model = load(fitted[0])
     names = model.feature_labels().tolist()
@@ -176,7 +176,7 @@ def test_forecast_of_sums(fitted, tmp_path):
         assert message in " ".join(result.output.split())
 
 
-def test_forecast_with_exposure(tmp_path):
+def test_forecast_scales_with_the_exposure_given_or_with_that_of_the_last_step(tmp_path):
     rng = np.random.default_rng(0)
     size = rng.integers(5, 20, size=15)
     lines = [
@@ -226,7 +226,10 @@ def test_append_adds_steps_and_says_so(fitted, tmp_path):
     assert output.splitlines()[-1] == f"written: {out}"
     old, new = load(fitted[0]), load(out)
     np.testing.assert_array_equal(new.components_, old.components_)
-    np.testing.assert_array_equal(new.activations_, posterior_of(new._state()).mean(new._series).T)
+    months = pd.period_range("2020-03", "2020-05", freq="M")
+    rows = pd.DataFrame([[30, 0, 12, 0], [np.nan] * 4, [30, 0, 12, 0]], months, sorted(ARTISTS))
+    longer = load(fitted[0]).append(rows)
+    np.testing.assert_array_equal(new.activations_, longer.activations_)
     assert (new.activations_[:26] != old.activations_).any()
     assert time_texts(new.times_)[26:] == ["2020-03", "2020-04", "2020-05"]
     assert new.observed_[26:].tolist() == [True, False, True]
@@ -239,7 +242,7 @@ def test_append_adds_steps_and_says_so(fitted, tmp_path):
     assert "more.csv (SHA-256" in done("info", out).output
 
 
-def test_append_can_fit_again_and_go_on_for_machines(fitted, tmp_path):
+def test_append_with_update_components_refits_the_same_file_and_answers_in_json(fitted, tmp_path):
     model = tmp_path / "m.npz"
     shutil.copy(fitted[0], model)
     known = ["2020-01", "2020-02"]
@@ -257,7 +260,7 @@ def test_append_can_fit_again_and_go_on_for_machines(fitted, tmp_path):
     assert not np.array_equal(load(model).components_, load(fitted[0]).components_)
 
 
-def test_append_refuses_what_it_should_not_do(plays, fitted, tmp_path):
+def test_append_refuses_to_overwrite_files_and_to_add_no_steps(plays, fitted, tmp_path):
     model, more = tmp_path / "m.npz", more_plays(tmp_path / "more.csv", ["2020-03"])
     shutil.copy(fitted[0], model)
     before = model.read_bytes()
@@ -311,7 +314,7 @@ def test_impute_fills_the_fitted_table_and_nothing_else(plays, fitted, tmp_path)
     assert (told["entries_filled"], told["steps_filled"], told["bands"]) == (8, 2, None)
 
 
-def test_impute_another_table(plays, fitted, tmp_path):
+def test_impute_fills_another_table_with_the_features_of_the_model(plays, fitted, tmp_path):
     """Long: in any order, without one of the features, with one that the model never saw."""
     path, out = tmp_path / "more.csv", tmp_path / "filled.csv"
     lines = [f"2021-{m:02d}-01,{a},{c}" for m in (1, 2, 4) for a, c in (("Cleo", 20), ("Ada", 9))]
@@ -345,7 +348,7 @@ def test_impute_another_table(plays, fitted, tmp_path):
     assert "lacks 'Ada', '[bold]Dex' and has 'Zoe', which the model does not know" in said
 
 
-def test_report(fitted, tmp_path):
+def test_report_writes_a_page_with_its_question_and_commands(fitted, tmp_path):
     out = tmp_path / "report.html"
     words = ("report", fitted[0], "--out", out, "--question", "Who is played?", "--steps", 2)
     output = done(*words).output
@@ -382,7 +385,7 @@ def test_report_never_shows_the_checksum_of_another_file(plays, tmp_path):
     assert fitted_to[:16] in page
 
 
-def test_info_of_a_model(fitted):
+def test_info_describes_a_model(fitted):
     output = done("info", fitted[0]).stdout
     for text in (
         "temporalnmf model, schema 2", "26 steps x 4 features, 2 components", "numpy",
@@ -401,7 +404,7 @@ def test_info_of_a_model(fitted):
     assert sum(one["share"] for one in told["components"]) == pytest.approx(1.0)
 
 
-def test_info_of_a_table(plays):
+def test_info_describes_a_table(plays):
     told = json.loads(done("info", plays[0], *LONG, "--json").stdout)
     assert told["kind"] == "table"
     assert told["total"] == np.nansum(plays[1])
@@ -410,7 +413,7 @@ def test_info_of_a_table(plays):
     assert "  features: Ada, Bix, Cleo, [bold]Dex\n" in done("info", plays[0], *LONG).stdout
 
 
-def test_fit_for_machines(plays, tmp_path):
+def test_fit_with_json_prints_one_object_and_words_on_standard_error(plays, tmp_path):
     """One object on standard output, words on the other."""
     out = tmp_path / "m.npz"
     words = ("fit", plays[0], *LONG, "--components", 1, "--max-iter", 1, "--starts", 1)
@@ -425,12 +428,12 @@ def test_fit_for_machines(plays, tmp_path):
     assert "stability" not in result.stderr
 
 
-def test_json_holds_no_number_that_is_none(capsys):
+def test_json_has_null_for_nan_and_infinity(capsys):
     Voice(json=True).answer({"a": np.array([1.0, np.nan]), "b": (np.inf, np.int64(2), True)})
     assert json.loads(capsys.readouterr().out) == {"a": [1.0, None], "b": [None, 2, True]}
 
 
-def test_a_chain_without_a_law(plays, tmp_path):
+def test_plain_nmf_is_forecast_and_imputed_without_intervals(plays, tmp_path):
     """Plain NMF can be fitted, forecast, filled in and looked at, without intervals."""
     model = tmp_path / "none.npz"
     done("fit", plays[0], *LONG, "--components", 2, "--chain", "none", "--out", model)
@@ -465,7 +468,7 @@ def test_nothing_is_replaced_without_force(plays, fitted, tmp_path):
     assert there.read_text().startswith("time,feature,mean")
 
 
-def test_what_is_read_is_never_written_over(plays, fitted, tmp_path):
+def test_input_files_are_never_overwritten(plays, fitted, tmp_path):
     source, model = tmp_path / "plays.csv", tmp_path / "plays.npz"
     shutil.copy(plays[0], source)
     shutil.copy(fitted[0], model)
@@ -482,7 +485,7 @@ def test_what_is_read_is_never_written_over(plays, fitted, tmp_path):
     assert "the file of --out" in refused("impute", model, "--out", both, "--bands", both)
 
 
-def test_a_place_that_cannot_be_written_to_is_told_at_once(plays, tmp_path):
+def test_a_place_that_cannot_be_written_to_is_refused_at_once(plays, tmp_path):
     assert "is a folder" in refused("fit", plays[0], *LONG, "--out", tmp_path)
     (tmp_path / "file").touch()
     assert "is a file" in refused("fit", plays[0], *LONG, "--out", tmp_path / "file" / "m.npz")
@@ -528,7 +531,7 @@ def test_a_place_that_cannot_be_written_to_is_told_at_once(plays, tmp_path):
         (["fot"], "fot"),
     ],
 )  # fmt: skip
-def test_wrong_input_is_told_with_its_remedy(words, said, plays, fitted, tmp_path, monkeypatch):
+def test_wrong_input_is_refused_with_its_remedy(words, said, plays, fitted, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
     assert said in refused(
@@ -537,7 +540,7 @@ def test_wrong_input_is_told_with_its_remedy(words, said, plays, fitted, tmp_pat
     assert not list(tmp_path.iterdir())
 
 
-def test_damaged_models_and_models_of_the_future(fitted, tmp_path):
+def test_damaged_models_and_models_of_later_versions_are_refused(fitted, tmp_path):
     import zipfile
 
     whole = fitted[0].read_bytes()
@@ -557,7 +560,7 @@ def test_damaged_models_and_models_of_the_future(fitted, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["m.npz"]
 
 
-def test_names_cannot_command_a_terminal(tmp_path):
+def test_escape_codes_in_names_do_not_reach_the_terminal(tmp_path):
     path = tmp_path / "evil.csv"
     path.write_text("year,\x1b[31mred,b\n2000,1,2\n2001,2,2\n2002,3,1\n2003,1,1\n")
     result = invoke("fit", path, "--components", 1, "--out", tmp_path / "m.npz")
@@ -736,7 +739,7 @@ def test_demo_does_not_replace_the_model_of_a_user(fitted, tmp_path):
     assert "model.npz exists already" in refused("demo", "--out", tmp_path)
 
 
-def test_the_page_shows_what_fit_says(tmp_path, monkeypatch):
+def test_the_commands_page_shows_what_fit_prints(tmp_path, monkeypatch):
     import re
     from pathlib import Path
 
@@ -751,7 +754,7 @@ def test_the_page_shows_what_fit_says(tmp_path, monkeypatch):
             assert line == found.rstrip()
 
 
-def test_append_of_the_old_file_grown_longer(tmp_path):
+def test_append_takes_only_the_new_steps_of_a_file_that_has_grown(tmp_path):
     """Steps counted from 0 are times as well; a step that changed is spoken of."""
     counts = np.random.default_rng(0).integers(5, 50, size=(13, 3))
     for n in (10, 13):

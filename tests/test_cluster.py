@@ -118,12 +118,12 @@ def test_a_local_cluster_leaves_nothing_behind(capfd):
     [("lots", "expected a size"), ("1 parsec", "expected a size"), ("infGB", "expected a size"),
      ("1MB", "is 0.95 MiB, too little"), ("0.5", "too little"), (-1, "too little")],
 )  # fmt: skip
-def test_bad_limits_of_memory_are_named(limit, words):
+def test_invalid_memory_limits_are_refused_by_name(limit, words):
     with pytest.raises(ValueError, match=rf"memory_limit={limit!r}.*{words}"):
         entered(local(1, memory_limit=limit))
 
 
-def test_no_workers_are_refused():
+def test_a_local_cluster_without_workers_is_refused():
     with pytest.raises(ValueError, match="n_workers=0"):
         entered(local(0))
 
@@ -213,7 +213,7 @@ def test_every_task_is_done_once_and_has_its_number(client):
     assert list(spread(client, scaled, {"factor": 3}, [])) == []
 
 
-def test_tasks_are_handed_out_bit_by_bit(client, monkeypatch):
+def test_tasks_are_submitted_a_limited_number_at_a_time(client, monkeypatch):
     flying, most, submit = 0, 0, client.submit
 
     def counted(*args, **settings):
@@ -226,10 +226,10 @@ def test_tasks_are_handed_out_bit_by_bit(client, monkeypatch):
     for _ in spread(client, scaled, {"factor": 1}, [(i,) for i in range(120)]):
         flying -= 1
     assert flying == 0
-    assert most == cluster._room(client) == 64 + 4 * 2
+    assert most == 64 + 4 * 2  # and four per worker
 
 
-def test_data_go_to_each_worker_once(client, monkeypatch):
+def test_data_are_broadcast_to_the_workers_once(client, monkeypatch):
     sent, scatter = [], client.scatter
 
     def counted(*args, **settings):
@@ -242,7 +242,7 @@ def test_data_go_to_each_worker_once(client, monkeypatch):
     assert [call["broadcast"] for call in sent] == [True]
 
 
-def test_a_task_that_raises_does_so_here(client, capfd):
+def test_an_error_of_a_task_is_raised_here(client, capfd):
     with pytest.raises(ValueError, match=r"^i=3: three is no good\.$"):
         list(spread(client, fails_at_three, {}, [(i,) for i in range(10)]))
     assert capfd.readouterr() == ("", "")
@@ -264,7 +264,7 @@ def test_a_connection_that_breaks_is_no_error_of_a_task(client, monkeypatch):
         list(spread(client, scaled, {"factor": 1}, [(0,)]))
 
 
-def test_an_end_in_the_middle_takes_back_what_waits(client, tmp_path):
+def test_closing_early_cancels_the_tasks_that_wait(client, tmp_path):
     gate = tmp_path / "gate"
     results = spread(client, scaled, {"factor": 1}, [(0,), *((i, gate) for i in range(1, 60))])
     assert next(results) == (0, 0)

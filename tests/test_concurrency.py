@@ -68,7 +68,7 @@ def _at_once(jobs):
 # Fits side by side
 
 
-def test_eight_threads_fit_at_once():
+def test_eight_fits_at_once_give_the_bits_of_one_after_the_other():
     jobs = [
         lambda n_jobs=n_jobs, solver=solver, seed=seed: bits(
             _fit(n_jobs, solver=solver, random_state=seed)
@@ -102,7 +102,7 @@ def _answers(model, folder, name):
 
 @pytest.mark.quick("mode")
 @pytest.mark.parametrize("fit", [lambda: _fit(2, FEW, 2), lambda: _draw(2)], ids=["mode", "draws"])
-def test_eight_threads_ask_one_model(fit, tmp_path):
+def test_eight_threads_that_ask_one_model_get_the_answers_of_one(fit, tmp_path):
     model = fit()
     alone = _answers(copy.deepcopy(model), tmp_path, "alone.zip")
     assert model._posterior is None  # what is made when it is first wanted is not there yet
@@ -129,7 +129,7 @@ def test_a_posterior_that_is_being_made_is_not_used_half_made(monkeypatch):
     assert inside == ["asked", alone]
 
 
-def test_many_threads_save_to_one_name(tmp_path):
+def test_a_file_that_many_threads_save_to_is_always_whole(tmp_path):
     """The file is always a whole one, of one of them."""
     models = [_fit(X=FEW, random_state=seed, chain="none") for seed in range(4)]
     path, known = tmp_path / "model.zip", {bits(model) for model in models}
@@ -268,7 +268,7 @@ def test_nested_fits_on_all_cores_keep_no_more_threads_busy_than_there_are_worke
 
 
 @pytest.mark.long
-def test_busy_threads_are_counted():
+def test_the_count_of_busy_threads_includes_helpers_and_blas():
     """Helpers, and those of BLAS, which are not Python's."""
     assert len(in_child(lambda: _busy(1))[0]) == 1
     assert len(in_child(lambda: _busy(2))[0]) == 2

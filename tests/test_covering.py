@@ -16,7 +16,7 @@ def covered(rows):
     return set().union(*map(parts, rows))
 
 
-def test_every_pair_of_every_case_is_covered_by_few():
+def test_every_pair_of_values_is_covered_by_few_cases():
     rows = [(*case.factors(), place) for case, place in product(all_cases(), PLACES)]
     chosen = [rows[i] for i in covering(rows)]
     assert covered(chosen) == covered(rows)
@@ -84,14 +84,14 @@ def run(tests, folder, processes):
 
 
 @pytest.mark.parametrize("processes", [0, pytest.param(2, marks=pytest.mark.long)])
-def test_what_is_left_out_is_told_in_the_last_lines(processes, tmp_path):
+def test_tests_that_are_left_out_are_counted_in_the_last_lines(processes, tmp_path):
     done = run(SOME, tmp_path, processes)
     told, count = done.stdout.splitlines()[-2:]
     assert "12 passed" in count, done.stdout
     assert told == "Left out: 25 long tests, which `make test-long` runs with all others."
 
 
-def test_quick_cases_exist(tmp_path):
+def test_quick_names_that_are_no_cases_are_refused(tmp_path):
     done = run(SOME.replace('"3", "5"', '"3", "9"'), tmp_path, 0)
     assert done.returncode == 4
     assert "test_of_a_list: quick names {'9'}, which are no cases of it" in done.stderr

@@ -70,7 +70,7 @@ def handlers(monkeypatch):
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, Terminated, MemoryError])
-def test_what_fails_leaves_the_old_file_alone(error, tmp_path):
+def test_a_write_that_fails_leaves_the_old_file(error, tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("old")
     with pytest.raises(error), written_whole(path) as partial:  # noqa: PT012
@@ -96,7 +96,7 @@ def test_two_writers_at_once_do_not_share_a_file(tmp_path):
     assert str(os.getpid()) in first.name  # nor with another process
 
 
-def test_what_dead_writers_left_is_removed(tmp_path):
+def test_leftovers_of_dead_writers_are_removed(tmp_path):
     path = tmp_path / "a+-1.csv"
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
@@ -160,7 +160,7 @@ def test_content_is_on_the_disk_before_the_name(tmp_path, monkeypatch):
     assert done == [("fsync", file), ("replace", file), ("fsync", folder)]
 
 
-def test_permissions_are_those_of_any_file(tmp_path):
+def test_a_new_file_has_the_permissions_of_the_user_and_a_replaced_one_its_own(tmp_path):
     """Those of the user for a new one, and its own for one that is replaced."""
     path, private = tmp_path / "a.csv", tmp_path / "b.csv"
     private.write_text("old")
@@ -222,7 +222,7 @@ def _archive(partial):
 
 
 @pytest.mark.parametrize("write", [_text, _array, _archive])
-def test_a_full_disk_is_told_with_the_file_and_what_to_do(write, tmp_path):
+def test_a_full_disk_is_reported_with_the_file_and_what_to_do(write, tmp_path):
     path = tmp_path / "a.npz"
     path.write_text("old")
     with full(1000), pytest.raises(OSError) as caught, written_whole(path) as partial:  # noqa: PT011
@@ -237,7 +237,7 @@ def test_a_full_disk_is_told_with_the_file_and_what_to_do(write, tmp_path):
     assert names(tmp_path) == ["a.npz"]
 
 
-def test_no_space_left_is_told(tmp_path):
+def test_no_space_left_is_reported_with_the_file(tmp_path):
     said = r"a\.csv could not .*: No space left on device\. Free space"
     with pytest.raises(OSError, match=said), room_told(tmp_path / "a.csv"):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -252,7 +252,7 @@ def test_errors_other_than_a_full_disk_stay_what_they_are(tmp_path):
     assert caught.value.filename == str(tmp_path / "a")  # not the name that nobody knows
 
 
-def test_what_was_put_in_place_is_known(tmp_path, monkeypatch):
+def test_watched_writes_list_the_files_that_were_put_in_place(tmp_path, monkeypatch):
     one, other = tmp_path / "one", tmp_path / "other"
     other.write_text("old")
 
@@ -273,7 +273,7 @@ def test_what_was_put_in_place_is_known(tmp_path, monkeypatch):
     assert there() == [one]
 
 
-def test_a_stop_stays_one_whatever_a_library_makes_of_it(tmp_path):
+def test_a_stop_is_raised_as_one_whatever_a_library_makes_of_it(tmp_path):
     """It comes after zipfile has opened a member, and before anybody can close it."""
     path = tmp_path / "a.zip"
     with pytest.raises(Terminated), written_whole(path) as partial:  # noqa: PT012, SIM117
@@ -370,8 +370,6 @@ def test_a_stop_after_the_command_has_ended_changes_nothing(code, handlers, monk
 def test_a_stop_between_the_end_of_a_command_and_that_of_main_tells_what_was_written(
     handlers, monkeypatch, capsys
 ):
-    """What was written is told."""
-
     def run():
         with clean_errors() as voice:
             voice.wrote(Path("m.npz"))
@@ -485,7 +483,7 @@ def test_ctrl_c_waits_while_a_function_is_compiled(handlers):
 
 
 @pytest.mark.parametrize(("stop", "code"), [(KeyboardInterrupt, 130), (Terminated, 143)])
-def test_a_stop_that_typer_takes_is_told(stop, code, handlers, monkeypatch, capsys):
+def test_a_stop_that_typer_takes_is_reported(stop, code, handlers, monkeypatch, capsys):
     """It comes after Typer has begun, and before a command has: Typer would end without a word."""
     monkeypatch.setattr(sys, "argv", ["temporalnmf", "info", "x.npz"])
 
@@ -511,7 +509,7 @@ def table(tmp_path):
     return path
 
 
-def test_a_file_that_is_in_place_is_told(table, tmp_path, monkeypatch):
+def test_a_stop_after_a_file_was_put_in_place_names_it(table, tmp_path, monkeypatch):
     """Also if the stop comes the moment after."""
     replace, out = Path.replace, tmp_path / "m.npz"
 
@@ -528,7 +526,7 @@ def test_a_file_that_is_in_place_is_told(table, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("stop", [Terminated, None])
-def test_a_stop_that_numba_hides_is_told(stop, table, tmp_path, monkeypatch):
+def test_a_stop_that_numba_hides_is_reported(stop, table, tmp_path, monkeypatch):
     """It comes while compiled code is handed its arguments; other errors stay what they are."""
 
     def hidden(*_, **__):
@@ -651,7 +649,7 @@ def test_a_zip_file_that_a_stop_leaves_half_written_says_nothing(
     assert ("Can't close the ZIP file" in capfd.readouterr().err) is not stopped
 
 
-def test_workers_that_are_sent_home_say_nothing(handlers, monkeypatch, capfd):
+def test_workers_that_are_ended_print_no_warnings(handlers, monkeypatch, capfd):
     """The tracker of joblib, a process of its own, warns of what is gone already."""
     words = "resource_tracker: There appear to be 1 leaked semlock objects"
     program = [sys.executable, "-c", f"import warnings; warnings.warn({words!r})"]
@@ -664,7 +662,7 @@ def test_workers_that_are_sent_home_say_nothing(handlers, monkeypatch, capfd):
 
 @pytest.mark.long
 @pytest.mark.parametrize("how", ["--jobs 2", "--dask local --workers 2"])
-def test_sigterm_sends_workers_home(how, table, tmp_path):
+def test_sigterm_ends_the_workers(how, table, tmp_path):
     out = tmp_path / "out"
     words = f"compare {table} --out {out} --components 1 --splits 90 --inits 5 {how}".split()
     program = [sys.executable, "-m", "temporalnmf", *words]
@@ -696,7 +694,7 @@ def broken_off(tmp_path, *words):
 
 @pytest.mark.long
 @pytest.mark.parametrize("command", ["save", "fit"])
-def test_commands_that_are_broken_off_leave_whole_files(command, tmp_path):
+def test_commands_that_are_interrupted_leave_whole_files(command, tmp_path):
     landed = broken_off(tmp_path, "--command", command, "--rounds", 1)
     assert len(landed) == 4
     assert landed[f"{command} disk"] == 1  # a signal may come too late
@@ -710,7 +708,7 @@ def test_a_fit_that_is_killed_goes_on(tmp_path):
 
 @pytest.mark.long
 @pytest.mark.parametrize("command", faults.COMMANDS)
-def test_commands_that_are_broken_off_many_times_leave_whole_files(command, tmp_path):
+def test_commands_that_are_interrupted_many_times_leave_whole_files(command, tmp_path):
     landed = broken_off(tmp_path, "--command", command, "--rounds", 10, "--seed", 1)
     assert len(landed) == 4
     assert min(landed.values()) > 0, landed  # most of them; some come too late
@@ -740,7 +738,7 @@ def compared(comparison, tmp_path):
 
 @pytest.mark.parametrize("fault", ["kill", "term"])
 @pytest.mark.parametrize("name", faults._OF_COMPARE)
-def test_half_a_file_is_noticed(name, fault, compared):
+def test_the_fault_check_notices_half_a_file(name, fault, compared):
     path = compared.folder / "out" / name
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
@@ -752,13 +750,13 @@ def test_half_a_file_is_noticed(name, fault, compared):
     assert reason
 
 
-def test_half_a_record_before_whole_ones_is_noticed(compared):
+def test_the_fault_check_notices_half_a_record_before_whole_ones(compared):
     path = compared.folder / "out" / "fits.jsonl"
     path.write_bytes(b'{"i": \n' + path.read_bytes())
     assert compared._state("kill")[0] == "half"
 
 
-def test_what_starts_over_is_noticed(compared, monkeypatch):
+def test_the_fault_check_notices_a_run_that_starts_over(compared, monkeypatch):
     """Records differ in the seconds that fits took."""
     path = compared.folder / "out" / "fits.jsonl"
     compared.checkpoint = compared.folder / "state.ckpt"

@@ -1,3 +1,5 @@
+"""The State of the Union data, and the tool that makes them."""
+
 import functools
 import importlib.util
 import io

@@ -61,7 +61,7 @@ def test_the_halves_of_one_run_are_compared():
     assert rhat(x + np.linspace(0.0, 4.0, 334)) > 1.5
 
 
-def test_many_quantities_are_looked_at_side_by_side():
+def test_diagnostics_of_many_quantities_are_those_of_each_alone():
     x = np.stack([autoregressive(4, 100, s, 7) for s in (0.0, 0.3, 0.6, 0.9)], axis=2)
     x = x.reshape(4, 100, 2, 2)
     for number in (rhat, ess_bulk, ess_tail):
@@ -125,7 +125,7 @@ def swapped(runs=4):
     return H
 
 
-def test_the_verdict_on_runs_that_agree():
+def test_the_verdict_on_runs_that_agree_tells_what_their_draws_are_worth():
     diagnosis = draws_of(independent()).diagnosis
     assert diagnosis.ok
     least = min(min(q.ess_bulk, q.ess_tail) for q in diagnosis.quantities)
@@ -157,14 +157,14 @@ def test_the_diagnosis_covers_all_quantities_that_move():
     assert by_name["totals"].ess_tail == pytest.approx(float(ess_tail(totals).min()))
 
 
-def test_one_run_tells_nothing_of_others():
+def test_the_verdict_on_one_run_asks_for_more_runs():
     diagnosis = draws_of(independent(runs=1)).diagnosis
     assert diagnosis.verdict == (
         "The run has settled, but a single run cannot show whether others agree: use n_chains=4."
     )
 
 
-def test_the_verdict_on_runs_that_found_other_components_but_the_same_totals():
+def test_the_verdict_on_runs_with_other_components_but_the_same_totals_trusts_predictions():
     diagnosis = draws_of(swapped(), other_runs=slice(0, 4, 2), other=(0, 1)).diagnosis
     assert not diagnosis.ok
     assert min(diagnosis.rhat_of_components) > 1.5
@@ -182,7 +182,7 @@ def test_only_the_components_that_differ_are_named():
     assert "different components (2, 3)," in verdict
 
 
-def test_the_verdict_on_runs_that_are_not_settled():
+def test_the_verdict_on_runs_that_are_not_settled_asks_for_more_sweeps():
     """Totals are apart, so more sweeps are asked for, by name and with numbers."""
     H = independent()
     H[0, ..., 0] += 1.5
@@ -207,7 +207,7 @@ def test_components_that_are_alike_are_not_called_different():
     assert "component" not in diagnosis.verdict
 
 
-def test_the_verdict_on_runs_that_agree_but_are_slow():
+def test_the_verdict_on_runs_that_agree_but_are_slow_only_asks_for_more_sweeps():
     """R-hat is fine and no component is elsewhere: too few draws, and nothing else is said."""
     diagnosis = Diagnosis(
         (Quantity("log posterior", 1.01, 150.0, 900.0), Quantity("totals", 1.0, 900.0, 900.0)),

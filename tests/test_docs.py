@@ -106,7 +106,7 @@ def test_page_of_chains_runs_and_shows_every_picture(tmp_path):
     assert re.findall(r"^## `(\w+)`", page, re.M) == [n for n in registry.CHAINS if n != "none"]
 
 
-def test_regimes_quoted_in_the_documents():
+def test_the_documents_quote_regimes_as_they_are_printed():
     """A comment behind `print(chain.regime())` is what it prints."""
     from temporalnmf.chains import Rate
 

@@ -18,6 +18,7 @@ from stops import StopAfter, StopError
 from temporalnmf import load
 from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
 from temporalnmf.sampling import run
+from temporalnmf.solvers import Gibbs
 from temporalnmf.summary import step_errors
 
 CHAINS = [
@@ -154,7 +155,7 @@ def test_simulated_rates_have_components_of_the_same_draw():
 
 
 @pytest.mark.long
-def test_draws_of_a_stiff_chain_stay_near_and_of_a_loose_one_go_far():
+def test_forecasts_spread_by_the_hyper_parameters_of_each_draw():
     """Learned hyper-parameters reach the forecast: its spread is that of each draw's chain."""
     model = fitted(X, Rate("learn"), n_draws=200)
     alpha = model.posterior_.parameters["alpha"].reshape(-1, 2)
@@ -167,7 +168,7 @@ def test_draws_of_a_stiff_chain_stay_near_and_of_a_loose_one_go_far():
 
 
 @pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
-def test_same_seed_same_draws_for_any_number_of_threads(storage):
+def test_draws_depend_on_the_seed_and_not_on_the_number_of_threads(storage):
     rng = np.random.default_rng(3)
     data = storage(rng.poisson(rng.gamma(0.5, 3.0, size=(20, 900))).astype(float))
     settings = {"n_draws": 6, "n_tune": 3, "smoothing": "learn", "chain": Rate("learn")}
@@ -270,7 +271,7 @@ def test_a_checkpoint_of_another_fit_is_refused(tmp_path):
         fitted(checkpoint=path)
 
 
-def test_a_place_for_checkpoints_is_tried_at_the_start(tmp_path):
+def test_draws_refuse_an_invalid_checkpoint_path(tmp_path):
     (tmp_path / "file").write_text("")
     for path, words in (
         (tmp_path / "absent" / "state.npz", "folder that does not exist"),
@@ -482,7 +483,7 @@ def test_a_law_without_a_mean_has_a_median():
     assert np.all((low <= ahead.activations) & (ahead.activations <= high))
 
 
-def test_without_any_data_there_is_nothing_to_infer():
+def test_data_without_an_observed_entry_are_refused():
     model, nothing = fitted(), np.full((2, 5), np.nan)
     for method in (model.transform, model.impute, model.smooth):
         with pytest.raises(ValueError, match="no observed entry"):
@@ -502,7 +503,7 @@ def test_a_feature_that_was_never_observed_tells_nothing_later():
     np.testing.assert_allclose(*longer, rtol=1e-9)
 
 
-def test_scores_are_of_the_mean_over_draws():
+def test_scores_from_draws_are_those_of_the_mean_over_draws():
     from scipy.stats import poisson
 
     model = fitted(X)
@@ -518,12 +519,12 @@ def test_select_has_plain_nmf_as_a_rival_of_draws():
         warnings.simplefilter("ignore", ConvergenceWarning)
         found = select(
             X, chains=["gap"], n_components=[1, 2], splitter=HiddenSteps(2, random_state=0),
-            random_state=0, solver="gibbs", n_draws=10, n_tune=5, n_chains=1, smoothing="learn",
+            random_state=0, solver=Gibbs(n_draws=10, n_tune=5, n_chains=1), smoothing="learn",
         )  # fmt: skip
     assert {candidate.chain for candidate in found.candidates} == {"last_value", "none", "gap"}
 
 
-def test_what_was_used_is_in_the_file_not_what_was_set_later(tmp_path):
+def test_a_file_holds_the_smoothing_of_the_fit_not_one_set_later(tmp_path):
     model = fitted(smoothing="learn")
     used = model.smoothing_
     again = load(model.set_params(smoothing=0.1).save(tmp_path / "model.npz"))
@@ -533,7 +534,7 @@ def test_what_was_used_is_in_the_file_not_what_was_set_later(tmp_path):
 
 
 @pytest.mark.long
-def test_a_model_of_draws_comes_back_from_a_file(tmp_path):
+def test_a_model_of_draws_survives_a_round_trip_through_a_file(tmp_path):
     model = fitted(GAPPY, BGAR("learn", "learn", "learn"), smoothing="learn")
     again = load(model.save(tmp_path / "model.npz"))
     same(model, again)
@@ -553,7 +554,7 @@ def test_models_of_draws_are_calibrated():
     np.testing.assert_array_equal(ahead.samples().sum(axis=2), ahead.samples("totals"))
 
 
-def test_results_are_those_of_a_clone_and_leave_the_parameters():
+def test_a_clone_of_a_fitted_model_has_the_parameters_as_given():
     model = fitted(X, Rate("learn"))
     copy = clone(model)
     assert copy.chain.alpha == "learn"
@@ -563,7 +564,7 @@ def test_results_are_those_of_a_clone_and_leave_the_parameters():
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"likelihood": "exponential"}, "likelihood='exponential'.*counts only.*accelerated"),
+        ({"likelihood": "exponential"}, "likelihood='exponential'.*'poisson' only.*accelerated"),
         ({"chain": "none"}, "chain='none' is not a prior.*'gap'"),
         ({"smoothing": 0.0}, "smoothing=0.0.*positive number, or 'learn'"),
         ({"smoothing": "guess"}, "smoothing='guess'.*or 'learn'"),
@@ -576,7 +577,7 @@ def test_results_are_those_of_a_clone_and_leave_the_parameters():
         ({"chain": HierRate(beta_z="learn", beta_h="learn")}, "only their ratio matters"),
     ],
 )
-def test_what_has_no_posterior_is_refused(settings, words):
+def test_settings_that_draws_cannot_have_are_refused(settings, words):
     with pytest.raises(ValueError, match=words):
         fitted(**settings)
 
@@ -602,7 +603,7 @@ def test_data_that_are_no_counts_are_refused(data, words):
         fitted(data)
 
 
-def test_weights_are_refused():
+def test_draws_refuse_weights_between_zero_and_one():
     with pytest.raises(ValueError, match=r"mask has the weight 0\.5.*observed or not"):
         estimator(2, solver="gibbs", n_draws=2).fit(X, mask=np.full(len(X), 0.5))
 
@@ -616,7 +617,7 @@ def test_a_mode_says_what_it_cannot_learn():
         estimator(2, solver="hmc").fit(X)
 
 
-def test_few_draws_are_called_what_they_are():
+def test_draws_that_are_not_settled_warn_and_are_not_called_converged():
     with pytest.warns(ConvergenceWarning, match="Not settled|different components") as caught:
         model = estimator(2, solver="gibbs", n_draws=20, n_tune=5, n_chains=2).fit(X)
     assert caught[0].filename == __file__
@@ -630,7 +631,7 @@ def test_a_smoothing_that_was_given_is_the_one_used():
 
 
 def test_rates_from_draws_are_per_unit_of_exposure():
-    """Twice the exposure and twice the counts: the same rates, better known."""
+    """Counts in proportion to their exposure have the same rates."""
     exposure = np.linspace(1.0, 3.0, len(X))
     rng = np.random.default_rng(1)
     data = rng.poisson(exposure[:, None] * np.full((1, 5), 20.0)).astype(float)

@@ -12,6 +12,7 @@ from cases import likelihoods, random_data
 from temporalnmf import TemporalNMF, registry
 from temporalnmf.chains import BGAR, HierRate, HierShape, Rate, Shape
 from temporalnmf.solvers import Checkpoint, Gibbs
+from temporalnmf.solvers.options import flattened
 
 CHAINS = list(registry.CHAINS)
 DYNAMIC = [n for n in CHAINS if registry.create(registry.CHAINS, n, "").dynamic]
@@ -35,7 +36,7 @@ def _same(a, b, rtol=1e-9):
 
 
 @pytest.mark.parametrize("chain", CHAINS)
-def test_a_mask_of_ones_is_no_mask(chain):
+def test_a_mask_of_ones_changes_nothing(chain):
     X = _counts()
     plain = _model(chain).fit(X)
     for mask in (np.ones(len(X)), np.ones(X.shape, dtype=bool), sparse.csr_array(np.ones(X.shape))):
@@ -43,7 +44,7 @@ def test_a_mask_of_ones_is_no_mask(chain):
 
 
 @pytest.mark.parametrize("chain", CHAINS)
-def test_nan_is_mask_is_weight_zero(chain):
+def test_nan_and_masks_and_zero_weights_give_the_same_fit(chain):
     X = _counts()
     hidden = np.random.default_rng(1).random(X.shape) < 0.2
     with_nan = _model(chain).fit(np.where(hidden, np.nan, X))
@@ -107,7 +108,7 @@ def test_the_exponential_law_only_sees_data_over_exposure():
 
 
 @pytest.mark.parametrize("chain", CHAINS)
-def test_missing_steps_are_filled(chain):
+def test_missing_steps_are_filled_by_the_chain_or_by_interpolation(chain):
     X = _counts(n_steps=24)
     X[[0, 1, 9, 10, 22, 23]] = np.nan
     model = _model(chain, max_iter=200).fit(X)
@@ -185,7 +186,7 @@ def test_paper_mode_keeps_the_last_missing_step_in_the_chain():
     np.testing.assert_allclose(H[-1], 4.0 / 5.0 * H[-2], rtol=1e-6)
 
 
-def test_forecast_is_honest_about_what_it_is():
+def test_forecasts_name_their_point_and_take_medians_where_there_is_no_mean():
     X = _counts()
     assert _model("none").fit(X).forecast(2).point == "last value"
     assert _model("rate").fit(X).forecast(2).point == "conditional mean"
@@ -307,7 +308,7 @@ def test_a_smooth_truth_is_recovered_better_with_the_chain_than_without(seed):
 
 @pytest.mark.parametrize("likelihood", list(registry.LIKELIHOODS))
 @pytest.mark.parametrize("level", [1e-6, 1e9])
-def test_extreme_levels_of_the_data_stay_finite(likelihood, level):
+def test_fits_of_data_at_extreme_levels_stay_finite_and_descend(likelihood, level):
     X = (_counts() + 0.5) * level
     for chain in CHAINS:
         model = _model(chain, likelihood=likelihood, max_iter=20, smoothing=0.0).fit(X)
@@ -388,15 +389,17 @@ def test_warnings_point_at_the_line_that_called(call):
 
 
 def options(model):
+    given = flattened(model.get_params(deep=False))
     names = ("solver", "n_draws", "n_tune", "n_chains", "thin", "checkpoint", "checkpoint_every")
-    return [getattr(model._config(), name) for name in names]
+    return {name: given[name] for name in names}
 
 
 def test_options_of_a_solver_and_names_mean_the_same():
     by_name, by_object = TemporalNMF(solver="gibbs"), TemporalNMF(solver=Gibbs())
     assert options(by_name) == options(by_object)
-    given = TemporalNMF(solver=Gibbs(7, n_tune=3, n_chains=2, thin=5))._config()
-    assert (given.n_draws, given.n_tune, given.n_chains, given.thin) == (7, 3, 2, 5)
+    given = options(TemporalNMF(solver=Gibbs(7, n_tune=3, n_chains=2, thin=5)))
+    numbers = {"n_draws": 7, "n_tune": 3, "n_chains": 2, "thin": 5}
+    assert given == {**options(by_name), **numbers}
     by_parts = TemporalNMF(solver="gibbs").set_params(solver__n_draws=7, solver__thin=5)
     assert by_parts.solver.get_params() == Gibbs(7, thin=5).get_params()
     again = clone(by_parts)
@@ -406,8 +409,8 @@ def test_options_of_a_solver_and_names_mean_the_same():
 
 def test_a_checkpoint_is_a_path_or_one_with_a_number_of_seconds():
     paths = [None, "fit.npz", Checkpoint("fit.npz"), Checkpoint("fit.npz", every=7)]
-    configs = [TemporalNMF(checkpoint=path)._config() for path in paths]
-    found = [(config.checkpoint, config.checkpoint_every) for config in configs]
+    given = [options(TemporalNMF(checkpoint=path)) for path in paths]
+    found = [(one["checkpoint"], one["checkpoint_every"]) for one in given]
     assert found == [(None, 30.0), ("fit.npz", 30.0), ("fit.npz", 30.0), ("fit.npz", 7)]
 
 

@@ -133,7 +133,7 @@ def test_expansions_of_components_do_not_mix(chain, scale):
         np.testing.assert_array_equal(getattr(together, name), stacked)
 
 
-def test_slope_of_bgar_where_the_profile_is_flat():
+def test_slope_of_bgar_is_exact_where_the_profile_is_flat():
     """Inside a long gap the terms of the slope are β h large and cancel; their rest does not."""
     H = np.array([[1e9, 1.5e9, 2.5e9]])
     slope = BGAR(4.0, 1.0, 0.5).expansion(H, "log").slope[0, 1]

@@ -48,7 +48,7 @@ from temporalnmf.selection.grids import LAST_VALUE
 # Protocol
 
 
-def test_every_chain_takes_part_in_both_ways():
+def test_every_chain_takes_part_in_both_protocols():
     for protocol in (paper_protocol(3), our_protocol(3)):
         assert set(protocol.grids) == {"last_value", *CHAINS} == set(MODELS)
     paper = sum(len(PAPER_GRIDS[m]) for m in TABLES["nips"])
@@ -100,7 +100,7 @@ def test_short_series_have_only_a_forecast(tmp_path):
     assert plot_differences(chosen(records)).axes[0].texts[0].get_text() == "–"
 
 
-def test_forecasts_of_ours_have_different_origins_and_gaps_only_inner_steps():
+def test_our_protocol_forecasts_from_many_origins_and_hides_only_inner_steps():
     X = counts(60)
     draws = our_protocol(2, n_splits=5, seed=1).draw(X)
     splits, origins = draws.splits[:5], draws.splits[5:]
@@ -159,7 +159,7 @@ def test_hyper_parameters_are_in_units_of_the_level():
     assert protocol.settings(Task(0, 0, "hier_shape", 2), level=50.0)["chain"].beta == 40.0
 
 
-def test_the_paper_makes_one_round_per_iteration_and_ours_the_chains_own():
+def test_the_paper_protocol_makes_one_sweep_per_iteration_and_ours_that_of_the_chain():
     task = Task(0, 0, "rate", 0)
     assert paper_protocol(2).settings(task, 1.0)["chain"].sweeps == 1
     assert our_protocol(2).settings(task, 1.0)["chain"].sweeps == 5
@@ -177,7 +177,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_bad_requests_are_named(case):
+def test_invalid_requests_are_refused_by_name(case):
     attempt, words = REFUSED[case]
     with pytest.raises(ValueError, match=words):
         attempt()
@@ -295,13 +295,15 @@ def test_damaged_records_are_not_guessed_at(tmp_path):
 
 
 def test_two_runs_do_not_share_a_folder(tmp_path):
-    X, protocol = counts(), small()
+    X, protocol, refused = counts(), small(), []
 
     def intrude(done, wanted):
         with pytest.raises(ValueError, match="Another run is using"):
             run(protocol, X, tmp_path)
+        refused.append(done)
 
     run(protocol, X, tmp_path, progress=intrude)
+    assert len(refused) == len(protocol.tasks())
 
 
 @pytest.mark.long
@@ -317,7 +319,7 @@ def test_missing_steps_and_sparse_data_take_part(tmp_path):
 
 
 @pytest.mark.long
-def test_ours_runs_on_the_embedded_data(tmp_path):
+def test_our_protocol_runs_on_the_embedded_data(tmp_path):
     X = load_sotu().data[:60, :80]
     protocol = our_protocol(2, n_splits=1, n_inits=1, n_origins=1, max_iter=40)
     records = run(protocol, X, tmp_path)
@@ -461,7 +463,7 @@ def of_ours(gap_errors, forecast_errors):
 NOISE = np.random.default_rng(7).normal(size=(4, 40))
 
 
-def test_words_are_drawn_from_what_is_beyond_chance():
+def test_the_verdict_names_only_differences_beyond_chance():
     gap = {"gap": 100 + NOISE[0, :5], "rate": 80 + NOISE[1, :5], "bgar": 100 + NOISE[2, :5]}
     ahead = {"gap": 10 + NOISE[0, :20], "rate": 10 + NOISE[1, :20], "bgar": 15 + NOISE[2, :20]}
     rows = of_ours(gap, ahead)
@@ -625,7 +627,6 @@ def test_components_and_smoothing_are_chosen_like_hyper_parameters():
 
 
 def test_errors_of_draws_are_those_of_their_mean(tmp_path):
-    """Errors are those of the mean over draws; of known features only they are smaller."""
     data = np.random.default_rng(0).poisson(5.0, size=(20, 6)).astype(float)
     settings = {"n_splits": 2, "n_inits": 1, "n_tune": 5, "n_draws": 10, "n_origins": 0}
     protocol = our_protocol(1, **settings).with_draws(modes=False)

@@ -40,7 +40,7 @@ def table(tmp_path):
 @pytest.mark.parametrize(
     "kind", [*(pytest.param(k, marks=pytest.mark.long) for k in ("dense", "sparse")), "gaps"]
 )
-def test_records_are_those_of_local_workers(client, tmp_path, kind):
+def test_records_of_a_cluster_are_those_of_local_workers(client, tmp_path, kind):
     X = sparse.csr_array(counts()) if kind == "sparse" else counts()
     if kind == "gaps":
         X[5], X[7, 2] = np.nan, np.nan
@@ -67,7 +67,7 @@ def test_records_of_workers_with_several_threads_are_those_of_local_workers(tmp_
 
 
 @pytest.mark.long
-def test_a_run_goes_on_where_another_stopped(client, tmp_path):
+def test_a_cluster_goes_on_where_a_run_was_stopped(client, tmp_path):
     """Begun by local workers, stopped, and ended by a cluster."""
     expected = run(small(), counts(), tmp_path / "calm")
 
@@ -117,7 +117,7 @@ def test_a_fit_that_fails_says_the_same_as_here(client, tmp_path):
 
 
 @pytest.mark.long
-def test_a_scheduler_that_disappears_leaves_what_is_done(tmp_path, capfd):
+def test_a_scheduler_that_disappears_leaves_the_finished_records(tmp_path, capfd):
     folder, protocol = tmp_path / "fits", small(n_splits=4, n_inits=4)
     expected = run(protocol, counts(), tmp_path / "calm")
     with separate(tmp_path) as (process, address), connected(address) as client:
@@ -127,7 +127,8 @@ def test_a_scheduler_that_disappears_leaves_what_is_done(tmp_path, capfd):
                 process.kill()
 
         with pytest.raises(
-            ConnectionError, match=rf"{address} is lost.* done is in {folder}: the same com"
+            ConnectionError,
+            match=rf"{address} is lost.* fits are in {folder}: the same com",
         ):
             run(protocol, counts(), folder, client=client, progress=kill)
     assert 5 <= len(read_records(folder / "fits.jsonl")) < len(expected)
@@ -136,7 +137,7 @@ def test_a_scheduler_that_disappears_leaves_what_is_done(tmp_path, capfd):
 
 
 @pytest.mark.long
-def test_selection_is_that_of_local_workers(client):
+def test_selection_on_a_cluster_is_that_of_local_workers(client):
     seen = []
     settings = {"n_components": [1, 2, 3], "chains": ["rate", "gap"], "n_init": 2, "tol": 1e-3}
 
@@ -188,7 +189,7 @@ def test_compare_on_a_cluster_writes_the_table_of_local_workers(client, table, t
 
 
 @pytest.mark.long
-def test_select_rank_on_a_cluster(client, table, tmp_path):
+def test_select_rank_on_a_cluster_writes_the_tables_of_local_workers(client, table, tmp_path):
     words = ("select-rank", table, "--largest", 2, "--splits", 2)
     done(*words, "--out", tmp_path / "here")
     done(*words, "--out", tmp_path / "there", "--scheduler", client.scheduler.address)
@@ -197,7 +198,7 @@ def test_select_rank_on_a_cluster(client, table, tmp_path):
 
 
 @pytest.mark.long
-def test_reproduce_on_a_cluster(client, tmp_path):
+def test_reproduce_on_a_cluster_writes_the_records_of_local_workers(client, tmp_path):
     sparse.save_npz(tmp_path / "icews.npz", sparse.csr_array(counts().T))
     words = (
         "reproduce", "icews", "--data", tmp_path / "icews.npz", "--splits", 1, "--inits", 1,
@@ -226,8 +227,9 @@ def test_reproduce_on_a_cluster(client, tmp_path):
     ],
 )
 @pytest.mark.parametrize("command", ["compare", "select-rank", "reproduce"])
-def test_options_that_exclude_each_other_are_refused(command, more, words, table, tmp_path):
-    """Refused before anything is read or downloaded."""
+def test_wrong_cluster_options_are_refused_before_anything_is_read(
+    command, more, words, table, tmp_path
+):
     source = "nips" if command == "reproduce" else table
     said = refused(command, source, "--out", tmp_path / "new", *more)
     assert re.search(words, said), said

@@ -48,7 +48,7 @@ def autoregressive(phi, n, rng):
 
 
 @pytest.mark.parametrize("phi", [0.0, 0.2, 0.4])
-def test_origins_that_depend_on_each_other_have_intervals_that_hold(phi):
+def test_intervals_over_dependent_origins_cover_the_mean(phi):
     d = autoregressive(phi, 20, np.random.default_rng(1))
     found = [one for one in (over_origins(row, 1 / 45) for row in d) if not np.isnan(one.low)]
     assert len(found) > 0.7 * N_DRAWS
@@ -93,7 +93,7 @@ def test_intervals_are_those_computed_by_hand():
      np.r_[np.arange(9.0), np.nan]],
     ids=["few", "equal", "rounding", "none", "nan"],
 )  # fmt: skip
-def test_where_no_method_holds_there_is_no_interval(d):
+def test_differences_that_no_method_is_valid_for_have_no_interval(d):
     for found in (over_splits(d, 0.1), over_origins(d, 0.1)):
         assert np.isnan([found.low, found.high, found.p]).all()
 
@@ -116,7 +116,7 @@ def by_definition(p):
     return adjusted
 
 
-def test_holm_against_its_definition():
+def test_holm_agrees_with_its_definition():
     rng = np.random.default_rng(4)
     for m in (1, 2, 5):
         p = rng.uniform(size=m) ** 3
@@ -126,14 +126,14 @@ def test_holm_against_its_definition():
     assert holm(np.array([])).size == 0
 
 
-def test_holm_holds_the_family():
+def test_holm_controls_the_family_wise_error_rate():
     """Ten comparisons without a difference: any is named in at most 5 % of the families."""
     rng = np.random.default_rng(5)
     named = sum(holm(rng.uniform(size=10)).min() < 0.05 for _ in range(N_DRAWS))
     assert named <= 0.05 * N_DRAWS + 4.9 * np.sqrt(0.05 * 0.95 * N_DRAWS)
 
 
-def test_the_page_shows_the_simulation_and_it_holds():
+def test_the_compare_page_shows_the_simulation_whose_figures_keep_their_bounds():
     """At least 90 % cover, at most 5 % of runs with a false verdict (binomial error), power."""
     from compare_simulation import KINDS, rendered
 
@@ -154,8 +154,8 @@ def test_the_page_shows_the_simulation_and_it_holds():
 
 
 @pytest.mark.long
-def test_a_small_simulation_from_end_to_end(tmp_path, monkeypatch):
-    """Two data sets of twelve steps, without origins enough for a word: the figures say so."""
+def test_a_small_simulation_counts_its_intervals_and_names_nothing(tmp_path, monkeypatch):
+    """Two data sets of twelve steps tell too little for a verdict."""
     import compare_simulation as simulation
 
     monkeypatch.setattr(simulation, "N", 12)
@@ -166,9 +166,13 @@ def test_a_small_simulation_from_end_to_end(tmp_path, monkeypatch):
         simulation.fits(seed, "same", tmp_path)
     records = [json.loads(path.read_text())["records"] for path in sorted(tmp_path.iterdir())]
     found = simulation.judged(records, "same")
-    ahead = [row for row in found["comparisons"] if row["error"] == "forecast error"]
+    rows = found["comparisons"]
     assert found["datasets"] == 2
-    assert all(row["intervals"] <= 2 for row in ahead)
+    assert [row["error"] for row in rows] == ["gap error"] * 3 + ["forecast error"] * 3
+    assert [row["intervals"] for row in rows[:3]] == [2, 2, 2]
+    assert min(row["intervals"] for row in rows[3:]) < 2  # four origins have none
+    assert found["intervals"] == sum(row["intervals"] for row in rows)
+    assert [row["named"] for row in rows] == [0] * 6
     assert found["false_runs"] == 0
 
 

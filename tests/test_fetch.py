@@ -1,3 +1,5 @@
+"""Data sets of the paper: sources, places, checks, stand-ins."""
+
 import functools
 import io
 import subprocess
@@ -212,7 +214,7 @@ def test_only_a_line_feed_ends_a_line(tmp_path, packed):
 
 
 @pytest.mark.parametrize("batch", [1, 7, 1 << 21])
-def test_listeners_agree_with_sets(monkeypatch, batch):
+def test_counts_of_listeners_agree_with_those_by_sets(monkeypatch, batch):
     monkeypatch.setattr(lastfm, "BATCH", batch)
     rng = np.random.default_rng(4)
     triples = [(rng.integers(6), rng.integers(1, 10), rng.integers(8)) for _ in range(70)]
@@ -282,7 +284,7 @@ def test_directions_of_a_pair_are_summed(tmp_path):
     check_events(icews.prepare_icews(path))
 
 
-def test_quoted_cells_and_carriage_returns_of_a_table_of_events(tmp_path):
+def test_quoted_cells_and_carriage_returns_of_a_table_of_events_are_read(tmp_path):
     rows = (line.split("\t") for line in EVENTS.splitlines())
     quoted = "".join("\t".join(f'"{cell}"' for cell in row) + "\r\n" for row in rows)
     path = tmp_path / "events.2003.tab"
@@ -509,7 +511,7 @@ class QuietHandler(SimpleHTTPRequestHandler):
 DOWNLOAD = fetching.download
 
 
-def test_pooch_downloads_once_there_is_a_file(server, cache, monkeypatch):
+def test_pooch_downloads_a_file_and_reports_one_that_is_absent(server, cache, monkeypatch):
     files, address = server
     monkeypatch.setattr(fetching, "download", DOWNLOAD)
     monkeypatch.setattr(nips, "NIPS", replace(SMALL, url=f"{address}/papers.csv"))
@@ -583,7 +585,7 @@ def test_pandas_and_pooch_are_not_imported_with_the_package():
 
 
 @pytest.mark.parametrize("name", ["nips", "lastfm"])
-def test_another_shape_is_refused(folder, name):
+def test_a_matrix_of_another_shape_is_refused(folder, name):
     rows, columns = DATASETS[name].shape
     message = f"is {columns} × {rows}; {name} is {rows} × {columns}"
     np.save(folder / f"{name}.npy", np.ones((columns, rows)))
@@ -593,7 +595,7 @@ def test_another_shape_is_refused(folder, name):
 
 
 @pytest.mark.usefixtures("small")
-def test_another_total_is_told(folder):
+def test_a_matrix_with_another_total_is_used_with_a_warning(folder):
     np.save(folder / "nips.npy", three_by_two(total=20))
     with pytest.warns(UserWarning, match=r"3 × 2 with a total of 20; .* 3 × 2 with .* 21") as told:
         found = fetch_nips()
@@ -602,7 +604,7 @@ def test_another_total_is_told(folder):
 
 
 @pytest.mark.usefixtures("small")
-def test_another_shape_of_a_source_is_told_each_time(folder):
+def test_a_source_of_another_shape_is_used_with_a_warning_each_time(folder):
     text = NIPS_CSV + '"more",1,1,1\n'
     (folder / "NIPS_1987-2015.csv").write_text(text, encoding="utf-8")
     for _ in range(2):
@@ -759,7 +761,7 @@ def write_stand_in(folder):
 
 @pytest.mark.parametrize("given", [True, False])
 @pytest.mark.usefixtures("offline")
-def test_the_stand_in_is_asked_for(folder, monkeypatch, given):
+def test_the_stand_in_is_used_only_if_asked_for(folder, monkeypatch, given):
     write_stand_in(folder)
     if given:
         monkeypatch.delenv("TEMPORALNMF_DATA")

@@ -43,7 +43,7 @@ def test_a_link_that_lies_under_the_name_that_is_written_first_is_not_followed(t
     assert path.read_text() == "second"
 
 
-def test_what_others_left_and_cannot_be_removed_is_no_obstacle(tmp_path, monkeypatch):
+def test_leftovers_that_cannot_be_removed_do_not_stop_a_write(tmp_path):
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
     path = tmp_path / "model.npz"
@@ -57,7 +57,7 @@ def test_what_others_left_and_cannot_be_removed_is_no_obstacle(tmp_path, monkeyp
     assert left.is_dir()
 
 
-def test_a_stop_that_was_handled_before_is_not_the_reason_of_a_later_error(tmp_path):
+def test_an_interrupt_that_was_handled_does_not_replace_a_later_error(tmp_path):
     """Ctrl-C, then save what there is."""
     try:
         raise KeyboardInterrupt
@@ -73,7 +73,7 @@ def test_the_cause_of_an_error_is_kept(tmp_path):
 
 
 @pytest.mark.parametrize("how", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
-def test_archives_that_are_packed_in_other_ways_are_refused(how, tmp_path):
+def test_archives_compressed_by_bzip2_or_lzma_are_refused(how, tmp_path):
     """Python unpacks those whole, whatever a member says of its size."""
     array = io.BytesIO()
     np.save(array, np.zeros(3))
@@ -86,7 +86,7 @@ def test_archives_that_are_packed_in_other_ways_are_refused(how, tmp_path):
         archives.read_npz(path)
 
 
-def test_where_nobody_tells_how_much_memory_there_is_files_are_read(tmp_path, monkeypatch):
+def test_archives_are_read_where_the_size_of_memory_is_unknown(tmp_path, monkeypatch):
     """As on Windows, which has no /proc and no sysconf."""
     path = tmp_path / "a.npz"
     np.savez(path, a=np.ones(3))
@@ -109,7 +109,7 @@ class Client:
         return {"worker": function(*arguments)}
 
 
-def test_files_of_the_user_beside_checkpoints_stay(tmp_path):
+def test_files_of_the_user_in_a_shared_folder_stay(tmp_path):
     own = tmp_path / "data-2020.npz"
     own.write_text("mine")
     with shared_folder(tmp_path, Client()) as folder:

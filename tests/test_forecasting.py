@@ -23,7 +23,7 @@ from temporalnmf.summary import component_summary
 DYNAMIC = [Rate(60.0), HierRate(90.0, alpha_h=90.0), Shape(), HierShape(1.0), BGAR(4.0, rho=0.9)]
 
 
-def test_every_dynamic_chain_is_looked_at():
+def test_every_dynamic_chain_is_tested_here():
     dynamic = {n for n in registry.CHAINS if registry.create(registry.CHAINS, n, "").dynamic}
     assert {chain.name for chain in DYNAMIC} == dynamic
 
@@ -217,7 +217,7 @@ def test_level_noise_lasts_and_reaches_the_components():
         assert found == pytest.approx(value, abs=0.002), (t, j, u, k)
 
 
-def test_sums_are_forecasts():
+def test_sums_of_a_forecast_are_the_sums_of_its_samples():
     model = fitted(data=FRAME)
     forecast = model.forecast(6, exposure=[1.0, 2.0, 1.0, 1.0, 1.0, 0.5])
     features = forecast.samples()
@@ -267,12 +267,12 @@ def test_sums_are_forecasts():
         ({"groups": {"a": ["x0", "x111"]}}, r"'a' has 'x111'.*12 features.*such as 'x11'"),
     ],
 )
-def test_sums_of_nothing_are_refused(arguments, message):
+def test_invalid_sums_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         fitted().forecast(2).sum(**arguments)
 
 
-def test_wide_intervals_have_the_samples_they_take():
+def test_wide_intervals_have_as_many_samples_as_they_need():
     model = fitted()
     forecast = model.forecast(1, coverage=0.9999)
     assert forecast.n_samples == 100_000  # five beyond each end
@@ -357,7 +357,7 @@ def test_exponential_data_have_positive_draws():
     assert (low < high).all()
 
 
-def test_a_step_alone_is_what_it_was_in_company():
+def test_chosen_steps_are_those_of_the_whole_forecast():
     bands = fitted().smooth(n_samples=200)
     chosen = bands.at([3, 7])
     np.testing.assert_array_equal(chosen.samples(), bands.samples()[:, [3, 7]])
@@ -366,7 +366,7 @@ def test_a_step_alone_is_what_it_was_in_company():
     assert len(bands.at(slice(2, 5)).times) == 3
 
 
-def test_same_seed_same_numbers_another_seed_others():
+def test_forecasts_repeat_with_the_same_seed_and_differ_with_another():
     model = fitted()
     first = model.forecast(2).samples()
     np.testing.assert_array_equal(model.forecast(2).samples(), first)
@@ -458,7 +458,7 @@ def test_wrong_arguments_are_refused(arguments, message):
         fitted().forecast(**arguments)
 
 
-def test_wrong_questions_are_refused():
+def test_wrong_questions_to_a_forecast_are_refused():
     forecast = fitted().forecast(2)
     with pytest.raises(ValueError, match="of='words' is not known"):
         forecast.interval(of="words")
@@ -468,7 +468,7 @@ def test_wrong_questions_are_refused():
         fitted().smooth(n_samples=600).at(np.repeat(np.arange(40), 1000)).samples()
 
 
-def test_smoothing_another_series_is_inference_with_bands():
+def test_smoothing_another_series_gives_the_results_of_transform_and_impute():
     model = fitted()
     other = X[5:25].copy()
     other[3] = np.nan
@@ -539,7 +539,7 @@ def test_a_model_of_rates_wants_exposure_for_everything_and_assumes_the_last_ahe
 # What one should know
 
 
-def test_masks_of_the_fitted_series_are_not_asked_for_again():
+def test_smoothing_the_fitted_series_refuses_exposure():
     with pytest.raises(ValueError, match=r"mask= and exposure= apply to a new X only"):
         fitted().smooth(exposure=np.ones(40))
 
@@ -556,7 +556,7 @@ def test_steps_without_data_have_the_law_of_independent_steps():
     assert abs(np.corrcoef(draws[:, 10, 0], draws[:, 11, 0])[0, 1]) < 0.08  # five standard errors
 
 
-def test_seasons_are_spoken_of_where_there_are_some():
+def test_forecasts_note_seasons_where_there_are_some():
     months = np.arange(72)
     season = 1.0 + 0.5 * np.sin(2 * np.pi * months / 12)
     index = pd.date_range("2001-01-01", periods=72, freq="MS")
@@ -589,7 +589,7 @@ def test_data_that_do_not_move_have_no_seasons_and_no_warning(chain, last):
         assert "has seasons" not in " ".join(model.forecast(2).notes)
 
 
-def test_steps_beyond_the_calibrated_ones_are_spoken_of():
+def test_forecasts_note_steps_beyond_the_calibrated_ones():
     model = fitted().calibrate(8, steps=2)
     assert not any("were checked" in note for note in model.forecast(2).notes)
     (note,) = (note for note in model.forecast(3).notes if "were checked" in note)

@@ -52,7 +52,7 @@ def fuzzed(folder: Path, *arguments: object, change: str | None = None):
 @pytest.mark.parametrize(
     ("mode", "cases"), [("fits", 4), pytest.param("files", 40, marks=pytest.mark.long)]
 )
-def test_the_same_numbers_end_in_the_same_way(mode, cases, tmp_path):
+def test_cases_of_the_same_numbers_end_in_the_same_way(mode, cases, tmp_path):
     """Once by the runner, and once here."""
     code, found, _ = fuzzed(tmp_path, mode, "--cases", cases, "--seed", 7)
     make, run = fits.random_trial, fits.run

@@ -37,8 +37,9 @@ def tried(make, numbers, jobs=1, name=str):
     return [outcome.partition(":")[0] for _, outcome, _ in found]
 
 
-def test_what_went_wrong_before_is_read_or_refused():
+def test_files_that_went_wrong_before_are_read_or_refused():
     names = [path.name for path in sorted(files.CORPUS.iterdir())]
+    assert names
     found = tried(trials.kept_file, range(len(names)), name=names.__getitem__)
     assert set(found) <= {"read", "refused"}
 
@@ -85,7 +86,7 @@ def test_valid_files_are_the_same_whenever_they_are_made(seeds, tmp_path):
     assert files.read_folder(again) == files.read_folder(seeds)
 
 
-def test_a_case_is_known_by_its_number(seeds, tmp_path):
+def test_cases_follow_from_their_numbers_and_can_be_kept(seeds, tmp_path):
     for seed in range(60):
         one, again = files.make_case(seeds, seed), files.make_case(seeds, seed)
         assert one == again
@@ -126,7 +127,7 @@ def _floods(path):
         (_floods, "a flood of 21 warnings"),
     ],
 )
-def test_only_our_own_errors_are_allowed(monkeypatch, use, told):
+def test_the_fuzzer_allows_only_our_own_errors(monkeypatch, use, told):
     monkeypatch.setitem(files.LOADERS, "wide", (use, None))
     with pytest.raises(files.UnexpectedError, match=told):
         files.run(files.FileCase("wide", {"table.csv": b"x"}))
@@ -141,7 +142,7 @@ def test_only_our_own_errors_are_allowed(monkeypatch, use, told):
         ("open('/nowhere')", "refused"),
     ],
 )
-def test_refusals_by_accident_are_told(cause, told, monkeypatch):
+def test_the_fuzzer_tells_refusals_by_accident(cause, told, monkeypatch):
     def use(path):  # as if it were one of our own modules
         code = f"try:\n    {cause}\nexcept Exception as e:\n    raise ValueError('a.csv') from e"
         exec(compile(code, str(SOURCE / "somewhere.py"), "exec"))
@@ -150,7 +151,7 @@ def test_refusals_by_accident_are_told(cause, told, monkeypatch):
     assert files.run(files.FileCase("wide", {"a.csv": b"x"})) == told
 
 
-def test_a_name_that_a_file_lacks_is_no_accident(model_file):
+def test_the_fuzzer_takes_a_missing_name_for_a_refusal(model_file):
     members = dict(files.zip_members(model_file.read_bytes()))
     members["labels.json"] = b"{}"
     model_file.write_bytes(zipped(members))
@@ -181,7 +182,7 @@ def _spoiled(name, change):
         ("activations_", lambda a: -a, "activations_ is not negative"),
     ],
 )
-def test_models_that_were_read_are_looked_at(name, change, told, seeds, monkeypatch):
+def test_the_fuzzer_checks_models_that_were_read(name, change, told, seeds, monkeypatch):
     case = files.FileCase("model", files.read_folder(seeds / "model" / "0"))
     assert files.run(case) == "read"
     with np.errstate(all="ignore"):
@@ -190,7 +191,7 @@ def test_models_that_were_read_are_looked_at(name, change, told, seeds, monkeypa
             files.run(case)
 
 
-def test_draws_that_were_read_are_looked_at(seeds, monkeypatch):
+def test_the_fuzzer_checks_draws_that_were_read(seeds, monkeypatch):
     case = files.FileCase("model", files.read_folder(seeds / "model" / "5"))
 
     def wrong(path):
@@ -204,7 +205,7 @@ def test_draws_that_were_read_are_looked_at(seeds, monkeypatch):
 
 
 @pytest.mark.parametrize("value", [-1.0, np.inf])
-def test_tables_that_were_read_are_looked_at(value, seeds, monkeypatch):
+def test_the_fuzzer_checks_tables_that_were_read(value, seeds, monkeypatch):
     def wrong(*args, **kwargs):
         table = read_table(*args, **kwargs)
         (table.X.data if sparse.issparse(table.X) else table.X)[2] = value
@@ -217,7 +218,7 @@ def test_tables_that_were_read_are_looked_at(value, seeds, monkeypatch):
             files.run(case)
 
 
-def test_shards_components_and_records_that_were_read_are_looked_at(seeds, monkeypatch):
+def test_the_fuzzer_checks_shards_components_and_records_that_were_read(seeds, monkeypatch):
     monkeypatch.setattr(Shards, "check", lambda shards, i: None)
     monkeypatch.setattr(ShardedComponents, "_block", ShardedComponents._mapped)
     for loader, name, told in (

@@ -1,4 +1,4 @@
-"""Draws of components and activations together; Geweke's joint test, for other tests as well."""
+"""Draws of components and activations together, by Geweke's joint test."""
 
 import numpy as np
 import pytest
@@ -115,8 +115,8 @@ _MUTATIONS = {
         for name in _MUTATIONS
     ],
 )
-def test_a_wrong_conditional_is_found(mutation, monkeypatch):
-    """The test above notices terms that are broken on purpose, by a wide margin."""
+def test_gewekes_test_finds_a_wrong_conditional(mutation, monkeypatch):
+    """It notices terms that are broken on purpose, by a wide margin."""
     apply, name, mask = _MUTATIONS[mutation]
     apply(monkeypatch)
     z = geweke(fixed(name, mask, 0), n_chains=600, rounds=5)
@@ -152,7 +152,7 @@ def test_sharing_keeps_rates_and_the_prior(name):
 
 
 @pytest.mark.long
-def test_sharing_with_another_prior_is_found():
+def test_gewekes_test_finds_sharing_with_another_prior():
     assert abs(geweke_of_sharing("gap", off=3.0)).max() > 2.0 * BOUND
 
 
@@ -180,7 +180,7 @@ def test_one_component_has_the_closed_form_posterior():
 
 
 @pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
-def test_same_seed_same_draws_for_any_number_of_threads(storage):
+def test_sweeps_do_not_depend_on_the_number_of_threads(storage):
     rng = np.random.default_rng(3)
     X = rng.poisson(rng.gamma(0.5, 3.0, size=(30, 900))).astype(float)
     start = rng.dirichlet(np.ones(900), size=3).T, rng.gamma(2.0, 100.0, size=(3, 30))
@@ -199,7 +199,7 @@ def test_same_seed_same_draws_for_any_number_of_threads(storage):
     np.testing.assert_allclose(found[0][0].sum(axis=0), 1.0)
 
 
-def test_weights_and_fractions_have_no_law():
+def test_draws_refuse_weights_and_fractions():
     start = np.full((F, 1), 1 / F), np.ones((1, N))
     rest = 0.7, FIRST_LAW, np.random.SeedSequence(0), Threads(1)
     with pytest.raises(ValueError, match="observed or not"):

@@ -283,8 +283,8 @@ def test_sweeps_leave_the_joint_law_as_it_is(mask, learned, monkeypatch):
 
 
 @pytest.mark.long
-def test_missing_entries_of_whole_blocks_are_drawn(monkeypatch):
-    """The test above notices if a step that a block lacks were taken for one that all lack."""
+def test_gewekes_test_finds_a_step_that_one_block_lacks_taken_for_one_that_all_lack(monkeypatch):
+    """For which nothing is drawn."""
     right = gibbs._counts
     monkeypatch.setattr(gibbs, "_counts", lambda series, there: right(series, series.observed))
     z = joint.geweke(simulation("entries", False), n_chains=400, rounds=5)
@@ -352,7 +352,7 @@ def test_the_log_posterior_is_that_of_data_in_memory():
 # Refusals
 
 
-def test_what_is_no_count_is_refused_in_any_block():
+def test_fractions_and_weights_are_refused_in_any_block():
     series = some_series()
     X, weights = series.X.copy(), series.weights.copy()
     X[2, 20] = 1.5

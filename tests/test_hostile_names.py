@@ -17,9 +17,6 @@ from temporalnmf.reading import read_table
 from temporalnmf.report import write_report
 from temporalnmf.runtime.files import own_text, plain_cell, write_csv
 
-SOURCE = Path(temporalnmf.__file__).parent
-
-
 HOSTILE = [
     "<script>window.hacked=1</script>", '"><img src=x onerror=window.hacked=1>',
     "</script><script>window.hacked=1</script>", "{{7*7}}", "a\u2028b\u2029c", "\u202egpj.exe",

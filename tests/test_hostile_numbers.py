@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -13,17 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 from fuzzing import files
 
-import temporalnmf
 from hostile import LONG, replaced, zipped
 from temporalnmf import load
 from temporalnmf.components import ShardedComponents
 from temporalnmf.reading import read_table
 
-SOURCE = Path(temporalnmf.__file__).parent
-
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -1.0, 1e301])
-def test_components_on_disk_are_looked_at_when_they_are_first_used(value, seeds, tmp_path):
+def test_components_on_disk_are_checked_when_they_are_first_used(value, seeds, tmp_path):
     files.write_folder(files.read_folder(seeds / "components" / "0"), tmp_path)
     block = np.load(tmp_path / "parts" / "00001.npy")
     block[0, 1] = value
@@ -107,7 +103,7 @@ def test_a_model_that_could_not_be_used_is_not_loaded(member, keys, value, model
         ("posterior_activations", lambda a: a * 0),
     ],
 )
-def test_arrays_of_a_model_have_their_type_and_range(name, change, model_file):
+def test_model_arrays_of_a_wrong_type_or_range_are_refused(name, change, model_file):
     with np.load(model_file) as arrays:
         file = io.BytesIO()
         np.save(file, change(arrays[name]))
@@ -116,7 +112,7 @@ def test_arrays_of_a_model_have_their_type_and_range(name, change, model_file):
         load(model_file)
 
 
-def test_draws_without_features_are_refused(seeds, tmp_path):
+def test_draws_whose_components_do_not_sum_to_one_are_refused(seeds, tmp_path):
     path = tmp_path / "model.npz"
     path.write_bytes((seeds / "model" / "5" / "model.npz").read_bytes())
     with np.load(path) as arrays:
@@ -133,14 +129,14 @@ def test_draws_without_features_are_refused(seeds, tmp_path):
         load(path)
 
 
-def test_labels_of_bytes_are_text_or_refused(tmp_path):
+def test_labels_of_bytes_that_are_not_text_are_refused(tmp_path):
     table = pa.table({"time": pa.array([b"\xff\x00"] * 5), "a": pa.array([1.0] * 5)})
     pq.write_table(table, tmp_path / "a.parquet")
     with pytest.raises(ValueError, match=r"a.parquet has labels of bytes, not text"):
         read_table(tmp_path / "a.parquet")
 
 
-def test_arrays_of_other_machines_are_read(model_file):
+def test_big_endian_and_fortran_ordered_arrays_are_read(model_file):
     """Big-endian, and in the order of Fortran: compiled code gets them as it wants them."""
     before = load(model_file).forecast(2).values
     with np.load(model_file) as arrays:
@@ -170,7 +166,7 @@ def test_values_that_add_up_to_infinity_are_refused(tmp_path):
     ],
     ids=["lists", "structs", "halves", "nanoseconds"],
 )  # fmt: skip
-def test_columns_that_are_no_labels_are_named(column, values, tmp_path):
+def test_columns_that_cannot_be_labels_are_refused_by_name(column, values, tmp_path):
     table = {
         "time": pa.array(range(2001, 2006)),
         "feature": pa.array(list("ababa")),

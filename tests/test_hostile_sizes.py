@@ -6,7 +6,6 @@ import gzip
 import io
 import struct
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,7 +16,6 @@ from fuzzing import files
 from scipy import sparse
 from scipy.io import mmwrite
 
-import temporalnmf
 from hostile import LONG, npy, replaced, zipped
 from memory import MB, little_memory
 from temporalnmf import load
@@ -25,8 +23,6 @@ from temporalnmf.checkpoints.file import CheckpointFile
 from temporalnmf.reading import cells, read_table
 from temporalnmf.runtime import archives
 from temporalnmf.shards import Shards
-
-SOURCE = Path(temporalnmf.__file__).parent
 
 
 @pytest.mark.parametrize("shape", ["(1000000000000000000,)", "(1000000, 1000000)", "(-1, 3)"])
@@ -95,7 +91,7 @@ def test_gzip_files_that_grow_out_of_proportion_are_refused(tmp_path, monkeypatc
 
 
 def test_gzip_files_of_many_zeros_are_read(tmp_path):
-    """Such as are no bomb: two hundred times larger, but harmless."""
+    """Unpacked they are two hundred times larger, but harmless."""
     frame = pd.DataFrame(np.zeros((800, 200)), columns=[f"f{j}" for j in range(200)])
     frame.iloc[5, 5] = 1.0
     path = tmp_path / "zeros.csv.gz"
@@ -130,7 +126,7 @@ def test_matrix_market_that_does_not_hold_what_it_says_is_refused(text, tmp_path
 @pytest.mark.parametrize("symmetry", ["general", "symmetric"])
 @pytest.mark.parametrize("layout", [np.asarray, sparse.coo_array], ids=["array", "coordinate"])
 @pytest.mark.parametrize("field", ["real", "integer"])
-def test_matrix_market_is_what_scipy_wrote(symmetry, layout, field, tmp_path):
+def test_matrix_market_is_read_as_scipy_wrote_it(symmetry, layout, field, tmp_path):
     X = np.random.default_rng(0).poisson(1.0, size=(5, 5))
     X = X + X.T if symmetry == "symmetric" else X[:, :3]
     mmwrite(tmp_path / "a.mtx", layout(X), field=field, symmetry=symmetry, comment="a\nword")
@@ -139,7 +135,7 @@ def test_matrix_market_is_what_scipy_wrote(symmetry, layout, field, tmp_path):
     np.testing.assert_array_equal(found, X)
 
 
-def test_matrix_market_of_patterns_and_skew_symmetry(tmp_path):
+def test_matrix_market_patterns_are_read_and_negative_values_of_skew_symmetry_refused(tmp_path):
     X = np.triu(np.ones((4, 4)))
     mmwrite(tmp_path / "a.mtx", sparse.coo_array(X), field="pattern")
     np.testing.assert_array_equal(read_table(tmp_path / "a.mtx").X.toarray(), X)
@@ -151,7 +147,7 @@ def test_matrix_market_of_patterns_and_skew_symmetry(tmp_path):
 
 @pytest.mark.parametrize("starts", [[0, 4, 8, 0], [0, -4, -8, -12], [0, 9, 4, 9], [3, 5, 7, 9]])
 @pytest.mark.parametrize("kind", ["csr", "csc"])
-def test_rows_of_sparse_archives_follow_each_other(kind, starts, tmp_path):
+def test_sparse_archives_whose_rows_do_not_follow_each_other_are_refused(kind, starts, tmp_path):
     """SciPy looks at no index if the last row ends at zero, and would end the process."""
     path = tmp_path / "table.npz"
     parts = {"format": np.array(kind), "shape": np.array([3, 3]), "data": np.ones(9)}
@@ -173,7 +169,7 @@ def test_sparse_archives_that_say_they_are_huge_are_refused(tmp_path):
     ("kind", "name"),
     [("csr", "indices"), ("csc", "indptr"), ("coo", "row"), ("dia", "offsets"), ("bsr", "indices")],
 )
-def test_indices_of_sparse_archives_are_whole_numbers(kind, name, tmp_path):
+def test_sparse_archives_with_indices_that_are_no_whole_numbers_are_refused(kind, name, tmp_path):
     sparse.save_npz(tmp_path / "a.npz", sparse.coo_array(np.eye(5)).asformat(kind))
     with np.load(tmp_path / "a.npz") as arrays:
         assert name in arrays.files
@@ -219,7 +215,7 @@ def test_headers_of_many_brackets_are_refused(tmp_path):
     assert not isinstance(refusal.value.__cause__.__cause__, MemoryError)
 
 
-def test_a_few_dates_that_are_ages_apart_take_no_memory(tmp_path, monkeypatch):
+def test_a_few_dates_that_are_ages_apart_are_refused_before_memory_is_taken(tmp_path, monkeypatch):
     names = ",".join(f"f{j}" for j in range(100))
     rows = "".join(f"{year}-01-01{',1' * 100}\n" for year in (2001, 2002, 2003, 4001))
     (tmp_path / "a.csv").write_text(f"time,{names}\n{rows}")
@@ -230,7 +226,7 @@ def test_a_few_dates_that_are_ages_apart_take_no_memory(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["csr", "csc", "bsr", "coo", "dia"])
-def test_sparse_archives_are_what_scipy_wrote(kind, tmp_path):
+def test_sparse_archives_are_read_as_scipy_wrote_them(kind, tmp_path):
     X = np.random.default_rng(0).poisson(1.0, size=(6, 4)).astype(float)
     sparse.save_npz(tmp_path / "a.npz", sparse.coo_array(X).asformat(kind))
     np.testing.assert_array_equal(read_table(tmp_path / "a.npz").X.toarray(), X)
@@ -245,7 +241,7 @@ def test_parquet_with_more_cells_than_memory_is_refused(tmp_path, monkeypatch):
         read_table(tmp_path / "a.parquet")
 
 
-def test_memory_of_arrow_is_noticed(tmp_path):
+def test_the_memory_check_notices_memory_of_arrow(tmp_path):
     pq.write_table(pa.table({"c": np.zeros(10**6)}), tmp_path / "a.parquet")
     with little_memory():
         pq.ParquetFile(tmp_path / "a.parquet").close()
@@ -254,7 +250,7 @@ def test_memory_of_arrow_is_noticed(tmp_path):
 
 
 @pytest.mark.parametrize("deep", ["[" * 10**5, '{"a":' * 10**5])
-def test_json_without_an_end_is_refused(deep, model_file, seeds, tmp_path):
+def test_deeply_nested_json_is_refused(deep, model_file, seeds, tmp_path):
     with zipfile.ZipFile(model_file) as file:
         members = {name: file.read(name) for name in file.namelist()}
     for name in ("header.json", "labels.json"):
@@ -270,7 +266,7 @@ def test_json_without_an_end_is_refused(deep, model_file, seeds, tmp_path):
         CheckpointFile(tmp_path / "state.npz", {}).read()
 
 
-def test_a_seal_tells_of_every_change():
+def test_a_seal_detects_every_change():
     arrays = {"H": np.arange(6.0).reshape(2, 3), "n": np.array(3)}
     whole = archives.sealed(arrays)
     np.testing.assert_array_equal(archives.unsealed(whole)["H"], arrays["H"])

@@ -89,7 +89,7 @@ def test_long_tables_refuse_names_of_one_width_that_fill_the_memory(tmp_path, mo
 
 @pytest.mark.parametrize("how", [{}, LONG], ids=["wide", "long"])
 @pytest.mark.parametrize("kind", ["dictionary", "delta", "fixed"])
-def test_cells_that_are_no_labels_are_refused(kind, how, tmp_path, monkeypatch):
+def test_cells_that_are_too_long_are_refused(kind, how, tmp_path, monkeypatch):
     monkeypatch.setattr(parquet, "LONGEST_TEXT", 50_000)
     path = bomb(tmp_path / "a.parquet", kind, long=bool(how))
     said = r"^a.parquet: column 'feature' has a cell of 60,000 bytes; .* Shorten it"
@@ -211,7 +211,7 @@ def test_metadata_that_would_end_the_process_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("n", [3, 150, 399])
-def test_a_wrong_number_has_its_own_row(n, tmp_path, monkeypatch):
+def test_a_wrong_number_is_refused_with_its_row(n, tmp_path, monkeypatch):
     """All blocks of a group of rows have the same distinct texts."""
     monkeypatch.setattr(long_files, "BLOCK_ROWS", 70)
     frame = pd.DataFrame({"time": range(400), "feature": "a", "value": "1"})
@@ -270,7 +270,7 @@ HEAD = b"Event Date\tSource Country\tTarget Country\n"
 
 @pytest.mark.parametrize("head", [b"", LINE, HEAD])
 @pytest.mark.parametrize("fetch", [fetch_lastfm, fetch_icews])
-def test_lines_without_an_end_are_refused(fetch, head, tmp_path):
+def test_lines_that_are_too_long_are_refused(fetch, head, tmp_path):
     content = head + b"a" * 24 * MB
     make, name = (tar_of, "a.tar.gz") if fetch is fetch_lastfm else (zip_of, "events.2003.zip")
     path = make(tmp_path / name, content)
@@ -316,7 +316,7 @@ def test_sources_in_other_packings_are_refused(packing, tmp_path):
         fetch_icews(data=path)
 
 
-def test_names_that_would_widen_all_others_are_malformed():
+def test_names_that_would_widen_all_others_are_left_out_as_malformed():
     """NumPy gives all labels the room of the longest."""
     name = "x" * 5000
     days = ["2003-01-01\tPeru\tChile\n", f"2003-01-01\tPeru\t{name}\n"]
@@ -434,7 +434,7 @@ def test_records_with_invalid_fields_are_refused_as_damage(experiment, change, s
             assert str(refusal.value).startswith(message), str(refusal.value)
 
 
-def test_older_records_are_read(experiment):
+def test_records_of_earlier_versions_are_read(experiment):
     folder, go_on = experiment
     log = folder / "fits.jsonl"
     records = [json.loads(line) for line in log.read_bytes().splitlines()]
@@ -546,7 +546,7 @@ WAYS = {
 @unsettled
 @pytest.mark.parametrize("data", [True, False])
 @pytest.mark.parametrize("way", WAYS)
-def test_fitted_steps_are_those_of_a_fit(way, data, tmp_path):
+def test_fitted_steps_that_contradict_the_observed_ones_are_refused(way, data, tmp_path):
     params, steps = WAYS[way]
     model = TemporalNMF(1, max_iter=5, random_state=0, **params)
     path = model.fit(X).save(tmp_path / "m.npz", data=data)
@@ -568,7 +568,7 @@ def test_fitted_steps_are_those_of_a_fit(way, data, tmp_path):
 
 
 @unsettled
-def test_weights_and_observed_steps_agree(tmp_path):
+def test_weights_that_contradict_the_observed_steps_are_refused(tmp_path):
     model = TemporalNMF(1, max_iter=5, random_state=0).fit(X)
     path = model.save(tmp_path / "m.npz")
     weights = (model.observed_[:, None] & np.ones(3, dtype=bool)).astype(float)
@@ -600,7 +600,7 @@ def test_a_damaged_checkpoint_is_refused_by_the_command(tmp_path):
 
 
 @pytest.mark.parametrize("place", ["time", "name", "feature"])
-def test_labels_without_an_end_are_refused(place, tmp_path):
+def test_labels_that_are_too_long_are_refused(place, tmp_path):
     """NumPy would give each of them the length of the longest, and errors would repeat it."""
     label = "x" * 1001
     text = {

@@ -42,12 +42,14 @@ def left_behind(folder, n_rounds=1):
 def test_fits_leave_nothing_behind(tmp_path):
     """A model that is not given back takes 10 kB and more, of the smallest data that there are."""
     threads, files, grown, lines = in_child(lambda: left_behind(tmp_path, n_rounds=3))
-    assert (threads, files) == (0, 0)
+    # The first fits may have closed files of the parent process: fewer are no leak.
+    assert threads <= 0
+    assert files <= 0
     assert grown < 2.0, lines
 
 
 @pytest.mark.long
-def test_models_that_are_kept_are_noticed(tmp_path, monkeypatch):
+def test_the_leak_check_notices_models_that_are_kept(tmp_path, monkeypatch):
     kept, load = [], leaks.load
 
     def keeping(path):
@@ -60,7 +62,7 @@ def test_models_that_are_kept_are_noticed(tmp_path, monkeypatch):
 
 
 @pytest.mark.long
-def test_threads_that_are_not_sent_home_are_noticed(tmp_path, monkeypatch):
+def test_the_leak_check_notices_threads_that_do_not_end(tmp_path, monkeypatch):
     pools, shut_down = [], Pool.shut_down
     monkeypatch.setattr(Pool, "shut_down", lambda pool: pools.append(pool))
     try:
@@ -72,8 +74,8 @@ def test_threads_that_are_not_sent_home_are_noticed(tmp_path, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("solver", ["accelerated", "gibbs"])
-def test_models_are_given_back(solver):
-    """Without the collector: what holds itself would keep its data until that comes by."""
+def test_a_deleted_model_and_its_data_are_freed_without_the_garbage_collector(solver):
+    """A cycle of references would keep them until the collector runs."""
     X = np.random.default_rng(0).poisson(5.0, (12, 6)).astype(float)
     chosen = Gibbs(4, n_tune=2, n_chains=2) if solver == "gibbs" else solver
     gc.collect()

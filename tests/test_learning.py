@@ -153,8 +153,8 @@ def test_paths_and_what_they_teach_keep_their_joint_law(learned):
 
 
 def geweke_of_paths(law, rounds=8):
-    """z of each functional, before and after; see `test_gibbs.geweke`."""
-    n, rng = law._n, np.random.default_rng(3)
+    """z of each functional, before and after; see `geweke.geweke`."""
+    n, rng = joint.n_paths(law), np.random.default_rng(3)
     law.move(joint.prior_coordinates(law, n, rng))
     H, Z = joint.paths(law.chain, n, N_STEPS, rng, joint.FIRST_LAW)
     Y = rng.poisson(EXPOSURE * H).astype(float)
@@ -206,7 +206,7 @@ def all_learned(name, mask, seed):
 @pytest.mark.parametrize("name", joint.NAMES)
 @pytest.mark.usefixtures("narrow_smoothing")
 def test_sweeps_that_learn_leave_the_joint_law_as_it_is(name, mask):
-    """Geweke's test with nothing known; for the bound see there."""
+    """Geweke's test with nothing known."""
     z = joint.geweke(all_learned(name, mask, 0), n_chains=300, rounds=4)
     assert abs(z).max() < joint.BOUND, z
 
@@ -247,7 +247,7 @@ _MUTATIONS = {
 
 @pytest.mark.quick("transitions", "slice")
 @pytest.mark.parametrize("mutation", _MUTATIONS)
-def test_a_wrong_step_is_found(mutation, monkeypatch):
+def test_gewekes_test_finds_a_wrong_step_of_learning(mutation, monkeypatch):
     """Geweke's test for paths notices terms that are broken on purpose, by a wide margin."""
     apply, name = _MUTATIONS[mutation]
     apply(monkeypatch)
@@ -257,8 +257,8 @@ def test_a_wrong_step_is_found(mutation, monkeypatch):
 
 @pytest.mark.long
 @pytest.mark.usefixtures("narrow_smoothing")
-def test_a_wrong_smoothing_is_found(monkeypatch):
-    """So does the test for sweeps, if features that were never observed count."""
+def test_gewekes_test_finds_a_wrong_smoothing(monkeypatch):
+    """The test for sweeps notices if features that were never observed count."""
     right = LearnedSmoothing.draw
 
     def draw(self, counts, rng):
@@ -269,7 +269,7 @@ def test_a_wrong_smoothing_is_found(monkeypatch):
     assert abs(z).max() > 2.0 * joint.BOUND, z
 
 
-def test_priors_are_what_they_say():
+def test_priors_are_normal_or_uniform_by_log_odds():
     """Normal in the coordinate, and the log odds of a uniform variable."""
     x = np.linspace(-4.0, 5.0, 7)
     normal, odds = Prior(0.3, 1.7), Prior(2.0, None)
@@ -278,7 +278,7 @@ def test_priors_are_what_they_say():
         np.testing.assert_allclose(difference, difference[0], atol=1e-12)
 
 
-def test_priors_surround_what_would_be_there_otherwise():
+def test_priors_are_centred_at_the_defaults():
     """Centres are defaults; rates are measured in their shapes where both are learned."""
     level = 12.0  # 6 per component
 
@@ -299,13 +299,13 @@ def test_automatic_hyper_parameters_follow_the_learned_ones(chain, names):
     law = narrowed(chain, names, 3, level=4.0)
     x = joint.prior_coordinates(law, 3, np.random.default_rng(5))
     law.move(x)
-    given = chain.get_params()
-    by_hand = type(chain)(**{**given, **law.values}).resolve(12.0, 3, "draw")
+    given, values = chain.get_params(), {name: getattr(law.chain, name) for name in law.names}
+    by_hand = type(chain)(**{**given, **values}).resolve(12.0, 3, "draw")
     for name, value in by_hand.get_params().items():
         np.testing.assert_allclose(getattr(law.chain, name), value, rtol=1e-12)
     for name, prior in law.priors.items():
         unit = {"beta": "alpha", "beta_z": "alpha_z", "beta_h": "alpha_h"}.get(name)
-        value = law.values[name] / (law.values[unit] if unit in law.names else 1.0)
+        value = values[name] / (values[unit] if unit in law.names else 1.0)
         if name == "rho":
             value = value / (1.0 - value)
         np.testing.assert_allclose(np.log(value), x[name], rtol=1e-9)
@@ -316,7 +316,7 @@ def test_automatic_hyper_parameters_follow_the_learned_ones(chain, names):
 def test_slice_steps_keep_a_law(width):
     """Skewed, two-peaked and heavy-tailed laws: started from them, draws stay there.
 
-    Side by side, and for one of them in a row; false alarm 1 in 1000 for each of seven p-values.
+    False alarm 1 in 1000 for each of three p-values.
     """
     rng = np.random.default_rng(6)
     n = 3000
@@ -381,7 +381,7 @@ def test_slice_steps_stay_where_nothing_else_is_possible():
         assert np.all(x > 0.0)
 
 
-def test_the_smoothing_feels_the_counts():
+def test_the_density_of_the_smoothing_is_that_of_the_counts_and_the_prior():
     """Its density: Dirichlet-multinomial, one factor per count, and the prior."""
     counts = np.array([[0, 1, 255], [3, 0, 256], [0, 0, 257], [700, 2, 0], [1, 0, 1]], dtype=float)
     seen = []
@@ -441,6 +441,6 @@ def test_known_smoothing_and_hyper_parameters_are_not_drawn():
     assert smoothing.log_prior() == 0.0
     law = LearnedChain(Rate(4.0, 4.0), 6.0, 2)
     law.draw(np.ones((2, 3)), np.zeros((2, 2)), rng)
-    assert law.values == {}
+    assert law.coordinates == {}
     assert law.log_prior() == 0.0
     assert rng.random() == np.random.default_rng(0).random()

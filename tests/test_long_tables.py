@@ -105,7 +105,7 @@ def test_sums_are_those_of_pandas(write, seed, n_words, name):
     assert table.notes[-1].startswith("cells without a row are zero; times without any row")
 
 
-def test_several_blocks_are_read(write, monkeypatch):
+def test_a_file_is_read_in_several_blocks(write, monkeypatch):
     frame = rows()
     seen = []
     read = long_files.text_blocks
@@ -280,7 +280,7 @@ def test_a_cell_without_a_value_is_missing(write):
     assert not any("taken as missing" in note for note in table.notes)
 
 
-def test_a_time_without_any_value_is_missing_also_at_the_end(write):
+def test_a_time_without_any_value_is_missing_even_at_the_end(write):
     table = read_table(write("date,word,count\n1,a,1\n2,a,2\n3,a,3\n4,a,NA\n"), **NAMES)
     np.testing.assert_array_equal(table.X, [[1], [2], [3], [np.nan]])
     assert table.notes[-1] == "time steps without any value: 1 (4)"
@@ -345,7 +345,7 @@ def test_totals_at_the_foot_of_a_table_are_no_time(write):
     assert table.notes[0].endswith("dropped: 1 without 'word', total 5")
 
 
-def test_the_same_time_in_several_ways(write):
+def test_spellings_of_the_same_time_are_one_step(write):
     text = "date,word,count\n2001-01,a,1\n2001-01-01,a,2\n2001/1/1,b,4\n2001-02,a,8\n2001-03,a,16\n"
     table = read_table(write(text), **NAMES)
     np.testing.assert_array_equal(table.X, [[3, 4], [8, 0], [16, 0]])
@@ -429,7 +429,7 @@ def test_exposure_of_two_spellings_of_one_time_counts_once(write):
         read_table(write(text.replace("b,10", "b,11")), **columns)
 
 
-def test_exposure_that_is_added_up_is_told(write):
+def test_exposure_that_is_added_up_is_noted(write):
     days = pd.date_range("2001-01-01", "2001-03-20").strftime("%Y-%m-%d")
     frame = pd.DataFrame({"date": days, "word": "a", "count": 1, "docs": 5})
     told = "exposure is added up within periods: "
@@ -469,7 +469,7 @@ def test_points_are_read_as_thousands_beside_decimal_commas(write):
 
 
 @pytest.mark.parametrize("word", ["n/a", "#N/A", "#NA", "-", "–", ".", "None"])
-def test_other_words_for_missing_are_dropped_and_told(write, word):
+def test_other_words_for_missing_are_dropped_and_counted(write, word):
     text = f"date,word,count\n1,{word},1\n2,a,{word}\n3,a,3\n4,a,2.5\n"
     table = read_table(write(text), **NAMES)
     assert table.notes[0] == "rows read: 4, total 6.5; dropped: 1 without 'count'"
@@ -491,7 +491,7 @@ def test_windows_1252_is_recognised(write):
 
 @pytest.mark.parametrize("name", ["long.csv", "frame"])
 @pytest.mark.usefixtures("blocks")
-def test_partial_ends_are_told_or_left_out(write, name):
+def test_partial_ends_of_long_tables_are_noted_or_left_out(write, name):
     """Weeks from Monday: 2001-01-20 was a Saturday, 2001-02-14 a Wednesday."""
     frame = rows()
     frame = frame[frame["date"] <= "2001-02-14"]
@@ -533,7 +533,7 @@ def dense_total(table):
         ("9000D", "M"),
     ],
 )
-def test_stamps_that_all_differ_get_a_proposal(write, span, freq):
+def test_times_that_all_differ_get_a_proposal_of_a_freq(write, span, freq):
     rng = np.random.default_rng(0)
     seconds = np.unique(rng.integers(pd.Timedelta(span).total_seconds(), size=1500))[:1300]
     stamps = pd.Timestamp("2001-01-01") + pd.to_timedelta(seconds, unit="s")
@@ -630,7 +630,7 @@ def test_bad_long_tables_are_refused_with_the_reason(write, case):
     assert re.search(pattern, str(refusal.value), re.DOTALL), str(refusal.value)
 
 
-def test_points_before_decimal_commas_are_refused_too(write, monkeypatch):
+def test_decimal_points_in_blocks_before_decimal_commas_are_refused(write, monkeypatch):
     """The comma comes blocks after the point, which was read as a decimal point by then."""
     monkeypatch.setattr(long_files, "BLOCK_BYTES", 40)
     lines = "".join(f"{year};war;1.234\n" for year in range(2001, 2020))
@@ -677,7 +677,7 @@ def test_bad_values_in_frames_and_parquet_are_refused_with_their_row(write):
 
 
 @pytest.mark.parametrize("name", ["long.csv", "long.parquet"])
-def test_without_pyarrow_it_says_what_to_install(write, monkeypatch, name):
+def test_without_pyarrow_long_tables_say_what_to_install(write, monkeypatch, name):
     path = write(rows(), name)
     for module in ("pyarrow", "pyarrow.csv", "pyarrow.parquet"):
         monkeypatch.setitem(sys.modules, module, None)
@@ -694,7 +694,7 @@ def test_the_order_of_rows_does_not_matter(write):
     np.testing.assert_array_equal(one.X, other.X)
 
 
-def test_the_benchmark_writes_what_it_says(tmp_path):
+def test_the_table_of_the_benchmark_is_read_as_it_was_written(tmp_path):
     import large_table
 
     path = tmp_path / "long.csv"
@@ -736,7 +736,7 @@ def test_periods_in_parquet_are_times(write):
 
 @pytest.mark.long
 @pytest.mark.parametrize("pandas", ["with pandas", "without pandas"])
-def test_periods_in_parquet_where_pandas_is_not_loaded(write, pandas):
+def test_periods_in_parquet_load_pandas_or_say_that_they_need_it(write, pandas):
     path = write(_periods(), "long.parquet")
     command = [sys.executable, "-c", _IN_A_NEW_PROCESS, str(path), pandas]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -747,6 +747,6 @@ def test_periods_in_parquet_where_pandas_is_not_loaded(write, pandas):
 
 
 @pytest.mark.parametrize("blank", ["", "  ", ",,"])
-def test_a_blank_first_line_is_told(write, blank):
+def test_a_blank_first_line_is_refused(write, blank):
     with pytest.raises(ValueError, match=r"long.csv, line 1 is blank. Remove it"):
         read_table(write(f"{blank}\ndate,word,count\n1,a,1\n2,a,1\n3,a,1\n"), **NAMES)

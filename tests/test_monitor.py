@@ -45,7 +45,7 @@ def test_max_iter_is_not_convergence():
     assert monitor.reason == "max_iter=2 reached, relative decrease still 1.0e+00"
 
 
-def test_callback_sees_the_state_and_can_stop():
+def test_a_callback_sees_the_state_and_can_stop_the_fit():
     seen = []
 
     def stop_at_two(progress):
@@ -62,7 +62,7 @@ def test_callback_sees_the_state_and_can_stop():
         seen[0].activations[0, 0] = 5.0
 
 
-def test_verbose_prints_the_first_look_from_every_nth_iteration_on_and_the_end(capsys):
+def test_verbose_prints_the_first_evaluation_after_every_nth_iteration_and_the_last(capsys):
     _run(Monitor(35, 0.0, verbose=15, label="start 1/3  "), [6.0, 5.0, 4.0, 3.0, 2.0, 1.0])
     lines = capsys.readouterr().out.splitlines()
     # Looks are at 1, 2, 12, 22, 32 and 35.

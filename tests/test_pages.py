@@ -138,7 +138,7 @@ def test_scikit_learn_page_speaks_of_every_parameter():
     assert ours >= {"n_components", "likelihood", "solver", "init", "tol", "max_iter", "chain"}
 
 
-def test_a_command_that_is_not_there_is_found():
+def test_the_check_finds_commands_and_options_that_do_not_exist():
     """The checks themselves can fail."""
     with pytest.raises(AssertionError, match="no command"):
         check_command(["fitt", "plays.csv"])
@@ -167,7 +167,7 @@ def test_formats_page_names_every_member_of_a_model_file(workplace):
                 assert f"`{name.removesuffix('.npy')}`" in page, name
 
 
-def test_figures_of_reliability_are_those_of_the_runs():
+def test_the_reliability_page_shows_the_figures_of_the_runs_and_they_keep_their_bounds():
     """Of the files beside the page; `tools/sync_reliability.py` puts them there."""
     page = (DOCS / "reliability" / "README.md").read_text(encoding="utf-8")
     assert sync_reliability.synced(page) == page
@@ -180,7 +180,7 @@ def test_figures_of_reliability_are_those_of_the_runs():
     assert sync_reliability.read("mutants")["killed_share"] >= 0.85
 
 
-def test_every_survivor_is_listed():
+def test_every_surviving_mutant_is_listed():
     page = (DOCS / "reliability" / "survivors.md").read_text(encoding="utf-8")
     for mutant in sync_reliability.read("mutants")["results"]:
         if mutant["outcome"] == "survived":

@@ -29,7 +29,7 @@ def _sklearn(X, H, W, max_iter):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 # Of the seeds 0 to 5, those where both end in the same optimum; in 1 and 5 ours is the lower one.
 @pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.long) for s in (2, 3, 4))])
-def test_same_optimum_as_scikit_learn(seed):
+def test_plain_nmf_ends_in_the_same_optimum_as_scikit_learn(seed):
     X = _separable(seed)
     rng = np.random.default_rng(seed + 100)
     W, H = rng.gamma(2.0, size=(3, 15)), rng.gamma(2.0, 10.0, size=(25, 3))

@@ -59,7 +59,7 @@ def assert_same(one, other):
 
 
 @pytest.mark.parametrize("chain", registry.CHAINS)
-def test_fit_save_load_forecast_is_fit_forecast_to_the_bit(chain, tmp_path):
+def test_a_loaded_model_gives_the_same_bits_for_every_chain(chain, tmp_path):
     model = fitted(chain=chain, n_init=2)
     assert_same(load(model.save(tmp_path / "model.npz")), model)
 
@@ -67,7 +67,7 @@ def test_fit_save_load_forecast_is_fit_forecast_to_the_bit(chain, tmp_path):
 @pytest.mark.each_value
 @pytest.mark.parametrize("data", CONTAINERS.values(), ids=CONTAINERS.keys())
 @pytest.mark.parametrize("keep", [True, False], ids=["with data", "without"])
-def test_every_container_comes_back(data, keep, tmp_path):
+def test_models_of_every_container_come_back(data, keep, tmp_path):
     model = fitted(data)
     again = load(model.save(tmp_path / "model.npz", data=keep))
     assert_same(again, model)
@@ -291,7 +291,7 @@ def test_files_of_other_kinds_give_one_clear_error(tmp_path):
         load(tmp_path / "none.npz")
 
 
-def test_every_bit_flipped_gives_the_model_or_a_value_error(tmp_path):
+def test_a_flipped_bit_gives_the_same_model_or_a_value_error(tmp_path):
     """A sample of damages: never another kind of error, never other numbers without a word."""
     model = fitted()
     path = model.save(tmp_path / "model.npz")
@@ -308,7 +308,7 @@ def test_every_bit_flipped_gives_the_model_or_a_value_error(tmp_path):
         assert_same(found, model)
 
 
-def test_a_chain_that_is_not_registered_cannot_be_named(tmp_path):
+def test_a_chain_that_is_not_registered_cannot_be_saved(tmp_path):
     class Mine(Rate):
         pass
 
@@ -317,7 +317,7 @@ def test_a_chain_that_is_not_registered_cannot_be_named(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_every_registered_setting_can_be_described():
+def test_hyper_parameters_of_every_chain_survive_json():
     """Hyper-parameters of every chain of the registry survive JSON."""
     from temporalnmf.persistence.models import description_of, made_chain
 

@@ -62,7 +62,7 @@ def legend_of(ax):
 
 @pytest.mark.quick("none", "rate", "bgar")
 @pytest.mark.parametrize("name", registry.CHAINS)
-def test_activations_lines_bands_and_gaps(models, name, ax):
+def test_activations_are_drawn_with_lines_bands_and_gaps(models, name, ax):
     model = models[name]
     assert plotting.plot_activations(model, coverage=0.8, ax=ax) is ax
     x = dates.date2num(model.times_)
@@ -131,7 +131,7 @@ def test_a_model_that_is_not_fitted_is_refused(ax):
             draw(TemporalNMF(2), ax=ax)
 
 
-def test_new_figures_are_pyplots():
+def test_new_figures_belong_to_pyplot():
     """So that a notebook shows them by itself."""
     mpl.use("Agg")
     from matplotlib import pyplot
@@ -200,7 +200,7 @@ def test_one_component_is_drawn_on_one_axes(models, ax):
 
 
 @pytest.mark.parametrize("name", registry.CHAINS)
-def test_forecast_fan_after_its_history(models, name, ax):
+def test_a_forecast_is_drawn_as_a_fan_after_its_history(models, name, ax):
     model = models[name]
     plotting.plot_forecast(model, steps=5, history=12, ax=ax)
     ahead = model.forecast(5)
@@ -221,7 +221,7 @@ def test_forecast_fan_after_its_history(models, name, ax):
             np.testing.assert_allclose(edge, np.column_stack([x[12:], level[:, k]]))
 
 
-def test_forecast_of_totals_and_features_beside_what_was_observed(models, ax):
+def test_forecasts_of_totals_and_features_are_drawn_beside_what_was_observed(models, ax):
     model, X = models["rate"], monthly_counts().to_numpy()
     plotting.plot_forecast(model, steps=4, of="totals", history=30, ax=ax)
     dots = next(line for line in ax.lines if line.get_marker() == ".")
@@ -376,7 +376,7 @@ def test_marks_on_the_axis_of_movement_are_few_and_within_reach(reach):
     assert len(factors) >= 3 or reach < 0.02
 
 
-def test_marks_are_written_short():
+def test_marks_on_the_axis_of_movement_are_written_short():
     marks = [
         movement.factor_text(factor) for factor in (1e-5, 1 / 30, 1 / 1.5, 1.0, 1.05, 100.0, 1e3)
     ]

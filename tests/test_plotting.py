@@ -65,7 +65,7 @@ def test_pictures_of_chains_that_run_away_keep_the_start_in_view(h1):
         assert low <= h1 <= high
 
 
-def test_one_step_is_a_dot(ax):
+def test_a_path_of_one_step_is_drawn_as_a_dot(ax):
     plotting.plot_paths(Rate(2.0), n_steps=1, n_paths=3, ax=ax)
     assert {line.get_marker() for line in ax.lines} == {"."}
 
@@ -89,7 +89,7 @@ def test_paper_figures_have_ten_paths_of_fifty_steps_and_bgar_its_mean():
         assert any(line.get_linestyle() == "--" and line.get_ydata()[0] == 2.0 for line in ax.lines)
 
 
-def test_region_is_drawn_on_its_edge(ax):
+def test_the_map_region_is_shaded_up_to_its_two_edges(ax):
     plotting.plot_map_region(ax)
     edges = {line.get_label(): line.get_xydata() for line in ax.lines}
     np.testing.assert_allclose(edges["αρ = 1"].prod(axis=1), 1.0)
@@ -104,11 +104,12 @@ def test_region_is_drawn_on_its_edge(ax):
     assert not grey((10.0, 0.5))
 
 
-def test_a_new_figure_where_no_axes_are_given():
+def test_plots_without_axes_open_a_new_figure():
     mpl.use("Agg")
     from matplotlib import pyplot
 
-    assert plotting.plot_paths(Rate(2.0)).figure is pyplot.gcf()
+    there = pyplot.figure()
+    assert plotting.plot_paths(Rate(2.0)).figure is pyplot.gcf() is not there
     pyplot.close("all")
 
 

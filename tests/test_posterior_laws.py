@@ -69,7 +69,7 @@ def simulation_of(name, seed=1):
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", joint.NAMES)
-def test_ranks_are_uniform(name):
+def test_ranks_of_the_truth_among_draws_are_uniform(name):
     """Two components, whose order does not count."""
     p = calibrated(simulation_of(name))
     assert p.min() > LEAST, p
@@ -77,7 +77,7 @@ def test_ranks_are_uniform(name):
 
 @pytest.mark.long
 def test_ranks_show_a_posterior_that_is_too_narrow(monkeypatch):
-    """Counts that count four times: the test above notices."""
+    """Counts that count four times are noticed."""
     right = Chain.draw
 
     def fourfold(chain, H, Z, Y, q, *rest, held):
@@ -89,7 +89,7 @@ def test_ranks_show_a_posterior_that_is_too_narrow(monkeypatch):
 
 def calibrated_paths(law, burn=60, thin=8):
     """The same for one component with its hyper-parameters, replicates side by side."""
-    n, rng, q = law._n, np.random.default_rng(4), learning.EXPOSURE
+    n, rng, q = joint.n_paths(law), np.random.default_rng(4), learning.EXPOSURE
 
     def from_prior():
         law.move(joint.prior_coordinates(law, n, rng))

@@ -95,7 +95,7 @@ def test_moments_are_those_of_the_paper(law):
 
 
 @every_law
-def test_one_step_is_the_conditional_law(law):
+def test_moments_after_one_step_are_the_conditional_ones(law):
     h = np.array([0.2, 3.0])
     for value in h:
         mean, var = law.mean(value, 2), law.var(value, 2)
@@ -140,7 +140,7 @@ def test_correlations_far_from_the_start_are_those_of_the_limit(law):
     np.testing.assert_allclose(far, limit, rtol=0.01)
 
 
-def test_correlation_of_stationary_chains():
+def test_correlations_have_their_closed_forms():
     lags = np.arange(6)
     for law in (BGAR(2.0, 1.0, 0.9), BGAR(0.4, 3.0, 0.2), GAR(2.0, 1.0, 0.7)):
         np.testing.assert_allclose(law.autocorrelation(lags), law.rho**lags, rtol=1e-14)
@@ -295,7 +295,7 @@ def test_bgar_density_is_exact_for_tiny_powers(alpha, rho, ratio):
     assert abs(found - float(expected)) < 1e-10
 
 
-def test_bgar_density_at_the_value_before():
+def test_bgar_density_is_finite_and_continuous_at_the_value_before():
     """γ > 1/2: finite there, and continuous."""
     law = BGAR(3.0, 1.0, 0.6)
     at, beside = law.log_density([2.0, 2.0 * (1 + 1e-13)], 2.0)
@@ -495,7 +495,7 @@ one_of_each_kind = pytest.mark.quick(
 
 @one_of_each_kind
 @every_regime
-def test_regimes_are_what_the_moments_do(law, mean, var, paths):
+def test_regimes_agree_with_the_moments(law, mean, var, paths):
     """The classification against the numbers themselves, far out."""
     for found, kind in ((law.mean, mean), (law.var, var)):
         early, late = (float(found(1.0, n)) for n in (1000, 2000))
@@ -512,7 +512,7 @@ def test_regimes_are_what_the_moments_do(law, mean, var, paths):
 
 @pytest.mark.long
 @every_regime
-def test_regimes_are_what_the_paths_do(law, mean, var, paths):
+def test_regimes_agree_with_the_paths(law, mean, var, paths):
     """400 paths: shares of those that are tiny, or huge, after many steps."""
     early, late = law.sample(400, 4001, 24, 1.0)[:, [400, 4000]].T
     if paths in (Paths.COLLAPSE, Paths.ABSORBED):
@@ -534,7 +534,7 @@ def test_regimes_are_what_the_paths_do(law, mean, var, paths):
         assert stats.ks_2samp(early, late).pvalue > 1e-6
 
 
-def test_autocorrelation_per_component_and_per_start():
+def test_autocorrelations_are_those_of_each_component_and_start_alone():
     law = Shape(2.0, 1.5)
     both = law.autocorrelation([1, 3], n=3, h1=[1.0, 5.0])
     alone = [law.autocorrelation([1, 3], n=3, h1=h1) for h1 in (1.0, 5.0)]
@@ -653,7 +653,7 @@ def test_components_move_side_by_side():
 
 
 @every_law
-def test_same_seed_same_bits(law):
+def test_samples_repeat_with_the_same_seed_and_differ_with_another(law):
     a = law.sample(5, 6, 3)
     np.testing.assert_array_equal(a, law.sample(5, 6, np.random.default_rng(3)))
     assert np.any(a != law.sample(5, 6, 4))
@@ -675,7 +675,7 @@ def test_auto_without_data_means_a_level_of_one():
 
 
 @every_law
-def test_forecast_from_a_known_value(law):
+def test_forecasts_have_the_moments_and_quantiles_of_the_law(law):
     ahead = law.forecast(1.6, 4, n_paths=40_000)
     np.testing.assert_allclose(ahead.mean, law.mean(1.6, [2, 3, 4, 5]))
     np.testing.assert_allclose(ahead.var, law.var(1.6, [2, 3, 4, 5]))
@@ -709,7 +709,7 @@ def test_quantiles_are_exact_where_the_law_is_known():
     assert GaP(2.0, 1.0).transition([1.0, 2.0, 3.0]).mean().shape == (3,)
 
 
-def test_quantiles_lie_strictly_inside():
+def test_quantile_levels_must_lie_strictly_between_zero_and_one():
     ahead = Rate(3.0, 2.5).forecast(2.0, 1, n_paths=2)
     for level in (0.0, 1.0, [0.5, 1.5], [-0.5, 0.5], np.nan):
         with pytest.raises(ValueError, match="strictly between 0 and 1"):
@@ -722,7 +722,7 @@ def test_quantiles_of_long_paths_are_from_fewer_paths():
     ]  # fmt: skip
 
 
-def test_forecast_by_the_mode():
+def test_forecasts_by_the_mode_follow_it_or_say_that_there_is_none():
     chain = Rate(4.0, 3.0)  # Févotte's choice β = α − 1: the mode stays where it is
     np.testing.assert_allclose(
         chain.forecast(2.0, 3, point="mode", scale="linear").point, 2.0, rtol=1e-12
@@ -740,7 +740,7 @@ def test_forecast_by_the_mode():
             law.forecast(1.0, 2, point="mode", scale=scale)
 
 
-def test_forecast_per_component():
+def test_forecasts_are_made_per_component():
     law = BGAR([2.0, 4.0], [1.0, 4.0], [0.5, 0.9])
     ahead = law.forecast([4.0, 3.0], 2, n_paths=50)
     np.testing.assert_allclose(ahead.mean, [[3.0, 2.8], [2.5, 2.62]])
@@ -842,7 +842,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_bad_input_is_named(case):
+def test_invalid_input_is_refused_by_name(case):
     attempt, words = REFUSED[case]
     with pytest.raises(ValueError, match=words):
         attempt()

@@ -71,7 +71,7 @@ def trials(draw):
 @given(trials())
 def test_promises_hold_for_every_fit(in_time, trial):
     in_time()
-    assert kind(fits.run(trial)) in ("fitted", "refused")
+    fits.run(trial)  # raises where one is broken
 
 
 @pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)
@@ -101,7 +101,7 @@ def test_a_hundred_thousand_steps_are_fitted(in_time, chain, likelihood):
     assert fits.run(trial) == "fitted"
 
 
-def test_a_promise_that_is_not_kept_is_noticed(monkeypatch):
+def test_trials_notice_a_promise_that_is_not_kept(monkeypatch):
     """Of the trials themselves: each of these mistakes would be one in the library."""
     trial = fits.Trial.read(CORPUS[0].parent / "vanished_gap.json")
     plain = replace(
@@ -154,7 +154,7 @@ def test_a_promise_that_is_not_kept_is_noticed(monkeypatch):
 
 @some(8)
 @given(trials())
-def test_reports_and_summaries_of_every_model(tmp_path, in_time, trial):
+def test_every_model_has_a_report_and_finite_summaries(tmp_path, in_time, trial):
     in_time()
     assume(trial.n_steps <= 100)
     data = fits.data_of(trial)
@@ -227,7 +227,7 @@ positive = st.floats(1e-100, 1e100)
 
 @some(200)
 @given(st.lists(st.tuples(st.floats(0.0, 1e100), positive), min_size=1, max_size=9))
-def test_errors_are_not_negative_and_zero_for_what_is_right(pairs):
+def test_errors_are_not_negative_and_zero_for_exact_predictions(pairs):
     v, expected = map(np.array, zip(*pairs, strict=True))
     scale = np.sum(v) + np.sum(expected)
     assert kl_error(v, expected) >= -1e-12 * scale

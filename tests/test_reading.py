@@ -148,7 +148,7 @@ def test_parquet_without_times_may_start_with_decimals_or_flags(write):
         )
 
 
-def test_parquet_with_an_index_of_numbers_that_has_a_name(write):
+def test_an_index_of_numbers_with_a_name_is_the_times_of_parquet(write):
     table = frame().set_axis(pd.RangeIndex(6, name="season"))
     table = read_table(write(parquet(table), "data.parquet"))
     check(table, GAPS, range(6), WORDS)
@@ -181,7 +181,7 @@ def test_npy_round_trip(write, kind, transpose):
 
 
 @pytest.mark.parametrize("kind", [bool, np.uint8, np.int64])
-def test_npy_of_whole_numbers(write, kind):
+def test_npy_of_whole_numbers_is_read(write, kind):
     whole = X.astype(kind)
     table = read_table(write(bytes_of(np.save, whole), "data.npy"))
     check(table, whole.astype(float), *unnamed(X.shape))
@@ -251,7 +251,7 @@ def test_matrix_market_adds_up_entries_given_twice(write):
     check_sparse(read_table(write(text, "data.mtx")), np.array([[0, 10], [0, 0], [5, 0]]))
 
 
-def test_dense_matrix_market(write):
+def test_dense_matrix_market_is_read(write):
     check(read_table(write(bytes_of(mmwrite, X), "data.mtx")), X, *unnamed(X.shape))
 
 
@@ -376,7 +376,7 @@ def test_last_cell_of_a_file_with_tabs_may_be_missing(write):
     check(table, [[1], [2], [np.nan]], [1990, 1991, 1992], ["war"])
 
 
-def test_first_column_of_numbers_is_data_but_even_steps_are_remarked(write):
+def test_a_first_column_of_numbers_is_data_but_even_steps_are_noted(write):
     table = read_table(write("season,war\n1990,5\n1991,1\n1992,2\n"))
     assert table.features.tolist() == ["season", "war"]
     assert re.search("1990, 1991, ….*'time'", table.notes[1])
@@ -399,7 +399,7 @@ def test_first_column_of_numbers_is_data_but_even_steps_are_remarked(write):
         "1990 NA 1992": None,
     }.items(),
 )
-def test_a_first_column_that_may_be_times_is_remarked(write, labels, told):
+def test_a_first_column_that_may_be_times_is_noted(write, labels, told):
     lines = [f"{label},{n % 2}" for n, label in enumerate(labels.split())]
     table = read_table(write("\n".join(["season,war", *lines])))
     assert table.features.tolist() == ["season", "war"]
@@ -412,7 +412,7 @@ def test_a_first_column_that_may_be_times_is_remarked(write, labels, told):
     ["Jahr", "MONAT", "Woche", "Tag", "Datum", "année", "ANNÉE", "anne\u0301e", "an", "mois",
      "jour", "semaine", "fecha", "año", "mes", "día", "anno", "mese", "giorno"],
 )  # fmt: skip
-def test_names_of_times_in_other_languages(write, name):
+def test_names_of_times_are_recognised_in_other_languages(write, name):
     check(read_table(write(f"{name},war\n1,3\n2,1\n3,4\n")), [[3], [1], [4]], [1, 2, 3], ["war"])
 
 
@@ -451,7 +451,7 @@ def _by_semicolon(cells, long):
 @pytest.mark.parametrize(
     "cells", ["987 1.234 12.500", "1.234 NA 100", "1.234 5 2345", "1.234 - 512"]
 )
-def test_points_of_thousands_or_of_decimals_are_refused(write, cells, long):
+def test_points_that_may_be_thousands_or_decimals_are_refused(write, cells, long):
     options = {"time": "time", "feature": "f", "value": "v"} if long else {}
     place = "column 'v'" if long else rf"line {2 + cells.split().index('1.234')} .*column 'v'"
     with pytest.raises(ValueError, match=rf"data.csv, {place}: {AMBIGUOUS}"):
@@ -471,7 +471,7 @@ def test_points_of_thousands_or_of_decimals_are_refused(write, cells, long):
         "1234.567 123 3": False,
     }.items(),
 )
-def test_decimal_points_are_told_where_they_might_be_thousands(write, cells, told, long):
+def test_decimal_points_are_noted_where_they_might_be_thousands(write, cells, told, long):
     options = {"time": "time", "feature": "f", "value": "v"} if long else {}
     table = read_table(write(_by_semicolon(cells, long)), **options)
     assert table.X[:, 0].tolist() == [float(cell) for cell in cells.split()]
@@ -486,13 +486,13 @@ def test_words_named_like_times_are_features_elsewhere(write):
     assert table.features.tolist() == ["war", "day", "year"]
 
 
-def test_decimal_commas_are_remarked_and_reach_the_times(write):
+def test_decimal_commas_are_noted_and_apply_to_times(write):
     table = read_table(write("time;a,b;c\n0,5;1,25;3\n1;,5;1e1\n1,5;2,5e-1;\n"))
     check(table, [[1.25, 3], [0.5, 10], [0.25, np.nan]], [0.5, 1, 1.5], ["a,b", "c"])
     assert table.notes[:2] == ("cells are separated by ';'", "commas are decimal commas")
 
 
-def test_decimal_commas_without_a_header(write):
+def test_decimal_commas_are_read_without_a_header(write):
     table = read_table(write("1,5;2,5;3,5\n5,5;1,5;2,5\n1,0;2;3,25\n"))
     check(table, [[1.5, 2.5, 3.5], [5.5, 1.5, 2.5], [1, 2, 3.25]], range(3), ["x0", "x1", "x2"])
 
@@ -509,7 +509,7 @@ def test_quoted_cells_may_hold_separators_and_line_ends(write):
     check(table, [[1, 2], [3, 4], [5, 6]], [1990, 1991, 1992], ["war, cold", "two\r\nlines"])
 
 
-def test_blank_lines_at_the_end_are_nothing(write):
+def test_blank_lines_at_the_end_are_ignored(write):
     check(read_table(write(PLAIN + "\r\n\n")), [[1, 2], [3, 4], [5, 6]], YEARS[:3], WORDS[:2])
 
 
@@ -856,7 +856,7 @@ def test_csv_needs_neither_pandas_nor_the_compiler(write):
     assert done.stdout.split() == ["21.0", "False"]
 
 
-def test_importing_does_not_load_pandas():
+def test_importing_the_reader_does_not_load_pandas():
     code = "import sys, temporalnmf.reading; print('pandas' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
@@ -911,7 +911,7 @@ def test_uneven_times_stay_as_they_are(write):
     assert table.notes[-1] == "times are not evenly spaced: taken as even, in their order"
 
 
-def test_times_in_a_named_column(write):
+def test_times_in_a_named_column_are_read_and_sorted(write):
     text = "word count,when,war\n5,2001-03-01,1\n6,2001-01-01,2\n7,2001-02-01,3\n"
     table = read_table(write(text), time="when")
     check(table, [[6, 2], [7, 3], [5, 1]], ["2001-01", "2001-02", "2001-03"],
@@ -940,7 +940,7 @@ def test_exposure_is_no_feature(write, name):
     np.testing.assert_array_equal(table.X[:, 0], [1, 2, 3, np.nan, 4])
 
 
-def test_exposure_in_a_transposed_table(write):
+def test_exposure_is_read_from_a_transposed_table(write):
     text = "word,1990,1991,1992\nwar,1,2,3\nsize,4,5,6\n"
     table = read_table(write(text), transpose=True, exposure="size")
     assert table.exposure.tolist() == [4, 5, 6]
@@ -961,7 +961,7 @@ def test_bad_exposure_is_refused_with_the_reason(write, text, pattern):
         read_table(write(text), exposure="n")
 
 
-def test_exposure_in_a_sparse_table(write):
+def test_exposure_is_read_from_a_sparse_table(write):
     sizes = np.arange(1, 10)
     counts = np.column_stack([COUNTS[:, :2], sizes, COUNTS[:, 2:]])
     path = write(bytes_of(sparse.save_npz, sparse.csr_array(counts)), "data.npz")
@@ -1009,7 +1009,7 @@ def test_wide_tables_are_added_up_by_periods_as_pandas_does(write):
 
 
 @pytest.mark.parametrize("name", ["data.csv", "frame"])
-def test_partial_ends_of_wide_tables_are_told_or_left_out(write, name):
+def test_partial_ends_of_wide_tables_are_noted_or_left_out(write, name):
     days = pd.date_range("2019-12-12", "2020-01-14")
     frame = pd.DataFrame({"a": np.arange(34.0), "b": 2.0, "n": 1}, days)
     frame.iloc[-1, 0] = np.nan
@@ -1036,13 +1036,13 @@ def test_partial_ends_of_wide_tables_are_told_or_left_out(write, name):
     assert whole.timeline.rows.min() == 0
 
 
-def test_partial_periods_without_times_or_periods(write):
+def test_drop_partial_without_times_or_periods_is_refused(write):
     for text in (PLAIN, "a,b\n1,2\n2,3\n5,4\n"):
         with pytest.raises(ValueError, match="drop_partial=True"):
             read_table(write(text), drop_partial=True)
 
 
-def test_periods_that_leave_too_few_steps(write):
+def test_periods_that_leave_too_few_steps_are_refused(write):
     path = write("date,a\n2001-01-01,1\n2001-01-02,1\n2002-01-05,1\n")
     with pytest.raises(ValueError, match=r"freq='Y' makes 2 steps.*at least 3 .*shorter"):
         read_table(path, freq="Y")
@@ -1097,7 +1097,7 @@ def test_a_row_that_adds_up_others_is_a_time_if_its_label_is_like_theirs(write):
     assert table.times.tolist() == ["Jan 19", "Feb 19", "later"]
 
 
-def test_a_column_that_dwarfs_the_others_is_remarked(write):
+def test_a_column_that_dwarfs_the_others_is_noted(write):
     text = "year,war,population,tax\n1990,1,9000,3\n1991,2,9100,\n1992,,9200,3\n"
     table = read_table(write(text))
     assert table.notes[-1] == (
@@ -1156,7 +1156,7 @@ def test_points_are_read_as_thousands_beside_decimal_commas(write, header):
 
 @pytest.mark.parametrize("word", ["n/a", "N/A", "#N/A", "#NA", "-", ".", "–", "None", "NONE"])
 @pytest.mark.parametrize("separator", [",", ";"])
-def test_other_words_for_missing_are_told(write, word, separator):
+def test_other_words_for_missing_are_read_and_noted(write, word, separator):
     text = f"year,war,peace\n1990,1.5,{word}\n1991,{word},4\n1992,NA,6\n"
     text = text.replace(",", separator)
     if separator == ";":
@@ -1191,7 +1191,7 @@ def test_thousands_in_quotes_are_read(write):
 
 
 @pytest.mark.parametrize("cell", ["1,5", "12,34", "1,2345", ",123", "1,,234"])
-def test_other_commas_in_numbers_are_refused(write, cell):
+def test_commas_that_separate_no_thousands_are_refused(write, cell):
     with pytest.raises(ValueError, match=re.escape(f"{cell!r} is not a number")):
         read_table(write(f'year,a\n1990,"{cell}"\n1991,2\n1992,"1,234"\n'))
 
@@ -1226,7 +1226,7 @@ def test_text_beside_distinct_times_is_no_long_table(write):
 
 
 @pytest.mark.parametrize("make", [lambda f: f, lambda f: f.rename_axis(None)])
-def test_pandas_frames_by_index(make):
+def test_pandas_frames_are_read_by_their_index(make):
     index = pd.date_range("2001-01-31", periods=6, freq="ME")[[3, 0, 1, 5, 4]]
     table = as_table(make(pd.DataFrame(X[:5], index.rename("month"), WORDS)))
     expected = np.full((6, 4), np.nan)
@@ -1236,7 +1236,7 @@ def test_pandas_frames_by_index(make):
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "lazy"])
-def test_frames_with_a_column_of_times(kind):
+def test_frames_with_a_column_of_times_are_read(kind):
     frame = pd.DataFrame(X, columns=WORDS)
     frame.insert(2, "when", pd.period_range("2001-01", periods=6, freq="M").to_timestamp())
     if kind != "pandas":
@@ -1253,7 +1253,7 @@ def test_time_may_name_the_index():
     check(as_table(frame(), time="year"), GAPS, YEARS, WORDS)
 
 
-def test_frames_with_an_index_of_periods():
+def test_frames_with_an_index_of_periods_are_read():
     weeks = pd.period_range("2001-01-01", periods=6, freq="W")
     check(as_table(pd.DataFrame(X, weeks, WORDS)), X,
           [f"{week.start_time:%Y-%m-%d}" for week in weeks], WORDS)  # fmt: skip

@@ -274,7 +274,7 @@ def test_the_headline_states_no_unchecked_interval_as_a_fact(small):
         assert "probability" not in said
 
 
-def test_seasons_are_told_beside_the_forecast(tmp_path):
+def test_seasons_are_noted_beside_the_forecast(tmp_path):
     season = 1.0 + 0.5 * np.sin(2 * np.pi * np.arange(72) / 12)
     X = np.random.default_rng(0).poisson(np.outer(500 * season, [0.5, 0.3, 0.2]))
     frame = pd.DataFrame(X, index=pd.date_range("2001-01-01", periods=72, freq="MS"))
@@ -300,7 +300,7 @@ def test_what_explodes_is_named_and_the_long_run_is_for_specialists(tmp_path):
     assert "agreement is no proof" in visible
 
 
-def test_everything_said_is_json(told, small):
+def test_the_content_of_a_report_is_json(told, small):
     for content in (told, report_content(small, hold_out=HOLD_OUT)):
         assert json.loads(json.dumps(content, allow_nan=False)) == content
 
@@ -375,7 +375,7 @@ def test_the_worst_steps_are_named(told, sotu):
         (0.69, "not found again (0.69)"),
     ],
 )
-def test_stability_is_told_in_words(small, score, words):
+def test_stability_is_shown_in_words(small, score, words):
     model = copy.copy(small)
     model.stability_ = np.array([score, 1.0])
     content = report_content(model, steps=0)
@@ -410,7 +410,7 @@ def test_a_chain_without_law_says_why_there_are_no_bands(tmp_path):
     assert "A band holds" not in text
 
 
-def test_exposure_is_told_and_kept_for_the_forecast():
+def test_exposure_is_noted_and_kept_for_the_forecast():
     X = counts(30, 5)
     exposure = np.full(30, 4.0)
     model = TemporalNMF(2, random_state=0).fit(X, exposure=exposure)
@@ -445,7 +445,7 @@ def test_a_fit_that_was_cut_short_says_so():
     assert any("had not converged" in text for text in content["answer"])
 
 
-def test_calibration_of_the_model_is_told(small, tmp_path):
+def test_the_report_shows_every_check_of_the_calibration(small, tmp_path):
     """Every kind and horizon, in a table; the first horizon in the answer."""
     model = copy.copy(small).calibrate(10, steps=2)
     told = report_content(model, steps=2)["calibration"]
@@ -483,7 +483,7 @@ def test_a_model_from_a_file_gives_the_same_report(small, tmp_path):
     assert "Where the model fails" not in path.read_text()
 
 
-def test_calibration_compares_nominal_and_found(small):
+def test_hold_out_results_are_compared_with_the_nominal_coverage(small):
     agrees = report_content(small, hold_out={**HOLD_OUT, "high": 0.92})["calibration"]
     misses = report_content(small, hold_out=HOLD_OUT)["calibration"]
     assert (agrees["agrees"], misses["agrees"]) == (True, False)
@@ -589,7 +589,7 @@ def test_a_report_is_not_overwritten_unless_asked(small, tmp_path):
         ({"hold_out": {"coverage": 0.9}}, "hold_out lacks high, inside, low, total"),
     ],
 )
-def test_wrong_arguments_are_named(small, tmp_path, arguments, match):
+def test_wrong_arguments_are_refused_by_name(small, tmp_path, arguments, match):
     with pytest.raises(ValueError, match=match):
         write_report(small, tmp_path / "report.html", **arguments)
     assert list(tmp_path.iterdir()) == []
@@ -717,7 +717,7 @@ def test_a_switch_by_its_label_names_its_component(browser, told, sotu_report):
 
 
 @pytest.mark.long
-def test_keys_reach_everything(browser, sotu_report):
+def test_the_keyboard_reaches_charts_and_switches(browser, sotu_report):
     with visited(browser, sotu_report) as page:
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.getAttribute('role')") == "slider"

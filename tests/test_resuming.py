@@ -14,7 +14,9 @@ from fits_compared import same
 from stops import StopAt, StopError
 from temporalnmf.checkpoints import file as checkpoint
 from temporalnmf.cluster import dask as on_dask
-from temporalnmf.cluster.dask import ClusterLostError
+from temporalnmf.cluster import sources
+from temporalnmf.cluster.dask import ClusterLostError, DaskExecutor
+from temporalnmf.cluster.executor import LocalExecutor
 from temporalnmf.inference import fitting
 
 pytestmark = pytest.mark.filterwarnings("ignore:The fit did not converge")
@@ -87,7 +89,7 @@ def test_a_folder_of_another_fit_is_refused(tmp_path):
         _kept(tmp_path, 3, random_state=0).fit(_data() + 1.0)
 
 
-def test_a_generator_of_random_numbers_is_known_by_its_numbers(tmp_path):
+def test_a_random_state_is_recognised_by_its_state(tmp_path):
     """Not by where it lies in memory."""
     params = {"max_iter": 90, "tol": 0.0}
     state = np.random.RandomState
@@ -110,7 +112,7 @@ def test_without_a_seed_later_starts_are_those_of_the_first_attempt(tmp_path, mo
 
 
 @pytest.mark.parametrize("harm", [lambda file: file.unlink(), lambda file: file.write_bytes(b"x")])
-def test_a_folder_without_a_block_is_refused(harm, tmp_path):
+def test_a_folder_with_a_missing_or_damaged_block_is_refused(harm, tmp_path):
     with pytest.raises(StopError):
         _kept(tmp_path, 3, random_state=0, callback=StopAt(5)).fit(_data())
     harm(next(tmp_path.glob("block-00002.*")))
@@ -143,14 +145,29 @@ def test_a_file_in_the_place_of_a_checkpoint_folder_is_refused(tmp_path):
 
 
 @pytest.mark.long
-def test_a_fit_begun_on_a_cluster_goes_on_without_it(client, tmp_path):
+def test_a_fit_goes_on_from_a_cluster_to_this_process_and_back(client, tmp_path, monkeypatch):
     params = {"random_state": 3, "n_init": 2, "max_iter": 90, "tol": 0.0}
-    with pytest.raises(StopError):
-        _kept(tmp_path, 3, callback=StopAt(13), **params).fit(_data())
-    with client.as_current(), pytest.raises(StopError):
-        _kept(tmp_path, 3, callback=StopAt(5), **params).fit(_data())
-    model = _kept(tmp_path, 3, **params).fit(_data())
-    same(model, estimator(3, **params).fit(_data()))
+    executors = []
+
+    def fit(place, model):
+        monkeypatch.setattr(sources, "current_client", lambda: place)
+        return model.fit(_data())
+
+    def stop_at(look):
+        stop = StopAt(look)
+
+        def callback(progress):
+            executors.append(type(progress.components.slot.executor))
+            stop(progress)
+
+        return callback
+
+    for place, look in ((client, 13), (None, 5)):
+        with pytest.raises(StopError):
+            fit(place, _kept(tmp_path, 3, callback=stop_at(look), **params))
+    assert executors == [DaskExecutor] * 13 + [LocalExecutor] * 5
+    model = fit(client, _kept(tmp_path, 3, **params))
+    same(model, fit(None, estimator(3, **params)))
 
 
 @pytest.mark.long

@@ -84,7 +84,7 @@ def test_hidden_steps_are_those_of_the_paper():
     assert np.flatnonzero(split.validation).tolist() == [2, 11, 17]
 
 
-def test_the_last_observed_step_is_the_last():
+def test_hidden_steps_include_the_last_observed_one():
     X = series(missing=(0, 27, 28))
     for split in HiddenSteps(10, random_state=0).split(X):
         assert split.test[26]
@@ -101,7 +101,7 @@ def test_hidden_blocks_do_not_touch():
         assert split.train[-1]
 
 
-def test_entries_are_a_fifth_of_those_observed():
+def test_hidden_entries_are_a_fifth_of_those_observed():
     X = series(20, 10)
     X[3, 4] = np.nan
     for split in HiddenEntries(3, random_state=0).split(X):
@@ -166,18 +166,18 @@ def test_impossible_requests_are_refused_with_a_reason(case):
 def test_last_values_repeat_the_training_step_before():
     X = np.arange(10.0).reshape(5, 2) + 1.0
     train = np.array([True, True, False, False, True])
-    expected = X[[0, 0, 1, 1, 1]]
-    np.testing.assert_array_equal(last_values(X, train), expected)
-    np.testing.assert_array_equal(last_values(sparse.csr_array(X), train), expected)
-    smooth = last_values(X, train, smoothing=0.5)
+    expected, even = X[[0, 0, 1, 1, 1]], np.ones(5)
+    np.testing.assert_array_equal(last_values(X, train, 0.0, even), expected)
+    np.testing.assert_array_equal(last_values(sparse.csr_array(X), train, 0.0, even), expected)
+    smooth = last_values(X, train, 0.5, even)
     np.testing.assert_allclose(smooth.sum(axis=1), expected.sum(axis=1))
     np.testing.assert_allclose(smooth[2] / smooth[2, 0], (X[1] + 0.5) / (X[1, 0] + 0.5))
     # Half of the exposure behind step 1, all of it where it is repeated.
     sizes = np.array([1.0, 0.5, 1.0, 2.0, 1.0])
-    np.testing.assert_allclose(last_values(X, train, exposure=sizes)[2:4], X[[1, 1]] * [[2], [4]])
+    np.testing.assert_allclose(last_values(X, train, 0.0, sizes)[2:4], X[[1, 1]] * [[2], [4]])
 
 
-def test_inner_steps_only_leave_the_last_one():
+def test_hidden_steps_without_the_last_are_inner_ones():
     for split in HiddenSteps(20, random_state=0, last=False).split(series(29, missing=(28,))):
         assert split.train[[0, 27]].all()
         assert split.test.sum() == split.validation.sum() == 3
@@ -186,18 +186,19 @@ def test_inner_steps_only_leave_the_last_one():
 
 def test_level_is_that_of_the_training_data():
     X = series(10, 4)
-    train = np.arange(10) < 6
-    assert mean_activation(X, train, 2) == pytest.approx(X[:6].sum(axis=1).mean() / 2)
+    train, even = np.arange(10) < 6, np.ones(10)
+    assert mean_activation(X, train, 2, even) == pytest.approx(X[:6].sum(axis=1).mean() / 2)
     rows = sparse.csr_array(X)
-    assert mean_activation(rows, train, 2) == pytest.approx(mean_activation(X, train, 2))
+    found = mean_activation(rows, train, 2, even)
+    assert found == pytest.approx(mean_activation(X, train, 2, even))
     X[2, 1] = np.nan
     expected = np.nanmean(X[:6], axis=0).sum() / 3
-    assert mean_activation(X, train, 3) == pytest.approx(expected)
+    assert mean_activation(X, train, 3, even) == pytest.approx(expected)
     sizes = np.arange(1.0, 11.0)
     rate = (np.nansum(X[:6], axis=0) / (sizes[:6] @ ~np.isnan(X[:6]))).sum() / 3
     assert mean_activation(X, train, 3, sizes) == pytest.approx(rate)
     with pytest.raises(ValueError, match="zero wherever it is observed"):
-        mean_activation(0.0 * X, train, 3)
+        mean_activation(0.0 * X, train, 3, even)
 
 
 # The search
@@ -225,7 +226,8 @@ def test_errors_are_those_of_a_fit_by_hand():
         hidden = split.hidden
         error = kl_error(X[hidden], (model.activations_ @ model.components_)[hidden])
         assert candidate.errors[i] == pytest.approx(error / X[hidden].size, rel=1e-12)
-        repeated = kl_error(X[hidden], last_values(X, split.train, 0.1)[hidden]) / X[hidden].size
+        rows = last_values(X, split.train, 0.1, np.ones(len(X)))
+        repeated = kl_error(X[hidden], rows[hidden]) / X[hidden].size
         assert found.best_of("last_value").errors[i] == pytest.approx(repeated, rel=1e-12)
     assert candidate.params == {"alpha": 50.0, "beta": "auto"}
 
@@ -465,7 +467,7 @@ def test_hidden_values_do_not_reach_the_fits(monkeypatch):
                 assert errors[0] == errors[1]
 
 
-def test_the_answer_is_about_what_was_tried():
+def test_the_answer_mentions_only_rivals_that_were_tried():
     X = smooth_counts(30)
     splitter = HiddenEntries(2, random_state=0)
     ranks = select(X, chains="none", n_components=[1, 2], splitter=splitter, random_state=0)
@@ -487,17 +489,23 @@ def test_the_answer_counts_fits_that_did_not_converge():
     assert f"{hasty.n_unconverged} of 8 fits ended at max_iter" in hasty.answer
 
 
-def test_missing_values_of_pandas_are_not_scored():
+def test_missing_values_of_pandas_are_those_of_an_array():
     import pandas as pd
 
-    X = pd.DataFrame(smooth_counts(30)).astype("Int64")
-    X.iloc[4, 2] = pd.NA
-    found = select(X, chains="none", n_components=1, random_state=0,
-                   splitter=HiddenEntries(1, random_state=0))  # fmt: skip
-    assert np.isfinite(found.best.mean)
+    X = smooth_counts(30)
+    frame = pd.DataFrame(X).astype("Int64")
+    X[4, 2], frame.iloc[4, 2] = np.nan, pd.NA
+    expected, found, of_zero = (
+        select(data, chains="none", n_components=1, random_state=0,
+               splitter=HiddenEntries(1, random_state=0)).best.errors
+        for data in (X, frame, np.nan_to_num(X))
+    )  # fmt: skip
+    np.testing.assert_array_equal(found, expected)
+    assert np.isfinite(found).all()
+    assert found != of_zero
 
 
-def test_exponential_data_have_their_own_error():
+def test_exponential_data_are_judged_by_the_itakura_saito_error():
     rng = np.random.default_rng(0)
     X = rng.exponential(np.outer(np.linspace(1, 9, 30), [1.0, 4.0, 2.0])) + 1e-6
     splitter = HiddenEntries(1, random_state=0)
@@ -540,7 +548,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_bad_requests_are_named(case):
+def test_invalid_requests_are_refused_by_name(case):
     arguments, words = REFUSED[case]
     with pytest.raises(ValueError, match=words):
         select(series(), **arguments)

@@ -247,7 +247,7 @@ def test_a_damaged_folder_gives_one_clear_error(sharded, damage, told):
         ShardedComponents.open(sharded.folder)
 
 
-def test_what_is_no_folder_is_refused(tmp_path):
+def test_absent_and_foreign_folders_are_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match="no such folder"):
         ShardedComponents.open(tmp_path / "none")
     (tmp_path / "cake.txt").write_text("cake")
@@ -388,7 +388,9 @@ def test_a_model_is_saved_onto_its_own_folder(tmp_path):
 
 @pytest.mark.parametrize("there", [True, False], ids=["over another", "new"])
 @pytest.mark.parametrize("stop", ["copying", "array", "placing", "file"])
-def test_a_save_that_is_interrupted_leaves_what_was_there(tmp_path, monkeypatch, stop, there):
+def test_a_save_that_is_interrupted_leaves_the_files_as_they_were(
+    tmp_path, monkeypatch, stop, there
+):
     out = tmp_path / "out"
     out.mkdir()
     if there:
@@ -443,7 +445,7 @@ def test_a_save_that_is_killed_between_folder_and_file_leaves_the_old_model(tmp_
 
 
 def test_components_that_are_too_large_for_memory_stay_in_files(tmp_path, monkeypatch):
-    """They stay in files, and everything after the fit is as it would be in memory."""
+    """Everything after the fit is as it would be in memory."""
     from temporalnmf.cluster import features
     from temporalnmf.shards import write_shards
     from temporalnmf.timeline import timeline_of

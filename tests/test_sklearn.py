@@ -53,7 +53,7 @@ def all_checks():
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:n_components=5 is larger than both dimensions:UserWarning")
 @pytest.mark.parametrize(("estimator", "check"), list(all_checks()))
-def test_scikit_learn_check(estimator, check):
+def test_scikit_learn_checks_pass_unless_they_contradict_time_order(estimator, check):
     if check_name(check) in AGAINST_TIME_ORDER and estimator.chain not in TIMELESS:
         with pytest.raises(AssertionError, match="transform of TemporalNMF is not invariant"):
             check(estimator)
@@ -67,13 +67,13 @@ def test_every_check_against_time_order_exists():
 
 
 @pytest.mark.long
-def test_scikit_learn_check_with_array_api_dispatch():
+def test_the_scikit_learn_check_of_the_array_api_passes():
     script = f"""
 from sklearn.utils.estimator_checks import estimator_checks_generator
 from temporalnmf import TemporalNMF
-for estimator, check in estimator_checks_generator(TemporalNMF(max_iter=10)):
-    if {ARRAY_API!r} in str(check):
-        check(estimator)
+checks = estimator_checks_generator(TemporalNMF(max_iter=10))
+((estimator, check),) = (pair for pair in checks if {ARRAY_API!r} in str(pair[1]))
+check(estimator)
 """
     environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
     command = [sys.executable, "-c", script]
@@ -237,12 +237,12 @@ def test_returned_activations_belong_to_the_user():
 
 
 @pytest.mark.parametrize("seed", [lambda: 7, lambda: np.random.RandomState(7)])
-def test_same_seed_same_bits(seed):
+def test_fits_of_the_same_seed_have_the_same_bits(seed):
     first, second = (model(random_state=seed(), n_init=2).fit(X) for _ in range(2))
     assert_same_fit(first, second)
 
 
-def test_different_seeds_differ():
+def test_fits_of_different_seeds_differ():
     first, second = (model(random_state=seed).fit(X) for seed in (0, 1))
     assert first.history_[0] != second.history_[0]
     states = np.random.RandomState(7)
@@ -298,7 +298,7 @@ def test_scale_of_the_given_components_does_not_matter():
 
 
 @pytest.mark.parametrize("chain", CHAINS)
-def test_warm_start_continues(chain):
+def test_a_warm_start_continues_from_the_last_fit(chain):
     estimator = model(chain, max_iter=5, tol=1e-6, warm_start=True)
     with pytest.warns(ConvergenceWarning):
         estimator.fit(HOLES)
@@ -310,7 +310,7 @@ def test_warm_start_continues(chain):
     assert estimator.history_[0] < cold.history_[0]
 
 
-def test_warm_start_takes_more_time_steps():
+def test_a_warm_start_takes_more_time_steps():
     estimator = model(warm_start=True).fit(X[:16])
     estimator.fit(X)
     assert estimator.activations_.shape == (24, 2)
@@ -393,7 +393,7 @@ def test_verbose_numbers_the_starts(capsys):
     assert [line[:9] for line in lines] == ["start 1/2"] * 2 + ["start 2/2"] * 2
 
 
-def test_silent_by_default(capsys):
+def test_fits_are_silent_by_default(capsys):
     model().fit(X).transform(X)
     assert capsys.readouterr() == ("", "")
 

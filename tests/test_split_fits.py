@@ -203,7 +203,6 @@ def test_a_mask_goes_with_the_steps_that_a_folder_says_are_missing(alone, tmp_pa
 def test_data_that_are_read_for_every_pass_give_the_same_bits(
     gaps, solver, anywhere, tmp_path, monkeypatch
 ):
-    """The same bits as of data that stay in memory."""
     X = with_gaps() if gaps else counts()
     path = sharded(tmp_path / "s", X)
     resident = fit(path, solver=solver)
@@ -214,8 +213,10 @@ def test_data_that_are_read_for_every_pass_give_the_same_bits(
     monkeypatch.setattr(
         os, "sysconf", lambda name: sizes.get(name) if name in sizes else sysconf(name)
     )
-    read = block_data.Streamed._loaded
-    monkeypatch.setattr(block_data.Streamed, "_loaded", lambda self: loaded.append(1) or read(self))
+    read = block_data.Streamed.sums
+    monkeypatch.setattr(
+        block_data.Streamed, "sums", lambda self, *given: loaded.append(1) or read(self, *given)
+    )
     same(fit(path, solver=solver), resident)
     if splitting.current_client() is None:
         assert loaded
@@ -365,7 +366,7 @@ def test_another_number_of_features_than_in_the_fit_is_refused(anywhere):
 
 
 @pytest.mark.parametrize("fitted", ["shards", "frame"])
-def test_shards_with_other_names_than_those_of_the_fit(fitted, alone, tmp_path):
+def test_shards_with_other_names_than_those_of_the_fit_are_refused(fitted, alone, tmp_path):
     X, names = counts(), [f"w{i}" for i in range(F)]
     given = sharded(tmp_path / "s", X)
     model = fit(given if fitted == "shards" else pd.DataFrame(X, columns=names))
@@ -413,8 +414,7 @@ def test_the_current_client_is_found(client, monkeypatch):
 
 
 @pytest.mark.long
-def test_workers_of_the_current_client_hold_the_blocks(client, monkeypatch):
-    """And the data do not come here."""
+def test_a_fit_asks_the_workers_of_the_current_client(client, monkeypatch):
     asked = []
     from temporalnmf.cluster.dask import DaskExecutor
 

@@ -39,7 +39,7 @@ def state(fill=1.0, moves=()):
     return Outer(np.full((2, 3), fill), np.array(moves, dtype=int), int(fill), "why", rates, *inner)
 
 
-def test_a_state_comes_back():
+def test_a_state_survives_a_round_trip_through_arrays():
     arrays = arrays_of(state(2.0, (4, 5)), "kept")
     names = ("H", "moves", "step", "reason", "rates_beta", "path_slope", "slope")
     assert list(arrays) == [f"kept_{name}" for name in names]
@@ -75,7 +75,7 @@ def test_arrays_of_another_state_are_refused(name, change, message):
         restore(state(), arrays)
 
 
-def test_ranges_hold_where_a_mask_says_so():
+def test_ranges_are_checked_only_where_the_mask_is_true():
     found, H = Inner(np.ones(3)), np.array([1.0, 0.0, 2.0])
 
     @dataclass

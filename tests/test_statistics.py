@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from bounds import bound_in_h, bound_in_w, with_chain
+from bounds import bound_in_h, bound_in_w, minimisers, with_chain
 from cases import MASKS, SCALES, all_cases, chains, likelihoods, random_data, random_weights
 from oracle import chain_value, likelihood_value, statistics
 from temporalnmf.kernels import dense
@@ -63,7 +63,7 @@ def test_statistics_are_the_sums_they_stand_for(likelihood, mask, n_features, n_
         if storage is np.asarray or likelihood.takes_zeros
     ],
 )
-def test_one_pass_for_both_gives_the_sums_of_two(likelihood, mask, storage):
+def test_one_pass_for_w_and_h_gives_the_sums_of_two_passes(likelihood, mask, storage):
     for n_components in (3, 9):
         X, weights, exposure, W, H = _data(likelihood, mask, 0, 40, n_components)
         observations = observe(storage(X), weights, exposure, likelihood)
@@ -107,6 +107,24 @@ def test_single_precision_data_give_nearly_the_same_sums_and_the_same_value():
             # Weights of entries are kept in single precision.
             rtol = 1e-12 if mask in ("none", "steps") else 1e-6
             np.testing.assert_allclose(single.value(W, H), double.value(W, H), rtol=rtol)
+
+
+@pytest.mark.parametrize("n_components", [2, 5, 9])
+def test_sparse_statistics_do_not_depend_on_the_type_of_the_indices(n_components):
+    """To the bit; files keep indices in the smallest type."""
+    likelihood = next(x for x in likelihoods() if x.takes_zeros)
+    X, weights, exposure, W, H = _data(likelihood, "none", 0, 40, n_components)
+    rows = sparse.csr_array(X)
+    found = []
+    for kind in (np.int32, np.int64):
+        parts = rows.data, rows.indices.astype(kind), rows.indptr.astype(kind)
+        observations = observe(
+            sparse.csr_array(parts, shape=rows.shape), weights, exposure, likelihood
+        )
+        sums = [part.copy() for one in observations.sums(W, H, "wh") for part in one]
+        found.append([*sums, observations.value(W, H)])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("make", [sparse.csr_array, sparse.csc_matrix])
@@ -175,7 +193,7 @@ def test_minimisers_balance_the_gradient_of_the_value(chain, scale):
     likelihood = Majorizer(p=H * (gradient + q), q=q, r=np.zeros_like(H))
     aux = chain.auxiliary(H, scale)
     total = with_chain(likelihood, chain, H, aux, scale)
-    found = chain.minimise(H, aux, total, slice(None), scale)
+    found = minimisers(chain, H, aux, total, slice(None), scale)
     np.testing.assert_allclose(found, H, rtol=1e-7)
 
 

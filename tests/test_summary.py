@@ -69,7 +69,7 @@ def test_errors_of_steps_add_up_to_the_divergence_of_the_fit(likelihood, diverge
     assert errors.error[5] == pytest.approx(divergence(data[5, 2:], fit[2:]) / 3)
 
 
-def test_without_data_there_are_no_errors_to_show(tmp_path):
+def test_a_model_saved_without_data_has_no_step_errors(tmp_path):
     from temporalnmf import load
 
     model = TemporalNMF(2, random_state=0).fit(X)

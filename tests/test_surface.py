@@ -123,7 +123,7 @@ def test_nothing_but_a_fetch_speaks_to_the_network(quiet):
     assert all("archive.ics.uci.edu" in address for address in asked), asked
 
 
-def test_every_command_was_tried():
+def test_every_command_is_tried_without_a_network():
     assert {line.split()[0] for line in [*COMMANDS[1:], FETCHES]} == set(get_command(app).commands)
 
 

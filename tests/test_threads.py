@@ -37,7 +37,7 @@ def _fit(n_jobs=None, *, store=np.asarray, **params):
 @pytest.mark.quick("csr_array-mm")
 @pytest.mark.parametrize("solver", ["mm", "accelerated"])
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array, np.float32])
-def test_same_bits_for_any_number_of_threads_and_again(solver, store):
+def test_fits_have_the_same_bits_for_any_number_of_threads(solver, store):
     one = bits(_fit(1, store=store, solver=solver))
     for n_jobs in (1, 2, 3, None):
         assert bits(_fit(n_jobs, store=store, solver=solver)) == one
@@ -45,7 +45,9 @@ def test_same_bits_for_any_number_of_threads_and_again(solver, store):
 
 @pytest.mark.parametrize("n_components", [3, 11])
 @pytest.mark.parametrize("likelihood", [Poisson(), Exponential()])
-def test_same_bits_with_weights_per_entry(likelihood, n_components):
+def test_sums_with_weights_per_entry_have_the_same_bits_for_any_number_of_threads(
+    likelihood, n_components
+):
     rng = np.random.default_rng(1)
     weights = rng.uniform(0.0, 2.0, DATA.shape)
     W, H = rng.dirichlet(np.ones(3000), n_components).T, rng.gamma(2.0, 9.0, (n_components, 60))

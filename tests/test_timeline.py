@@ -168,7 +168,7 @@ def test_periods_of_pandas_are_dates_on_a_grid(freq):
         ([20011399, 20011401], ["20011399", "20011401"]),
     ],
 )  # fmt: skip
-def test_texts_are_understood(labels, expected):
+def test_texts_are_read_as_dates_numbers_or_names(labels, expected):
     assert time_texts(timeline_of(labels).labels) == expected
 
 
@@ -179,7 +179,7 @@ def test_months_with_points_are_sorted_as_months():
     assert line.notes[0] == "times such as '01.2019' are read as months"
 
 
-def test_short_years_are_told_or_asked_for():
+def test_short_years_are_noted_or_asked_for():
     told = timeline_of(["Dez 19", "Jan 20", "Mrz 20"]).notes
     assert told[0] == "times such as 'Dez 19' are read as months (2019-12)"
     assert told[-1] == "absent periods: 1 (2020-02)"
@@ -205,7 +205,7 @@ def test_words_that_hold_totals_are_words():
     assert timeline_of(["total", "war"]).labels.tolist() == ["total", "war"]  # not the last
 
 
-def test_numbers_read_as_dates_are_told():
+def test_numbers_read_as_dates_are_noted():
     assert timeline_of([20010131, 20010201]).notes[0] == "times such as 20010131 are read as dates"
     assert timeline_of([199912, 200001, 200002]).every == "month"
 
@@ -236,7 +236,7 @@ def test_numbers_are_times_on_a_grid(labels, every, grid, later):
     np.testing.assert_array_equal(line.labels[line.rows], labels)
 
 
-def test_numbering_from_zero_needs_no_words():
+def test_numbering_from_zero_has_no_notes():
     for labels in (range(5), pd.RangeIndex(5), np.arange(5)):
         assert timeline_of(labels).notes == ()
         assert timeline_of(labels).every == "step of 1"
@@ -266,7 +266,7 @@ def test_days_at_the_end_of_months_stay_there():
         [-1.5e308, 0.0, 1.7e308],  # their difference is infinite
     ],
 )
-def test_uneven_times_are_taken_as_even_and_this_is_said(labels):
+def test_uneven_times_are_taken_as_even_and_noted(labels):
     line = timeline_of(labels[::-1])
     assert line.every == AS_GIVEN
     assert len(line.labels) == len(labels)
@@ -307,7 +307,7 @@ def test_differences_of_large_numbers_do_not_wrap():
     assert (np.diff([*line.labels, *line.following(2)]) > 0).all()
 
 
-def test_fine_units_of_coarse_times():
+def test_coarse_times_in_fine_units_have_their_own_spacing():
     line = timeline_of(np.array([0, 10**12, 3 * 10**12], dtype="datetime64[ps]"))
     assert (line.every, len(line.labels)) == ("second", 4)
 
@@ -408,7 +408,7 @@ def test_freq_settles_what_is_ambiguous():
     assert line.notes == ("monthly, 2001-01 to 2001-06", "absent periods: 2 (2001-02, 2001-04)")
 
 
-def test_rows_that_share_a_step_are_told():
+def test_rows_that_share_a_step_are_noted():
     line = timeline_of(["2001-01-05", "2001-01-06", "2001-02-01"], "M")
     assert line.notes[0] == "3 times in 2 periods"
 
@@ -443,7 +443,7 @@ DAYS = [f"{day:%Y-%m-%d}" for day in pd.date_range("2019-12-02", "2020-03-15")]
         ([1990, 1993, 1994, 1996], "5", None, "1995, holds data of 2 of 5 times"),
     ],
 )  # fmt: skip
-def test_ends_that_are_covered_in_part_are_told(labels, freq, first, last):
+def test_ends_that_are_covered_in_part_are_noted_or_left_out(labels, freq, first, last):
     notes = timeline_of(labels, freq).notes
     expected = []
     if first is not None:
@@ -464,7 +464,7 @@ def test_ends_that_are_covered_in_part_are_told(labels, freq, first, last):
     ]
 
 
-def test_partial_periods_need_periods():
+def test_drop_partial_needs_periods_that_are_covered():
     with pytest.raises(ValueError, match=r"drop_partial=True is for periods. Set freq= as well"):
         timeline_of(DAYS, drop_partial=True)
     with pytest.raises(ValueError, match="makes no period that the table covers completely"):
@@ -587,7 +587,7 @@ def test_quarters_weeks_and_short_years_are_understood(labels, texts, every):
     assert line.every == every
 
 
-def test_dates_with_short_years_are_told():
+def test_dates_with_short_years_are_noted():
     line = timeline_of(["30-Dec-18", "31-Dec-18", "1-Jan-19"])
     assert line.notes[0] == "times such as '30-Dec-18' are read as dates (2018-12-30)"
     far = timeline_of(["1-Jan-70", "1-Jan-80", "1-Jan-10"])  # each by itself
@@ -596,11 +596,11 @@ def test_dates_with_short_years_are_told():
 
 
 @pytest.mark.parametrize("labels", [["32-Dec-18", "31-Dec-18"], ["29-Feb-19", "1-Mar-19"]])
-def test_days_that_are_none_stay_text(labels):
+def test_impossible_days_stay_text(labels):
     assert timeline_of(labels).labels.tolist() == labels
 
 
-def test_weeks_that_are_none_stay_text():
+def test_impossible_weeks_stay_text():
     assert timeline_of(["2019-W53", "2019-W54"]).labels.dtype.kind == "U"
 
 
@@ -684,7 +684,7 @@ def test_slashed_months_are_months(labels):
     assert time_texts(line.times) == [label.replace("/", "-") for label in labels]
 
 
-def test_fiscal_years_are_said():
+def test_fiscal_years_are_recognised_and_noted():
     line = timeline_of(["2001/02", "2002/03", "2003/04"])
     assert line.every == "year"
     assert line.notes == (
@@ -706,7 +706,7 @@ def test_doubtful_fiscal_years_are_refused(labels, pattern):
         timeline_of(labels)
 
 
-def test_a_few_fiscal_years_continue_others():
+def test_a_few_labels_take_the_style_of_those_before():
     style = timeline_of(["2001/02", "2002/03", "2003/04"]).style
     assert timeline_of(["2004/05"], style=style).times.tolist() == ["2004/05"]
     mondays = ["2020-01-06", "2020-01-13"]
@@ -721,7 +721,7 @@ def test_foreign_styles_of_files_are_refused(style):
         Timeline.from_dict({**timeline_of(["2020Q1", "2020Q2"]).to_dict(), "style": style})
 
 
-def test_older_files_have_no_style():
+def test_timelines_of_older_files_are_read_without_a_style():
     stored = timeline_of(["2020Q1", "2020Q2"]).to_dict()
     del stored["style"]
     assert time_texts(Timeline.from_dict(stored).times) == ["2020-01", "2020-04"]

@@ -26,7 +26,7 @@ def power(n_steps=25, n_features=6):
 @pytest.mark.parametrize("exponent", [-480, -60, 60, 480])
 @pytest.mark.parametrize("solver", registry.SOLVERS)
 @pytest.mark.parametrize("chain", CHAINS)
-def test_results_follow_the_unit(chain, solver, exponent):
+def test_results_scale_with_the_unit_of_the_data(chain, solver, exponent):
     """Fits in a power of two round as those near one do; only a shift of the objective differs."""
     given = {"likelihood": "exponential", "tol": 0.0, "max_iter": 25, "random_state": 0}
     X, unit = power(), 2.0**exponent
@@ -46,7 +46,7 @@ def test_results_follow_the_unit(chain, solver, exponent):
     assert scaled.score(unit * X) == pytest.approx(plain.score(X) - np.log(unit), rel=1e-9)
 
 
-def test_what_is_given_per_unit_counts_in_the_users(tmp_path):
+def test_hyper_parameters_and_starts_given_as_numbers_are_in_the_unit_of_the_data(tmp_path):
     """Hyper-parameters and starting values that are numbers stand beside the data as given."""
     X, unit = power(), 2.0**300
     rng = np.random.default_rng(0)
@@ -68,7 +68,7 @@ def test_what_is_given_per_unit_counts_in_the_users(tmp_path):
 
 
 @pytest.mark.parametrize("place", ["memory", "blocks"])
-def test_blocks_count_in_the_unit(place):
+def test_the_level_of_observations_follows_the_unit(place):
     X = power()
     series = Series(np.nan_to_num(X, nan=1.0), np.ones((25, 1)), np.full(25, 2.0))
     if place == "memory":
@@ -91,7 +91,7 @@ def test_units_are_powers_of_two_near_the_level():
 
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("weigh", ["steps", "entries", "sparse"])
-def test_totals_and_rows_of_a_series_follow_its_weights(store, weigh):
+def test_a_series_gives_totals_of_what_was_observed_and_rows_with_their_weights(store, weigh):
     rng = np.random.default_rng(1)
     X = rng.poisson(1.0, (7, 5)).astype(float)
     seen = rng.random((7, 5)) < 0.5 if weigh != "steps" else rng.random((7, 1)) < 0.5

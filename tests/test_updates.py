@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, logsumexp
 
-from bounds import with_chain
+from bounds import minimisers, with_chain
 from cases import SCALES, chains, update_weights
 from oracle_updates import (
     PRECISION,
@@ -29,7 +29,7 @@ from temporalnmf.cluster.features import SplitFeatures
 from temporalnmf.cluster.requests import result
 from temporalnmf.kernels import roots
 from temporalnmf.kernels.floor import FLOOR
-from temporalnmf.kernels.roots import quadratic_root
+from temporalnmf.kernels.roots import _quadratic_root
 from temporalnmf.kernels.simplex import lowest_rates
 from temporalnmf.likelihoods.base import Majorizer
 from temporalnmf.observations.block import Block
@@ -177,7 +177,7 @@ def updates(inputs, scale):
     """The library's minimisers over each h_n, neighbours held."""
     chain, _, H, aux, likelihood = inputs
     total = with_chain(likelihood, chain, H, aux, scale)
-    return chain.minimise(H, aux, total, slice(None), scale)
+    return minimisers(chain, H, aux, total, slice(None), scale)
 
 
 @pytest.mark.quick("gap-log-0", "rate-linear-1", "hier_rate-log-2", "hier_shape-log-0")
@@ -470,7 +470,7 @@ def test_sweeps_are_rounds_of_updates(scale, held):
             for first in range(held, held + turns):
                 total = with_chain(likelihood, chain, expected, aux, scale)
                 part = slice(first, None, turns)
-                expected[:, part] = chain.minimise(expected, aux, total, part, scale)
+                expected[:, part] = minimisers(chain, expected, aux, total, part, scale)
             aux = chain.auxiliary(expected, scale)
         found = H.copy()
         returned = chain.sweep(found, chain.auxiliary(H, scale), likelihood, scale, held=held)
@@ -516,7 +516,7 @@ def test_bgar_noise_stays_positive_after_an_update_of_h(scale, pull):
     zero = np.zeros_like(H)
     likelihood = Majorizer(zero, zero, force) if pull == "up" else Majorizer(zero, force, zero)
     total = with_chain(likelihood, chain, H, b, scale)
-    moved = chain.minimise(H, b, total, slice(None), scale)
+    moved = minimisers(chain, H, b, total, slice(None), scale)
     assert (H[:, 1] - b[:, 0] * moved[:, 0] > 0.0).all()
     assert (moved[:, 1] - b[:, 0] * H[:, 0] > 0.0).all()
     assert (moved > 0.0).all()
@@ -655,18 +655,20 @@ def test_b_solves_the_papers_polynomial():
 
 # The kernels on their own.
 
+quadratic_root = np.vectorize(_quadratic_root, otypes=[float])
+
 
 def test_quadratic_root_keeps_what_no_minimum_holds():
     p, r = np.array([0.0, 0.0, 2.0, 2.0]), np.array([0.0, 3.0, 0.0, 3.0])
     np.testing.assert_array_equal(quadratic_root(p, 0.0, r, 5.0), 5.0)
 
 
-def test_quadratic_root_without_linear_term():
+def test_quadratic_root_without_linear_term_is_the_minimum_or_zero():
     """α log h + r/h has its minimum at r/α, α log h its infimum at 0."""
     np.testing.assert_array_equal(quadratic_root(-4.0, 0.0, [3.0, 0.0], 5.0), [0.75, 0.0])
 
 
-def test_quadratic_root_without_inverse_term():
+def test_quadratic_root_without_inverse_term_is_the_quotient_or_zero():
     np.testing.assert_array_equal(quadratic_root([3.0, 0.0, -3.0], 2.0, 0.0, 5.0), [1.5, 0.0, 0.0])
 
 
@@ -784,7 +786,7 @@ def test_searches_advance_by_halley_or_half_the_bracket(case):
     assert found[4] == expected[4]
 
 
-def test_steps_of_searches_grow_as_they_say():
+def test_steps_of_searches_multiply_by_their_exponential():
     """x e^step, to step³/6 for small steps."""
     for step in np.concatenate([np.linspace(-1.0, 1.0, 21), [-30.0, -1.5, 1.1, 5.0]]):
         allowed = 0.5 * abs(step) ** 3 if abs(step) <= 1.0 else 1e-14
@@ -870,7 +872,7 @@ def test_simplex_minimiser_meets_the_optimality_conditions(shared, inverse, deca
         np.testing.assert_array_equal(W[~used, k], 0.0)
 
 
-def test_simplex_minimiser_where_the_cheapest_feature_has_the_least_mass():
+def test_simplex_minimiser_is_exact_where_the_cheapest_feature_has_the_least_mass():
     p = np.array([[1e-12, 1e-100, 1e-12], [1.0, 1.0, 1e6], [2.0, 3.0, 1.0]])
     q = np.array([[1e-6, 1e-3, 1e-12], [1e3, 5.0, 1e12], [2e3, 6.0, 1.0]])
     W = minimised(p, q, np.zeros_like(p))
@@ -880,7 +882,7 @@ def test_simplex_minimiser_where_the_cheapest_feature_has_the_least_mass():
         assert_close(W[:, k], expected, 1e-12 * expected + ULP)  # Σw = 1 holds to rounding
 
 
-def test_simplex_minimiser_where_the_cheapest_feature_is_not_used():
+def test_simplex_minimiser_is_exact_where_the_cheapest_feature_is_not_used():
     """With its q in the bracket, the multiplier would lie to the left of it."""
     p, q, r = np.array([[0.0], [1.0], [2.0]]), np.array([[1e-3], [10.0], [20.0]]), np.zeros((3, 1))
     expected = simplex_by_bisection(p[:, 0], q[:, 0], r[:, 0])
@@ -892,7 +894,7 @@ def test_simplex_minimiser_is_the_papers_rule_where_it_holds():
     np.testing.assert_allclose(minimised(p, q, r), p / p.sum(axis=0), rtol=1e-14)
 
 
-def test_simplex_minimiser_against_brute_force_for_two_features():
+def test_simplex_minimiser_agrees_with_brute_force_for_two_features():
     rng = np.random.default_rng(17)
     p, q, r = spread_out(rng, 3.0, (3, 2, 200))
     r[:, :100] = 0.0

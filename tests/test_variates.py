@@ -190,7 +190,7 @@ def test_gig_is_gamma_or_its_inverse_at_the_edge(p):
     assert_law(many_gig(p, 3.0, 1e-60), law.cdf)
 
 
-def test_gig_at_the_ends_of_the_floats():
+def test_gig_is_finite_and_positive_at_the_ends_of_the_floats():
     extremes = [5e-324, 1e-300, 1e-30, 1.0, 1e30, 1e300]
     for p in (0.0, 1e-300, 1e-5, 1.0, 1e9, 1e300, -1e-5, -1e9):
         for a in extremes:
@@ -261,7 +261,7 @@ def test_bessel_has_the_mean_of_bessel_functions():
         assert_mean(many_bessel(nu, x, size=100_000), first, second + first - first**2)
 
 
-def test_bessel_at_the_edge():
+def test_bessel_has_its_limits_at_the_edge():
     assert np.all(many_bessel(0.0, 0.0, size=10) == 0.0)
     assert np.all(many_bessel(1e300, 1.0, size=10) == 0.0)
     assert np.all(np.isfinite(many_bessel(-1 + 1e-15, 1e-300, size=10)))
@@ -318,7 +318,7 @@ def test_crt_of_many_customers_has_its_moments(n, r, size):
         )
 
 
-def test_crt_at_the_edge():
+def test_crt_has_its_limits_at_the_edge():
     assert np.all(many_crt(0.0, 1.0, size=10) == 0.0)
     for r in (0.0, 1e-300, 1e-30):
         assert np.all(many_crt(1e9, r, size=10) == 1.0)
@@ -356,7 +356,7 @@ def test_binomial_log_ratio_agrees_with_mpmath(n, p):
 
 @pytest.mark.parametrize("mean", [10.0, 10.6, 12.0, 17.7, 40.0, 1e3, 1e5])
 @pytest.mark.parametrize("p", [1e-4, 0.05, 0.2, 0.37, 0.5])
-def test_binomial_hat_and_squeeze(mean, p):
+def test_binomial_hat_covers_the_law_and_the_squeeze_lies_below_it(mean, p):
     n = math.ceil(mean / p)
     a, b, certain, scale = splits.binomial_hat(n, p)
     u = np.linspace(-0.4999, 0.4999, 20_001)
@@ -368,7 +368,7 @@ def test_binomial_hat_and_squeeze(mean, p):
     assert accepted[us >= 0.07].min() >= certain
 
 
-def test_binomial_at_the_edge():
+def test_binomial_has_its_limits_at_the_edge():
     for n, p, value in (
         (5, 0, 0),
         (5, 1, 5),
@@ -419,7 +419,7 @@ def test_allocation_is_multinomial(v, weights):
     assert np.var(draws[:, 1] + draws[:, -1]) == pytest.approx(law.var(), rel=0.08, abs=0.01)
 
 
-def test_allocation_to_a_tiny_remainder():
+def test_allocation_to_a_tiny_remainder_has_its_mean():
     v = 1e15
     for weights in ((1.0, 1e-15, 3e-15), (1e-15, 1.0, 3e-15), (3e-15, 1e-15, 1.0)):
         draws = allocations(v, weights, size=100_000)
@@ -428,7 +428,7 @@ def test_allocation_to_a_tiny_remainder():
                 assert_mean(draws[:, k], weight * v, weight * v)
 
 
-def test_allocation_adds():
+def test_allocation_adds_to_what_is_there():
     out = np.array([10.0, 20.0])
     allocate(np.random.default_rng(0), 5.0, np.array([0.0, 1.0]), out)
     allocate(np.random.default_rng(0), 5.0, np.zeros(2), out)
@@ -551,7 +551,7 @@ def test_slice_steps_need_few_evaluations(scale):
             assert count[0] <= 3 + doublings + trials * (1 + 2 * doublings)
 
 
-def test_slice_step_at_the_resolution_of_floats():
+def test_slice_steps_at_the_resolution_of_floats_are_finite():
     for width in (1e-300, 1.5, 1e300):
         ends = slice_steps(
             np.random.default_rng(0), normal, np.full(20, 1e16), (1e16, 1.0), width, 5, 60, 400

@@ -54,7 +54,7 @@ def test_numbers_have_three_digits_and_are_whole_from_100_on(value, text):
 
 
 @pytest.mark.parametrize("value", 10.0 ** np.random.default_rng(0).uniform(-12, 12, size=200))
-def test_what_is_read_is_the_number_to_its_last_digit(value):
+def test_printed_numbers_are_right_to_their_last_digit(value):
     """The error is at most half a unit of the third digit, or half of one."""
     read = float(number_text(value).replace(",", ""))
     unit = 10.0 ** (math.floor(math.log10(value)) - 2)
@@ -72,7 +72,7 @@ def test_whole_numbers_of_a_csv_file_are_in_full(value):
 FALSE_PRECISION = re.compile(r"(?<![\d.,-])(?:\d{3,}\.\d+|0\.0*[1-9]\d{3,}|[1-9]\d?\.\d{3,})")
 
 
-def test_false_precision_is_noticed():
+def test_the_check_notices_false_precision():
     assert FALSE_PRECISION.findall("0.0005662 945.3 12.345 1.234") == [
         "0.0005662", "945.3", "12.345", "1.234"
     ]  # fmt: skip
@@ -125,6 +125,11 @@ def test_filled_cells_have_six_digits_and_observed_ones_all(tmp_path):
 def test_a_level_is_written_as_it_was_asked_for():
     assert [level_text(c) for c in (0.9, 0.5, 0.95, 0.999)] == ["90 %", "50 %", "95 %", "99.9 %"]
     assert percent(0.9) == "90 %"
+
+
+def test_a_share_that_is_not_all_is_not_rounded_to_it():
+    shares = (0.0, 0.0004, 0.996, 0.9997, 1.0)
+    assert [percent(x) for x in shares] == ["0 %", "<0.1 %", "99.6 %", ">99.9 %", "100 %"]
 
 
 def test_no_source_writes_a_percentage_without_a_space():

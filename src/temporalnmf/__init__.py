@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Loaded on first use: the compiler behind the estimator takes longer to import than all else.
+# Loaded on first use: the estimator imports the compiler, which is slow.
 _LAZY = {"TemporalNMF": "estimator", "Forecast": "forecasting.forecast", "load": "estimator"}
 _SUBMODULES = (
     "chains", "datasets", "experiments", "likelihoods", "metrics", "plotting", "reading",

@@ -12,12 +12,11 @@ def main() -> None:
     """Run the command line, or say how to install it."""
     tell_by(nothing)
     sys.unraisablehook = not_raised
-    # For the process that tidies up after workers of joblib: of a command that was terminated it
-    # may miss what is gone already.
+    # joblib's resource tracker, a process, may miss resources that a terminated command freed.
     known = os.environ.get("PYTHONWARNINGS")
     os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [known, "ignore:resource_tracker"]))
     signal.signal(signal.SIGTERM, stop)
-    # Who is started in the background by a shell is to ignore Ctrl-C, and goes on doing so.
+    # Shells start background commands with SIGINT ignored: leave it so.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, stop)
     try:
@@ -27,24 +26,24 @@ def main() -> None:
             ignore_stops()
     except KeyboardInterrupt as stopped:
         ignore_stops()
-        if isinstance(ended := stopped.__context__, SystemExit):  # it came when all was done
+        if isinstance(ended := stopped.__context__, SystemExit):  # the command had ended
             raise ended from None
-        _end(stopped)  # before a command has begun; those speak for themselves
+        _end(stopped)  # before the command began; commands print their own messages
     except SystemExit as end:
-        # Typer takes a stop that comes so early, says nothing, and knows only of Ctrl-C.
+        # Typer turns such an early signal into exit code 130, even for SIGTERM, without a message.
         behind = getattr(end.__context__, "__cause__", None)
         if not isinstance(behind, KeyboardInterrupt):
             raise
         _end(behind)
     except Exception:
-        # An import that is cut short fails in words of its own.
+        # An interrupted import may raise another exception.
         if (swallowed := stop_that_came()) is None:
             raise
         _end(swallowed)
 
 
 def ignore_stops() -> None:
-    """All is said and done. What is left is to send workers home, which is not to be cut short."""
+    """Ignore further signals, so that the shutdown of workers is not interrupted."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
 

@@ -1,4 +1,4 @@
-"""Types that all rooms share."""
+"""Types that all packages share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Seed = int | Sequence[int] | Generator | None
 
 
 class Law(Protocol):
-    """A continuous distribution, as those of `scipy.stats` with their parameters."""
+    """A continuous distribution, like the frozen ones of `scipy.stats`."""
 
     def mean(self) -> Array: ...
     def var(self) -> Array: ...

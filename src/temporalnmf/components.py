@@ -31,7 +31,7 @@ from . import __version__
 from ._typing import Array
 from .messages.errors import ArgumentError
 from .runtime.archives import LARGEST, json_of, npy_header, path_inside
-from .runtime.files import refuse_overwriting, written_whole
+from .runtime.files import refuse_replacing, written_whole
 
 Index = slice | ArrayLike
 Largest = tuple[Array, Array]  # indices and scores
@@ -41,7 +41,7 @@ FORMAT = "temporalnmf components"
 SCHEMA = 1  # increased when older programs can no longer read the folder
 HEADER = "components.json"
 _FILE = r"(components\.json|\d{5,}\.npy)"
-_OURS = re.compile(rf"{_FILE}|\.{_FILE}\.partial\.(json|npy)")  # or left by a killed process
+OURS = re.compile(rf"{_FILE}|\.{_FILE}\.partial\.(json|npy)")  # or left by a killed process
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -142,7 +142,7 @@ class ShardedComponents:
         folder = Path(folder).resolve()
         if folder == self.folder:
             return self
-        refuse_replacing(folder, overwrite)
+        refuse_replacing(folder, overwrite, OURS, "components")
         with staged_copy(self, folder) as put:
             put()
         return ShardedComponents.open(folder)
@@ -210,7 +210,7 @@ class ShardedComponents:
         return f"ShardedComponents: {size}, {parts}"
 
     def _parts(self, columns: range | Array) -> Iterator[tuple[int, slice | Array, slice | Array]]:
-        """Blocks with some of the columns, the places of these in the result and in the block."""
+        """Blocks with any of the columns, and their indices in the result and in the block."""
         if isinstance(columns, range) and columns.step == 1:
             for i, (first, last) in enumerate(pairwise(self.bounds)):
                 start, stop = max(first, columns.start), min(last, columns.stop)
@@ -347,19 +347,8 @@ def _drop(folder: Path) -> None:
         shutil.rmtree(folder)
 
 
-def refuse_replacing(folder: Path, overwrite: bool) -> None:
-    """Refuse to replace a folder, unless it may be overwritten and holds only components."""
-    refuse_overwriting(folder, overwrite)
-    if folder.exists() and not folder.is_dir():
-        raise NotADirectoryError(f"{folder} is a file, not a folder. Name another.")
-    foreign = [path.name for path in folder.glob("*") if not _OURS.fullmatch(path.name)]
-    if foreign:
-        problem = "which does not belong to a folder of components, so it is not replaced."
-        raise FileExistsError(f"{folder} holds {min(foreign)!r}, {problem} Name another folder.")
-
-
 def _chosen(key: Index, size: int, what: str) -> slice | Array:
-    """A slice as it is; a number or a list of numbers as indices from the start."""
+    """A slice unchanged; a number or a list of numbers as non-negative indices."""
     if isinstance(key, slice):
         return key
     found = np.asarray(key)

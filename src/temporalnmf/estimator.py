@@ -1,4 +1,4 @@
-"""TemporalNMF: the scikit-learn face, and the only place that transposes."""
+"""TemporalNMF: the scikit-learn estimator, and the only place that transposes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Init = TypeVar("Init", bound=Callable[..., None])
 
 
 def _takes_old_keywords(init: Init) -> Init:
-    """Let `__init__` take keyword arguments of the version before, which its signature lacks."""
+    """Let `__init__` take deprecated keyword arguments, which are not in its signature."""
 
     @wraps(init)
     def with_old_keywords(self: TemporalNMF, *given: object, **named: object) -> None:
@@ -190,10 +190,10 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     calibration_: Calibration | None
     stability_: Array | None
     posterior_: PosteriorDraws | None
-    # The data of the fit, not copied if possible; the steps that took part in it; the posterior
-    # of their activations, once it has been computed.
     # Column labels that scikit-learn does not accept as names, such as numbers.
     _columns: list[Any] | None = None
+    # The data of the fit, not copied if possible, their checksum, the steps that were fitted, and
+    # the posterior of their activations once it has been computed.
     _series: Series | None
     _fingerprint: int
     _kept: Array
@@ -331,8 +331,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """X with its missing entries replaced by what the model expects there.
 
         Activations are inferred from the observed entries at fixed components; what was observed
-        is returned unchanged, in the container it came in. A pandas frame or a table comes back
-        with a row for every step, also for periods that were absent.
+        is returned unchanged, in a container of the same type. A pandas frame or a table is
+        returned with a row for every step, including absent periods.
         """
         check_is_fitted(self)
         if isinstance(X, str | PathLike) and not is_split(X):
@@ -415,7 +415,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         point : {"mean", "mode"}, default=None
             Overrides the parameter of the same name.
         n_samples : int, default=None
-            Simulated futures; 1000, or more where the ends of the widest interval take it.
+            Simulated futures; 1000, or more if the ends of the widest interval need them.
         random_state : int, default=0
             The same number gives the same futures.
 
@@ -443,13 +443,13 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         X, mask, exposure : default=None
             As in `fit`: a new series. Without X, the fitted series.
         coverage, n_samples, random_state
-            As in `forecast`. Fewer samples are made where memory would run out.
+            As in `forecast`. Fewer samples are drawn if memory would run out.
 
         Returns
         -------
         Forecast
-            Of a step that was observed, its intervals are for what it would be if it were
-            observed again, if the model is correct.
+            Intervals of an observed step are for what a second observation of it would be, if
+            the model is correct.
         """
         check_is_fitted(self)
         if X is None and (mask is not None or exposure is not None):
@@ -465,9 +465,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Makes forecasts from each of the last `n_origins` steps, with components and activations
         fitted to earlier steps only, and compares the intervals of totals, activations and entries
         with the data. Variation beyond the model is then included in all intervals: errors of the
-        level of a step, of each component, and of entries. Calibration never lowers the coverage
-        of the past forecasts. `print(model.calibration_)` reports which intervals hold; a new
-        fit discards the calibration.
+        level of a step, of each component, and of entries. `print(model.calibration_)` reports
+        which intervals hold; a new fit discards the calibration.
 
         Parameters
         ----------
@@ -496,8 +495,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Parameters
         ----------
         X, mask, exposure
-            The steps after the last, as in `fit`. Where X has labels, times between the last
-            step and the first new one become missing steps.
+            The steps after the last, as in `fit`. If X has labels, times between the last step
+            and the first new one become missing steps.
         update_components : bool, default=False
             False: components and the chain stay as they are, and the activations of all steps,
             old and new, are inferred again from the whole series, as `transform` does. With
@@ -532,7 +531,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             if update_components:
                 stability = self.stability_
                 self._take(fit_again(state, whole), whole)
-                if self.posterior_ is None:  # one start tells nothing of it; runs of draws do
+                if self.posterior_ is None:  # one start says nothing about it; runs of draws do
                     self.stability_ = stability
                 return self
             found = infer_again(state, whole)
@@ -563,7 +562,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return save_model(self, path, overwrite=overwrite, data=data)
 
     def to_arviz(self) -> Any:
-        """The draws of a fit with solver="gibbs" as an ArviZ DataTree, for its many pictures.
+        """The draws of a fit with solver="gibbs" as an ArviZ DataTree, for its plots.
 
         Needs the extra "bayes".
 
@@ -621,11 +620,11 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return Factors(self.components_, self.activations_, self.chain_, self.likelihood_)
 
     def _names(self) -> Any:
-        """Of the features, where the data have some."""
+        """Names of the features, or None."""
         return getattr(self, "feature_names_in_", self._columns)
 
     def _state(self) -> State:
-        """What the last fit left behind."""
+        """The result of the last fit, for forecasts."""
         return State(
             config=self._config(),
             factors=self._factors(),
@@ -643,11 +642,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         )
 
     def _keep(self, posterior: Posterior) -> None:
-        """Keep what takes long to make."""
+        """Cache the posterior, which is slow to compute."""
         self._posterior = posterior
-
-    def _likelihood(self) -> Likelihood:
-        return likelihood_of(self.likelihood)
 
     def _series_of(self, X: Any, mask: Any, exposure: Any) -> Series:
         """Checked data with the features of the fit."""
@@ -683,7 +679,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Checked data, in memory or in blocks, which are freed at the end."""
         if not is_split(X):
             return nullcontext(self._check_series(X, mask, exposure, reset=reset))
-        data = split_data(X, mask, exposure, self._likelihood())
+        data = split_data(X, mask, exposure, likelihood_of(self.likelihood))
         names = None if data.names is None else np.array(data.names, dtype=object)
         if reset:
             self._set_features(data.shape[1], names)
@@ -694,7 +690,9 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def _check_series(self, X: Any, mask: Any, exposure: Any, *, reset: bool) -> Series:
         """Check data in memory; store their features if `reset`, or compare them with the fit."""
         like = None if reset else self.timeline_
-        series, cells, names = check_series(X, mask, exposure, self._likelihood(), like=like)
+        series, cells, names = check_series(
+            X, mask, exposure, likelihood_of(self.likelihood), like=like
+        )
         if names is None:
             validate_data(self, cells, reset=reset, skip_check_array=True)
             if reset:
@@ -717,7 +715,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             del self.feature_names_in_
 
     def _take(self, fitted: Fitted, series: Series) -> None:
-        """Set everything that a fit leaves behind."""
+        """Set the attributes of a fitted estimator."""
         self._capped = {}
         monitor = fitted.monitor
         self.components_, self.activations_, self.chain_, self.likelihood_ = fitted.factors
@@ -775,5 +773,5 @@ def load(path: str | PathLike[str]) -> TemporalNMF:
     model = TemporalNMF().set_params(**stored.parameters)
     for name, value in stored.attributes.items():
         setattr(model, name, value)
-    model.likelihood_ = model._likelihood()
+    model.likelihood_ = likelihood_of(model.likelihood)
     return model

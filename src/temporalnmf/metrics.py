@@ -12,8 +12,8 @@ from scipy.special import kl_div
 if TYPE_CHECKING:
     from .likelihoods.base import Likelihood
 
-# Of the metric, not of the solvers: features never seen in training would make the error infinite.
-# The published tables were made with machine epsilon.
+# Not the floor of the solvers: features never seen in training would make the error infinite. The
+# published tables use machine epsilon.
 _PREDICTION_FLOOR = float(np.finfo(float).eps)
 _NOTHING = 1e-300
 
@@ -32,7 +32,7 @@ def kl_error(observed: ArrayLike, predicted: ArrayLike) -> float:
     """
     v_hat = np.maximum(np.asarray(predicted, dtype=float), _PREDICTION_FLOOR)
     v = np.asarray(observed, dtype=float)
-    # v/v̂ may underflow, and counts as zero then.
+    # If v/v̂ underflows, v counts as zero.
     return float(np.where(v > _NOTHING * v_hat, kl_div(v, v_hat), v_hat).sum())
 
 

@@ -1,4 +1,4 @@
-"""The MAP objective, written once."""
+"""The MAP objective."""
 
 from __future__ import annotations
 
@@ -24,24 +24,12 @@ class Problem:
     smoothing: float = 0.0
 
     @property
-    def active(self) -> Array:
-        """Features that get weight in W, bool (F,); the others stay at exactly zero (W2).
-
-        Without smoothing a feature without any observed count would get there anyway, and has to
-        start there for the descent. A feature that was never observed stays out even with
-        smoothing: mass put on it costs nothing, so a prior that is not scale-free could let H
-        grow without end.
-        """
-        observations = self.observations
-        return observations.seen if self.smoothing else observations.counted
-
-    @property
     def learns(self) -> bool:
-        """Whether a parameter is set to "learn"."""
+        """Whether a hyper-parameter of the chain is learned."""
         return self.chain.learns
 
     def learned(self, H: Array, aux: Array) -> tuple[Problem, Array]:
-        """The problem with better estimates of parameters set to "learn", and its `aux`."""
+        """The problem with better estimates of the chain's hyper-parameters, and its `aux`."""
         if not self.learns:
             return self, aux
         problem = replace(self, chain=self.chain.learn(H, aux))
@@ -50,7 +38,7 @@ class Problem:
     def parts(self, W: Array | Features, H: Array, aux: Array) -> dict[str, float]:
         """The terms of the objective by name."""
         features = self.observations.hold(W)
-        # (W3); weights of exactly zero belong to features that play no part.
+        # (W3); the sum skips weights of exactly zero, those of inactive features.
         smoothing = -self.smoothing * features.log_sum() if self.smoothing else 0.0
         return {
             "likelihood": features.value(H),
@@ -59,7 +47,7 @@ class Problem:
         }
 
     def objective(self, W: Array | Features, H: Array, aux: Array | None = None) -> float:
-        """−log p(V | WH) − log p(H) − s Σ log w; `aux` is made from H where it is not given."""
+        """−log p(V | WH) − log p(H) − s Σ log w; `aux` is computed from H if not given."""
         if aux is None:
             aux = self.chain.auxiliary(H, self.scale)
         return sum(self.parts(W, H, aux).values())

@@ -1,4 +1,4 @@
-"""Names of everything that can be chosen, and where it lives.
+"""Names of chains, likelihoods and solvers, and the import paths of their classes.
 
 Adding a line here makes a chain, likelihood or solver known to the estimator, the command line
 and the tests. Values are import paths, so that listing names loads nothing.
@@ -21,7 +21,7 @@ CHAINS = {
     "bgar": "temporalnmf.chains.bgar:BGAR",
 }
 
-# What can be simulated: every chain with a law of motion, and some that no solver fits.
+# Processes to simulate: all chains that define how activations change, and some without a solver.
 PROCESSES = {name: path for name, path in CHAINS.items() if name != "none"}
 PROCESSES["gar"] = "temporalnmf.chains.gar:GAR"
 

@@ -50,9 +50,8 @@ class ComponentSummary:
         return self.index + 1
 
 
-# Stability is a cosine: its square is the share of a component's squared norm that its match in
-# another start has in common. It is at least four fifths from 0.9 on, and less than half below 0.7,
-# about cos 45°.
+# Stability is a cosine. Its square, the share of the squared norm that a component and its match
+# have in common, is at least four fifths from 0.9 on and less than half below 0.7, about cos 45°.
 FOUND_AGAIN, VARIES = 0.9, 0.7
 
 
@@ -63,7 +62,7 @@ def stability_words(stability: float, start: str = "start") -> str:
     return f"varies between {start}s" if stability >= VARIES else "not found again"
 
 
-# Features in the name of a component, and the part of the weight itself in a feature's relevance.
+# Features in the name of a component, and the coefficient of log w in a feature's relevance.
 _IN_A_NAME, _BY_WEIGHT = 3, 0.6
 
 

@@ -1,4 +1,4 @@
-"""How components move in time: the priors on the activations, each also a law to simulate."""
+"""Chains: priors on the activations over time, which can also be simulated."""
 
 from .base import Chain
 from .bgar import BGAR, map_region

@@ -1,4 +1,4 @@
-"""A chain as a prior on H: its value, its part of an update, its point forecast."""
+"""A chain as a prior on H: its value, its terms of an update, its point forecast."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import numpy as np
 from numba import njit
 
 from .._typing import Array
-from ..kernels.roots import _quadratic_root
 from ..likelihoods.base import Majorizer
 from .parameters import Parameter, Purpose, Scale, scalar_or_array
 from .prior import ActivationPrior, Expansion
@@ -23,26 +22,18 @@ Grid = Sequence[Mapping[str, Parameter]]
 
 __all__ = [
     "Chain", "Expansion", "First", "Grid", "Kernels", "Parameter", "PathLaw", "Point", "Row",
-    "Scale", "dominate", "lost_power", "quadratic_minimiser", "rows_of", "scalar_or_array",
+    "Scale", "dominate", "lost_power", "rows_of", "scalar_or_array",
 ]  # fmt: skip
 
 
 def lost_power(scale: Scale) -> float:
-    """What the exponent of a Gamma density loses on a scale: h^(α−1) against (log h)'s h^α."""
+    """Reduction of the exponent of a Gamma density: h^(α−1) for h, h^α for log h."""
     return 1.0 if scale == "linear" else 0.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def quadratic_minimiser(
-    h: Array, z: Array, n: int, p: float, q: float, r: float, row: Row
-) -> float:
-    """Minimiser over h_n where likelihood and chain together have the form (M)."""
-    return _quadratic_root(p, q, r, h[n])
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
 def dominate(diagonal: Array, off: Array) -> None:
-    """Raise the diagonal of a tridiagonal matrix to what stands beside it."""
+    """Raise the diagonal of a tridiagonal matrix to make it diagonally dominant."""
     for n in range(diagonal.size):
         beside = 0.0
         if n > 0:
@@ -63,15 +54,14 @@ class Kernels(NamedTuple):
     value: Callable[..., float]  # (H, Z, rows)
     sweep: Callable[..., None]  # (H, Z, p, q, r, rows, held, rounds): updates H and Z
     expand: Callable[..., float]  # (H, Z, rows, slope, diagonal, off): fills all but H and rows
-    # (h, z, n, p, q, r, row): minimiser over h_n, (p, q, r) of likelihood and chain together
-    minimiser: Callable[..., float] = quadratic_minimiser
     # (rng, H, Z, Y, Q, rows, (a, b), held): a round of posterior draws; None where there are none
     draw: Callable[..., None] | None = None
     log_law: Callable[..., None] | None = None  # (H, Z, rows, found): log p(path | parameters)
+    auxiliary: Callable[..., None] | None = None  # (H, Z, rows): sets Z to what is optimal for H
 
 
 class First(NamedTuple):
-    """Gamma(shape, shape/level) law of h_1 in posterior draws: a shape and a mean.
+    """Gamma(shape, shape/level) prior of h_1 in posterior draws, with mean `level`.
 
     A shape of 1/2 around the level of the data allows anything from 0 to a few times that.
     """
@@ -80,10 +70,10 @@ class First(NamedTuple):
     level: float = 1.0
 
 
-# Least standard deviation of a step as a share of its mean. The objective has the square of its
-# inverse in it, and with that multiplies what rounding does to h.
+# Least standard deviation of a step relative to its mean: the objective multiplies rounding errors
+# of h by its inverse square.
 _LEAST_SPREAD = 1e-8
-# Largest one: for a shape close to zero, squares of derivatives overflow.
+# Largest one: beyond it, squares of derivatives overflow.
 _MOST_SPREAD = 1e50
 # Beyond such a factor, adding two levels loses the smaller one to rounding.
 _FARTHEST = 1e100
@@ -100,9 +90,9 @@ class Chain(ActivationPrior, Process):
     Attributes
     ----------
     own_first : bool
-        Whether h_1 has a law under the chain. If not, posterior draws use `First`.
+        Whether the chain defines the distribution of h_1. If not, posterior draws use `First`.
     sweeps : int
-        How many rounds over H one pass over the data is worth.
+        Rounds over H per pass over the data.
     grid, draws_grid : sequence of dict
         Hyper-parameters for `select` to try, from loose to tight, for posterior modes and for
         posterior draws. "100/level" is in units of the mean activation.
@@ -114,12 +104,12 @@ class Chain(ActivationPrior, Process):
     draws_grid: ClassVar[Grid] = ()
     _kernels: ClassVar[Kernels]
 
-    # Names of the hyper-parameters that count per unit of h.
+    # Names of the hyper-parameters in units of 1/h.
     _per_unit: ClassVar[tuple[str, ...]] = ()
     # Names of the hyper-parameters that `resolve` was asked to learn.
     _learned: tuple[str, ...] = ()
-    # Rates that decide on growth, which have a tighter prior in posterior draws; each rate with
-    # the shape it is measured in if both are learned; pairs that cannot both be learned.
+    # Rates that determine growth, with a tighter prior in posterior draws; for each rate the shape
+    # in whose units it is drawn if both are learned; pairs that cannot both be learned.
     _growth: ClassVar[tuple[str, ...]] = ()
     _measured_in: ClassVar[Mapping[str, str]] = MappingProxyType({"beta": "alpha"})
     _exclusive: ClassVar[Mapping[str, str]] = MappingProxyType({})
@@ -129,7 +119,7 @@ class Chain(ActivationPrior, Process):
         return [np.reshape(np.asarray(getattr(self, name), dtype=float), (-1, 1)) for name in names]
 
     def _rows(self, n_components: int, scale: Scale) -> Array:
-        """What compiled code has to know of the chain, a row per component."""
+        """The numbers of the chain for compiled code, a row per component."""
         raise NotImplementedError
 
     def resolve(self, level: float, n_components: int, purpose: Purpose = "map") -> Self:
@@ -138,28 +128,30 @@ class Chain(ActivationPrior, Process):
         Parameters
         ----------
         level : float
-            Mean of Σ_k h_kn that the data ask for.
+            Level of the data: the mean of Σ_k h_kn.
         n_components : int
             K; arrays of hyper-parameters must have this length.
         purpose : {"map", "draw"}, default="map"
-            Draws can learn every number, a mode those in closed form. What is learned begins at
-            its default.
+            Draws can learn every hyper-parameter, a mode those with a closed form. Learning starts
+            from the default.
         """
         self._check_values(purpose, n_components)
         chain = copy.deepcopy(self)
         for name in signature(type(self)).parameters:
-            if _is_word(getattr(self, name), "learn"):
+            value = getattr(self, name)
+            if isinstance(value, str) and value == "learn":
                 chain._learned = (*chain._learned, name)
                 setattr(chain, name, signature(type(self)).parameters[name].default)
         chain._fill_auto(level / n_components)
         return chain
 
     def check_level(self, level: float) -> None:
-        """Refuse a chain that has nothing to do with data of this level, that of one component.
+        """Raise if the chain cannot describe data of this level, that of one component.
 
-        Its steps lead to quite another level at once, or spread by less than rounding.
+        That is, if one step leads far away from the level, or spreads too widely, or by less than
+        rounding.
         """
-        with np.errstate(over="ignore"):  # that is far, too
+        with np.errstate(over="ignore"):
             slope, offset, square, linear, constant = self.in_unit(level)._moments()
         mean = np.asarray(slope + offset, dtype=float)
         far = np.isfinite(mean) & ((mean > _FARTHEST) | (mean < 1.0 / _FARTHEST))
@@ -168,7 +160,7 @@ class Chain(ActivationPrior, Process):
                 f"{self!r} is far from the data: after a step at their level, {level:.3g}, it "
                 f"expects {mean[far].flat[0]:.1e} times that. Leave its hyper-parameters at 'auto'."
             )
-        with np.errstate(invalid="ignore"):  # where the law has no mean
+        with np.errstate(invalid="ignore"):  # there may be no mean
             spread = np.sqrt(square + linear + constant) / mean
         least, most = np.min(spread), np.max(spread, initial=0.0, where=np.isfinite(spread))
         if most > _MOST_SPREAD:
@@ -184,11 +176,15 @@ class Chain(ActivationPrior, Process):
             )
 
     def bottomless(self) -> bool:
-        """Whether, on the linear scale, the objective can fall without end as h goes to zero."""
+        """Whether the objective on the linear scale is unbounded below as h goes to zero."""
         return True
 
     def auxiliary(self, H: Array, scale: Scale) -> Array:
-        return np.empty((len(H), 0))
+        if self._kernels.auxiliary is None:
+            return np.empty((len(H), 0))
+        Z = np.empty((len(H), H.shape[1] - 1))
+        self._kernels.auxiliary(np.ascontiguousarray(H), Z, self._rows(len(H), scale))
+        return Z
 
     def value(self, H: Array, aux: Array, scale: Scale) -> float:
         return self._kernels.value(np.ascontiguousarray(H), aux, self._rows(len(H), scale))
@@ -214,32 +210,11 @@ class Chain(ActivationPrior, Process):
         self._kernels.sweep(H, aux, p, q, r, self._rows(len(H), scale), held, self.sweeps)
         return aux
 
-    def terms(self, H: Array, aux: Array, scale: Scale) -> Majorizer:
-        """What the chain adds to (p, q, r) of every step, neighbours held fixed.
-
-        Sweeps do this in compiled code; this one is for tests and inspection.
-        """
-        chains = zip(H, aux, self._rows(len(H), scale), strict=True)
-        at = self._kernels.terms
-        added = [[at(h, z, n, tuple(row)) for n in range(len(h))] for h, z, row in chains]
-        return Majorizer(*np.moveaxis(np.array(added), 2, 0))
-
-    def minimise(self, H: Array, aux: Array, total: Majorizer, steps: slice, scale: Scale) -> Array:
-        """Minimisers over h_n for the given steps, likelihood and chain together; see `terms`."""
-        chains = zip(H, aux, *total, self._rows(len(H), scale), strict=True)
-        columns = range(H.shape[1])[steps]
-        at = self._kernels.minimiser
-        found = [
-            [at(h, z, n, p[n], q[n], r[n], tuple(row)) for n in columns]
-            for h, z, p, q, r, row in chains
-        ]
-        return np.array(found)
-
     # Posterior draws
 
     @property
     def has_draws(self) -> bool:
-        """Whether the Gibbs sampler knows this chain."""
+        """Whether the Gibbs sampler supports this chain."""
         return self._kernels.draw is not None
 
     def draw(
@@ -248,19 +223,19 @@ class Chain(ActivationPrior, Process):
     ) -> None:  # fmt: skip
         """One round of posterior draws for all components, in place.
 
-        Counts of data, split over the components, are y_kn ~ Poisson(q_kn h_kn). A round draws all
-        h_kn from their conditional laws, with auxiliary variables z where these make the laws known
-        ones. Step by step a stiff chain would hardly move where nothing was observed, nor would its
-        level. So a round moves blocks as well, h_n … h_m → c h_n … c h_m: lengths 2, 4, 8 … from
-        random places on, and the whole path. Ratios inside a block stay, so c depends only on the
-        ends and on the counts. The density of log c is that of the moved path times the volume
-        c^length of the move (generalised Gibbs; Liu and Sabatti 2000).
+        Counts, split over the components, are y_kn ~ Poisson(q_kn h_kn). A round draws all h_kn
+        from their conditional distributions, with auxiliary variables z where needed to make these
+        standard ones. In single steps a stiff chain would mix slowly, above all its level and its
+        missing steps. So a round also scales blocks, h_n … h_m → c h_n … c h_m: of lengths 2, 4,
+        8 … from random positions, and the whole path. Ratios inside a block are kept, so c depends
+        only on the ends and on the counts. The density of log c is that of the moved path times the
+        volume c^length of the move (generalised Gibbs; Liu and Sabatti 2000).
 
         Parameters
         ----------
         H : array, (K, N)
         Z : array, (K, N−1)
-            Auxiliary variables. Only those of BGAR, the log odds of what is retained, are read.
+            Auxiliary variables. Only those of BGAR, the log odds of retained parts, are read.
         Y : array, (K, N)
             Counts of each component.
         Q : array, (1, N) or (K, N)
@@ -268,7 +243,7 @@ class Chain(ActivationPrior, Process):
         rng : numpy Generator
         first : First
         held : {0, 1}
-            Steps at the beginning that are known and fixed: the path continues from there.
+            Number of known, fixed steps at the beginning, from which the path continues.
         """
         kernel = self._kernels.draw
         assert kernel is not None
@@ -277,13 +252,13 @@ class Chain(ActivationPrior, Process):
         kernel(rng, H, Z, Y, Q, self._rows(len(H), "log"), (a, b), held)
 
     def path_law(self, n_paths: int) -> PathLaw:
-        """The law of paths, one for each component."""
+        """The distribution of paths, one for each component."""
         assert self._kernels.log_law is not None
         rows = self._rows(n_paths, "log")
         return PathLaw(self._kernels.log_law, rows, self.own_first, self._log_volume)
 
     def _log_volume(self, H: Array, Z: Array) -> Array:
-        """Log volume (K,) that makes the law one of (h, z) as they are drawn."""
+        """Log Jacobian (K,) that turns the density into that of (h, z) as they are drawn."""
         return np.zeros(len(H))
 
     # Learning
@@ -296,13 +271,13 @@ class Chain(ActivationPrior, Process):
         """A copy with the maximum-likelihood values of what is set to "learn"."""
         chain = copy.copy(self)
         if self.dynamic and H.shape[1] < 2:
-            return chain  # one step says nothing of how they follow each other
+            return chain  # one step has no transition to learn from
         for name in self._learned:
             setattr(chain, name, chain._estimate(name, H, aux))
         return chain
 
     def reordered(self, order: Array) -> Self:
-        """A copy for components in another order, with hyper-parameters that go along."""
+        """A copy for components in another order, with hyper-parameters reordered, too."""
         chain = copy.copy(self)
         for name, value in self.get_params().items():
             if np.ndim(value):
@@ -310,7 +285,7 @@ class Chain(ActivationPrior, Process):
         return chain
 
     def in_unit(self, unit: float) -> Self:
-        """A copy that has the law of h/unit."""
+        """The chain of h/unit."""
         chain = copy.copy(self)
         if unit != 1.0:
             for name in self._per_unit:
@@ -322,7 +297,7 @@ class Chain(ActivationPrior, Process):
         raise NotImplementedError
 
     def conditional_mode(self, h: Array, scale: Scale) -> Array:
-        """Where a single further step settles in the objective: the paper's forecast."""
+        """The mode of a single further step: the paper's forecast."""
         H = np.column_stack([h, h])
         nothing = Majorizer(*(np.zeros_like(H) for _ in range(3)))
         aux = self.auxiliary(H, scale)
@@ -345,7 +320,7 @@ class Chain(ActivationPrior, Process):
         """Point forecast (K, steps) after a state (K,).
 
         Means are exact; modes are chained step by step. Without dynamics the last value is
-        repeated, as in the paper. Numbers too large for a double end where simulated paths do.
+        repeated, as in the paper. Values are at most `CEILING`, as in simulated paths.
         """
         if not self.dynamic:
             return np.repeat(state[:, None], steps, axis=1)
@@ -368,10 +343,10 @@ class Chain(ActivationPrior, Process):
 
 
 class PathLaw(NamedTuple):
-    """The law of paths under a chain with hyper-parameters that are numbers.
+    """The distribution of paths under a chain whose hyper-parameters are numbers.
 
-    Auxiliary variables that a round of draws begins by drawing anew are integrated out. Those of
-    BGAR are not, so its law is that of activations and retained parts.
+    Auxiliary variables are integrated out if a round of draws redraws them first. Those of BGAR
+    are not: its density is that of activations and retained parts.
     """
 
     log_law: Callable[..., None]
@@ -380,16 +355,16 @@ class PathLaw(NamedTuple):
     log_volume: Callable[[Array, Array], Array]
 
     def given_first(self, H: Array, Z: Array) -> Array:
-        """Log density (K,) of each path (N,), on which hyper-parameters depend.
+        """Log density (K,) of each path (N,), for drawing hyper-parameters.
 
-        The first step counts for chains that have a law of their own there.
+        The first step is included if the chain defines its distribution.
         """
         found = np.empty(len(H))
         self.log_law(H, Z, self.rows, found)
         return found
 
     def __call__(self, H: Array, Z: Array, first: First) -> Array:
-        """The same as a density of (h, z), first step included."""
+        """Log density (K,) of (h, z), first step included."""
         found = self.given_first(H, Z) + self.log_volume(H, Z)
         if not self.own_first:
             a, level = first
@@ -403,7 +378,3 @@ def rows_of(n_components: int, *columns: Parameter) -> Array:
     for i, column in enumerate(columns):
         rows[:, i] = column
     return rows
-
-
-def _is_word(value: object, word: str) -> bool:
-    return isinstance(value, str) and value == word

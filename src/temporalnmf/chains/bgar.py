@@ -23,19 +23,18 @@ from .stationary import Stationary
 # Numbers of a component: β, κ = η − s, λ = γ − s, the powers α − s of h_1 and α − 2s = κ + λ of
 # every h_{n−1}, and the constants of h_1 and of a transition; s = 1 on the linear scale.
 #
-# The part a = b h_{n−1} is retained from h_{n−1} and found again in h_n. With w the smaller of the
-# two, a transition is held by its odds a/(w−a): a and its distances to both ends follow without
-# cancellation.
+# The part a = b h_{n−1} of h_{n−1} is retained in h_n. With w the smaller of the two, a transition
+# is stored as the odds a/(w−a): a and its distances to both ends follow without cancellation.
 
-# Steps on the profile (B5) that one activation may try in a round, and the change of its logarithms
-# below which the next one can wait for the next round: the steps converge from there.
+# Newton steps on the profile (B5) per activation and round, at most, and the change of logarithms
+# below which the next one is left to the next round.
 _TRIALS = 30
 _SMALL = 0.3
-# Where h is only tried, odds need not be better than the cube of this: T is flat in a.
+# At a trial point the odds need no better accuracy than the cube of this: T is flat in a.
 _TRIAL_STEP = 1e-3
-# Odds up to here follow from b to nine digits.
+# Up to here, odds computed from b have nine digits.
 _CLEAR = 1e6
-# What rounding may add to a difference of the objective, relative to its terms.
+# Rounding error of a difference of the objective, relative to its terms.
 _NOISE = 2e-15
 _ROUNDING = 2.3e-16
 
@@ -50,14 +49,14 @@ def _parts(before: float, after: float, odds: float) -> tuple[float, float, floa
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _b(before: float, after: float, odds: float) -> float:
-    """b = a / h_{n−1}, in doubles below 1 and below h_n / h_{n−1}."""
+    """b = a / h_{n−1}, rounded to be below 1 and h_n / h_{n−1}."""
     nearer = min(1.0, after / before)
     return min(nearer * (odds / (1.0 + odds)), nearer * (1.0 - 4.0 * _ROUNDING))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _odds(before: float, after: float, start: float, row: Row, last_step: float) -> float:
-    """(B4): odds of the optimal a; `start` where the search begins, if positive and finite."""
+    """(B4): odds of the optimal a, searched from `start` if that is positive and finite."""
     width = min(before, after)
     rate, gap = row[0] * width, abs(before - after) / width
     if not 0.0 < start < np.inf:
@@ -126,11 +125,10 @@ def _minimiser(h: Array, b: Array, n: int, p: float, q: float, r: float, row: Ro
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _end(h: float, other: float, odds: float, row: Row) -> tuple[float, float, float, float]:
-    """∂T/∂u + βh where h is the nearer end and ∂T/∂u where not, and whether it is (1 or 0);
-    ∂²T/∂u² − ∂T/∂u; da/dh.
+    """(∂T/∂u + βh, 1) if h is the nearer end, else (∂T/∂u, 0); then ∂²T/∂u² − ∂T/∂u, da/dh.
 
-    At the nearer end βh cancels against what the chain has besides T, so it is left out on both
-    sides: λ/(h−a) = β + κ/a − λ/(o−a), by (B4).
+    At the nearer end βh cancels against the linear term of the chain, so it is left out of both:
+    λ/(h−a) = β + κ/a − λ/(o−a), by (B4).
     """
     kappa, lam = row[1], row[2]
     width = min(h, other)
@@ -182,7 +180,7 @@ def _around(h: Array, odds: Array, n: int, row: Row) -> tuple[float, float, floa
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _moved_odds(h: float, moved: float, other: float, odds: float, share: float, row: Row) -> float:
-    """Odds of the optimal a where h has moved, searched from where da/dh leads."""
+    """Odds of the optimal a after a move of h, searched from a prediction by da/dh."""
     near = min(h, other) / (1.0 + odds)
     shift = share * (moved - h)
     near_then = near + (min(moved, other) - min(h, other)) - shift
@@ -194,11 +192,11 @@ def _change(
     before: float, after: float, odds: float, before_then: float, after_then: float,
     odds_then: float, row: Row,
 ) -> tuple[float, float]:  # fmt: skip
-    """What T(h_{n−1}, h_n) + βh_n gains by a move; the change of log (h_{n−1}−a)(h_n−a)."""
+    """Change of T(h_{n−1}, h_n) + βh_n by a move, and of −log (h_{n−1}−a)(h_n−a)."""
     a, to_before, to_after = _parts(before, after, odds)
     a_then, to_before_then, to_after_then = _parts(before_then, after_then, odds_then)
     lost = math.log(to_before * to_after / (to_before_then * to_after_then))
-    # The gain of h_n − a, from the smaller of a and w − a: nothing large is left to cancel.
+    # The change of h_n − a, from the smaller of a and w − a to avoid cancellation.
     gain_before, gain_after = before_then - before, after_then - after
     beyond = max(after_then - before_then, 0.0) - max(after - before, 0.0)
     if before < after and before_then < after_then:
@@ -251,10 +249,10 @@ def _attempt(
 def _update(
     h: Array, b: Array, odds: Array, n: int, p: float, q: float, r: float, row: Row
 ) -> None:
-    """Newton's steps on (B5), each made only if it lowers the objective.
+    """Newton steps on (B5), each accepted only if it lowers the objective.
 
-    The profile bends sharply where h_n passes a neighbour, more so the smaller λ. A step that is
-    refused therefore bounds the next ones, which go half the way to it at most.
+    The curvature jumps where h_n passes a neighbour, the more so the smaller λ. A rejected trial
+    point therefore bounds the next ones: a step beyond it goes half the way in log h.
     """
     low, high = FLOOR, np.inf
     for _ in range(_TRIALS):
@@ -275,7 +273,7 @@ def _update(
             high = moved
         elif change == np.inf:
             low = moved
-    # Rounding hides the way down: at least (B1)–(B3).
+    # Rounding hides any descent: fall back on (B1)–(B3).
     if n > 0:
         b[n - 1] = _b(h[n - 1], h[n], odds[n - 1])
     if n < h.size - 1:
@@ -293,12 +291,12 @@ def _sweep(
     for k in range(H.shape[0]):
         h, b, row = H[k], Z[k], seven(rows[k])
         for n in range(1, h.size):
-            # b is optimal; only where doubles do not hold its distance to the end, solve for it.
+            # b is optimal; solve again only if rounding has lost its distance to the end.
             a = b[n - 1] * h[n - 1]
             odds[n - 1] = a / (min(h[n - 1], h[n]) - a)
             if not 0.0 < odds[n - 1] < _CLEAR:
                 odds[n - 1] = _odds(h[n - 1], h[n], 0.0, row, LAST_STEP)
-        for turn in range(2 * rounds):  # neighbours are coupled: every other step takes its turn
+        for turn in range(2 * rounds):  # neighbours are coupled: alternate even and odd steps
             for n in range(held + turn % 2, h.size, 2):
                 _update(h, b, odds, n, P[k, n], Q[k, n], R[k, n], row)
         for n in range(1, h.size):
@@ -323,7 +321,7 @@ def _expand(H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off:
 
 
 class BGAR(Stationary, Chain):
-    """A stationary chain: activations always return to a Gamma law, with correlation ρ.
+    """A stationary chain with a Gamma distribution and correlation ρ.
 
     Density: h_1 ~ Gamma(α, β); h_n = b_n h_{n−1} + ε_n with b_n ~ Beta(αρ, α(1−ρ)) and
     ε_n ~ Gamma(α(1−ρ), β). Every h_n ~ Gamma(α, β), corr(h_n, h_{n+r}) = ρ^r. Domain: α, β > 0,
@@ -335,9 +333,9 @@ class BGAR(Stationary, Chain):
     Parameters
     ----------
     alpha : float or array, default=1.0
-        Shape of the stationary law: the spread of an activation over the long run is 1/√α.
+        Shape of the stationary distribution: the long-run relative spread is 1/√α.
     beta : float, array, "auto" or "learn", default="auto"
-        Rate of the stationary law. "auto" matches its mean α/β to the level of the data.
+        Rate of the stationary distribution. "auto" matches its mean α/β to the level of the data.
     rho : float or array, default=0.97
         Correlation of neighbouring steps.
 
@@ -358,7 +356,7 @@ class BGAR(Stationary, Chain):
         {"alpha": "learn", "rho": "learn"},
     )
     _per_unit = ("beta",)
-    _kernels = Kernels(_terms, _value, _sweep, _expand, _minimiser, draw, log_law)
+    _kernels = Kernels(_terms, _value, _sweep, _expand, draw, log_law, _auxiliary)
     _auto = _learn = ("beta",)
     _zero = _fraction = ("rho",)
 
@@ -392,11 +390,6 @@ class BGAR(Stationary, Chain):
         powers = alpha - lost, alpha - 2.0 * lost
         return rows_of(n_components, beta, eta - lost, gamma - lost, *powers, first, step)
 
-    def auxiliary(self, H: Array, scale: Scale) -> Array:
-        Z = np.empty((len(H), H.shape[1] - 1))
-        _auxiliary(np.ascontiguousarray(H), Z, self._rows(len(H), scale))
-        return Z
-
     def _estimate(self, name: str, H: Array, aux: Array) -> Array:
         alpha, rho = (column[:, 0] for column in self._columns("alpha", "rho"))
         fresh = H[:, 1:] - aux * H[:, :-1]
@@ -417,7 +410,7 @@ class BGAR(Stationary, Chain):
         return self._independent(h) if np.all(np.asarray(self.rho) == 0.0) else None
 
     def _log_density(self, h: Array, before: Array) -> Array:
-        """By quadrature over b; infinite at h = before where γ ≤ 1/2."""
+        """By quadrature over b; infinite at h = before for γ ≤ 1/2."""
         alpha, beta, rho = self._values("alpha", "beta", "rho")
         gamma, eta = alpha * (1.0 - rho), alpha * rho
         tied = np.where(eta > 0.0, eta, 1.0)
@@ -440,7 +433,7 @@ class BGAR(Stationary, Chain):
 def map_region(alpha: ArrayLike, rho: ArrayLike, scale: Scale = "linear") -> Array:
     """Whether BGAR has a posterior mode: α(1−ρ) > 1 and αρ > 1 on the linear scale.
 
-    On the log scale every α > 0 and 0 < ρ < 1 will do.
+    On the log scale it has one for every α > 0 and 0 < ρ < 1.
 
     Examples
     --------

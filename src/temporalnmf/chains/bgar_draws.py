@@ -1,26 +1,25 @@
 """Posterior draws of BGAR.
 
-h_1 ~ Gamma(α, β) and h_n = a_n + Gamma(γ, β), where a_n/h_{n−1} ~ Beta(η, γ) is retained.
-
-η = αρ, γ = α (1 − ρ). The part a is known by its log odds z in w, the smaller of both steps:
-a = w s, s = 1/(1 + e^−z), rest = 1 − s. The steps are above it by w rest and |gap| + w rest, with
-gap = h_n − h_{n−1}: no digits are lost where a comes close to them. What is new is
-noise = max(gap, 0) + w rest. A transition is
+h_1 ~ Gamma(α, β) and h_n = a_n + Gamma(γ, β), where a_n is the retained part of h_{n−1}:
+a_n/h_{n−1} ~ Beta(η, γ), η = αρ, γ = α (1 − ρ). It is stored as its log odds z relative to w, the
+smaller of both steps: a = w s, s = 1/(1 + e^−z), rest = 1 − s. With gap = h_n − h_{n−1}, the steps
+exceed a by w rest and |gap| + w rest, without cancellation, and the new part of h_n is
+noise = max(gap, 0) + w rest. The density of a transition is
 
     C a^{η−1} (w rest)^{γ−1} (|gap| + w rest)^{γ−1} h_{n−1}^{1−α} e^{−β noise},             (B6)
     C = β^γ / (B(η, γ) Γ(γ)),
 
-and with z for a, da = w s rest dz,
+and in terms of z, da = w s rest dz,
 
     C s^η rest^γ min(1, h_n/h_{n−1})^{α−1} (|gap| + w rest)^{γ−1} e^{−β noise}.             (B7)
 
-For small γ it has a spike at gap = 0, so narrow that steps are equal in all digits of a double:
-with γ = 0.03 every third. Hence gaps are kept beside h, and their digits beyond those of h are
-drawn anew in every round; there the density depends on nothing else.
+For small γ it has a spike at gap = 0, so narrow that many steps are equal as doubles (with
+γ = 0.03, every third). Hence gaps are stored in addition to h, and their digits beyond the
+precision of h are redrawn in every round: at that scale the density depends on the gap alone.
 
-A round draws z; blocks, from single steps on; runs of nearly equal steps, up to the whole path. A
-block is known by x, its first step, and has z fixed inside. By (B7) a transition inside gives
-x^{γ−1} e^{−β noise}, noise in proportion to x, and with the volume x^γ.
+A round draws z, then blocks (single steps included), then stretches of nearly equal steps. A block
+is scaled with its first step x, its inner z fixed. By (B7) an inner transition contributes
+x^{γ−1} e^{−β noise}, with noise proportional to x; times the volume, x^γ e^{−β noise}.
 """
 
 from __future__ import annotations
@@ -36,11 +35,11 @@ from ..kernels.rows import seven
 from ..kernels.variates import slice_step
 from ..kernels.variates.paths import blocks, counted, log_gamma_density
 
-# Relative distance of neighbouring doubles: closer numbers are equal.
+# Relative precision of doubles.
 _DIGITS = 2.0**-52
-# A law with α = 0.02 spends half of its time below the floor of the solvers: go on beyond it.
+# Bounds below the floor of the solvers: for α = 0.02, half of all activations are below that.
 _LOWEST, _SMALLEST = 1e-200, 1e-300
-# Runs are steps that differ by less than a part between e^this and one.
+# Steps are nearly equal if they differ by less than a factor between e^this and 1, relatively.
 _CLOSEST = -12.0
 
 
@@ -48,11 +47,11 @@ _CLOSEST = -12.0
 def draw(
     rng: Generator, H: Array, Z: Array, Y: Array, Q: Array, rows: Array, first: Pair, held: int
 ) -> None:
-    """Retained parts; blocks, from single steps on; runs of nearly equal steps; the whole path.
+    """Draw retained parts, blocks (single steps included) and stretches of nearly equal steps.
 
-    Steps stick together, and a run of them only moves as one. What counts as nearly equal, `apart`,
-    is drawn anew in every round, and a run must not come closer than that to its neighbours: then
-    the runs are the same after a move, and the way back is as likely.
+    Nearly equal steps can only move together. The threshold of near equality, `apart`, is redrawn
+    in every round. A stretch must not come closer than that to its neighbours: then a move leaves
+    the stretches the same, which makes it reversible.
     """
     N = H.shape[1]
     gaps, rests = np.zeros(N + 1), np.ones(N + 1)  # of the transition to step n
@@ -67,7 +66,7 @@ def draw(
             z[n - 1] = slice_step(rng, _log_odds_density, z[n - 1], p, max(1.0, 1.0 / gamma))
             rests[n] = _rest(z[n - 1])
         for n, m in blocks(rng, N, held, 0):
-            if gamma < 1.0:  # there are spikes
+            if gamma < 1.0:  # the density has spikes
                 block = _block(h, gaps, rests, y, q, n, m, alpha, gamma, beta, 0.0)
                 _put(h, gaps, n, m, _leapt(rng, block))
             if gamma >= 1.0 or n == m:
@@ -79,7 +78,7 @@ def draw(
             m = n
             while m < N - 1 and abs(gaps[m + 1]) < apart * min(h[m], h[m + 1]):
                 m += 1
-            # A first run that sticks to the step that is held stays with it.
+            # A first stretch nearly equal to the held step stays where it is.
             if n == 0 or abs(gaps[n]) >= apart * min(h[n - 1], h[n]):
                 block = _block(h, gaps, rests, y, q, n, m, alpha, gamma, beta, apart)
                 _put(h, gaps, n, m, _slid(rng, block))
@@ -102,7 +101,7 @@ def _log_rest(z: float) -> float:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _log_odds_density(z: float, p: tuple[float, float, float, float, float]) -> float:
-    """log p(z | h_{n−1}, h_n) by (B7); known are the smaller of both, and |gap| in its units."""
+    """log p(z | h_{n−1}, h_n) by (B7), from the smaller of both and |gap| relative to it."""
     smaller, gap, eta, gamma, beta = p
     log_rest = _log_rest(z)
     rest = math.exp(log_rest)
@@ -112,7 +111,7 @@ def _log_odds_density(z: float, p: tuple[float, float, float, float, float]) -> 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _gap(rng: Generator, before: float, after: float, rest: float, gamma: float) -> float:
-    """h_n − h_{n−1} with all its digits, given those that are known."""
+    """h_n − h_{n−1}, with the digits beyond the precision of h drawn."""
     gap, w = after - before, min(before, after)
     if abs(gap) > _DIGITS * w:
         return gap + _DIGITS * w * (rng.random() - 0.5)
@@ -124,7 +123,7 @@ def _gap(rng: Generator, before: float, after: float, rest: float, gamma: float)
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _near(rng: Generator, reach: float, rest: float, gamma: float) -> float:
-    """x in (−reach, reach) with the density (|x| + rest)^(γ−1), by inversion."""
+    """x in (−reach, reach) with density ∝ (|x| + rest)^(γ−1), by inversion."""
     low = rest**gamma
     level = low + rng.random() * ((reach + rest) ** gamma - low)
     x = min(max(level ** (1.0 / gamma) - rest, _SMALLEST), reach)
@@ -142,22 +141,22 @@ def _log_spike(g: float, reach: float, rest: float, gamma: float, unit: float) -
 
 
 class _Block(NamedTuple):
-    """What the scale of a block h_n … h_m depends on; x is h_n, and x · ratio is h_m."""
+    """The density of the scale of a block h_n … h_m; x is h_n, and x · ratio is h_m."""
 
     x: float
     ratio: float
-    before: float  # h_{n−1}; negative: there is none
+    before: float  # h_{n−1}; negative if there is none
     after: float  # h_{m+1}; likewise
     gap_before: float
     gap_after: float
     rest_before: float
     rest_after: float
     power: float  # of x, and
-    rate: float  # in e^{−rate x}: counts, transitions inside of the block, the law of h_1
+    rate: float  # in e^{−rate x}: from counts, inner transitions and the prior of h_1
     alpha: float
     gamma: float
     beta: float
-    apart: float  # gaps at the ends, in units of the smaller neighbour, are at least that
+    apart: float  # least |gap| at the ends, relative to the smaller step
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -165,7 +164,7 @@ def _block(
     h: Array, gaps: Array, rests: Array, y: Array, q: Array, n: int, m: int, alpha: float,
     gamma: float, beta: float, apart: float,
 ) -> _Block:  # fmt: skip
-    """h_n … h_m, with x^{γ (length − 1)} e^{−β Σ noise} from inside."""
+    """The block h_n … h_m; inner transitions contribute x^{γ (length − 1)} e^{−β Σ noise}."""
     power, rate = counted(h, y, q, n, m)
     power += gamma * (m - n)
     for j in range(n + 1, m + 1):
@@ -186,7 +185,7 @@ def _block(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _put(h: Array, gaps: Array, n: int, m: int, to: tuple[float, float, float]) -> None:
-    """Move a block to where its first step is `to[0]`, with the gaps at its ends."""
+    """Move a block; `to` has its new first step and the new gaps at its ends."""
     factor = to[0] / h[n]
     h[n] = to[0]
     gaps[n], gaps[m + 1] = to[1], to[2]
@@ -197,7 +196,7 @@ def _put(h: Array, gaps: Array, n: int, m: int, to: tuple[float, float, float]) 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _value(x: float, gap_before: float, gap_after: float, p: _Block) -> float:
-    """Log density of x, with the gaps that it makes."""
+    """Log density of x, given the gaps that follow from it."""
     value = p.power * math.log(x) - p.rate * x
     if p.before >= 0.0:
         value += _end(p.before, x, gap_before, p.rest_before, p)
@@ -208,7 +207,7 @@ def _value(x: float, gap_before: float, gap_after: float, p: _Block) -> float:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _end(before: float, after: float, gap: float, rest: float, p: _Block) -> float:
-    """Log density of the transition at an end of a block: (B7) as far as it depends on steps."""
+    """Log density (B7) of the transition at an end of a block, up to factors of z."""
     w = min(before, after)
     if abs(gap) < p.apart * w:
         return -math.inf
@@ -220,7 +219,7 @@ def _end(before: float, after: float, gap: float, rest: float, p: _Block) -> flo
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _slid(rng: Generator, p: _Block) -> tuple[float, float, float]:
-    """A slice step of log x; where to, and the gaps there."""
+    """A slice step of log x: the new x and gaps."""
     width = 2.0 / math.sqrt(1.0 + max(p.power, 0.0) + p.alpha * p.alpha / p.gamma)
     shift = p.x * math.expm1(slice_step(rng, _value_of_log, 0.0, p, width))
     return p.x + shift, p.gap_before + shift, p.gap_after - shift * p.ratio
@@ -228,7 +227,7 @@ def _slid(rng: Generator, p: _Block) -> tuple[float, float, float]:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _value_of_log(u: float, p: _Block) -> float:
-    """Log density of u, x → x e^u."""
+    """Log density of u, where x moves to x e^u."""
     shift = p.x * math.expm1(u)
     x = p.x + shift
     if u < 0.0 and min(x, x * p.ratio) < _LOWEST:
@@ -238,10 +237,10 @@ def _value_of_log(u: float, p: _Block) -> float:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _leapt(rng: Generator, p: _Block) -> tuple[float, float, float]:
-    """A Metropolis step from spike to spike: to one neighbour, to the other, or elsewhere.
+    """A Metropolis step between spikes: to one neighbour, to the other, or elsewhere.
 
-    All three with the same probability. Near a neighbour x has the density of the spike; elsewhere
-    it has a Gamma law that knows the counts.
+    All three have the same probability. Near a neighbour, the proposal has the density of the
+    spike; elsewhere it is Gamma, given the counts.
     """
     stay = (p.x, p.gap_before, p.gap_after)
     shape, rate = p.power + 1.0, p.rate + p.beta
@@ -278,9 +277,9 @@ def _proposed(
     x: float, gap_before: float, gap_after: float, reach: float, shape: float, rate: float,
     p: _Block,
 ) -> float:  # fmt: skip
-    """Log density of the proposals of `_leapt`: a Gamma law, and spikes at both neighbours."""
+    """Log density of the proposals of `_leapt`: a Gamma, and spikes at both neighbours."""
     value = log_gamma_density(x, shape, rate, 0.0)
-    edge = reach * (1.0 + 1e-9)  # for what rounding puts there
+    edge = reach * (1.0 + 1e-9)  # allows for rounding
     if p.before >= 0.0:
         g = abs(gap_before) / p.before
         if g < edge:
@@ -297,12 +296,12 @@ def _log_add(a: float, b: float) -> float:
     return max(a, b) + math.log1p(math.exp(-abs(a - b)))
 
 
-# The law of a path
+# The density of a path
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def log_law(H: Array, Z: Array, rows: Array, found: Array) -> None:
-    """The first step, then (B6): a density of activations and retained parts."""
+    """Log density of activations and retained parts: the first step, then (B6)."""
     for k in range(H.shape[0]):
         beta, eta, gamma, _, _, _, _ = seven(rows[k])
         alpha = eta + gamma
@@ -328,7 +327,7 @@ def log_law(H: Array, Z: Array, rows: Array, found: Array) -> None:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _log_far(gap: float, rest: float, gamma: float) -> float:
-    """log (gap + rest)^(γ−1); of steps equal in all digits its mean over gaps below these."""
+    """log (gap + rest)^(γ−1); for steps equal as doubles, averaged over gaps below precision."""
     if gap > _DIGITS:
         return (gamma - 1.0) * math.log(gap + rest)
     if rest > _DIGITS:
@@ -339,7 +338,7 @@ def _log_far(gap: float, rest: float, gamma: float) -> float:
 
 
 def log_volume(H: Array, Z: Array) -> Array:
-    """Σ log da/dz = Σ log(w s rest) of each path (K,): makes of (B6) the density (B7)."""
+    """Σ log da/dz = Σ log(w s rest) of each path (K,), which turns (B6) into (B7)."""
     smaller = np.minimum(H[:, :-1], H[:, 1:])
     found: Array = np.sum(np.log(smaller) - np.logaddexp(0.0, Z) - np.logaddexp(0.0, -Z), axis=1)
     return found

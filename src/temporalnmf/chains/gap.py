@@ -63,7 +63,7 @@ def _expand(H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off:
     return _value(H, Z, rows)
 
 
-# Posterior draws: independent steps have known laws, and there are no blocks to move.
+# Posterior draws: steps are independent, so there are no blocks to move.
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -79,7 +79,7 @@ def _draw(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _log_law(H: Array, Z: Array, rows: Array, found: Array) -> None:
-    """The first step as all others."""
+    """Log density of a path, first step included."""
     for k in range(H.shape[0]):
         alpha, beta, _ = three(rows[k])
         found[k] = 0.0

@@ -13,20 +13,20 @@ _MOST_JUMPS = 1e6
 
 
 class GAR(Stationary):
-    """Another stationary chain with Gamma law, which falls by a fixed share between jumps.
+    """A stationary chain with a Gamma distribution that falls by a fixed share between jumps.
 
     h_1 ~ Gamma(α, β); h_n = ρ h_{n−1} + ε_n, where ε_n = Σ_{i ≤ M} ρ^{U_i} E_i with
     M ~ Poisson(−α log ρ), U_i uniform on (0, 1) and E_i ~ Exponential(β). Every h_n ~ Gamma(α, β),
     corr(h_n, h_{n+r}) = ρ^r, as with `BGAR`; but with probability ρ^α nothing is added and h_n is
-    exactly ρ h_{n−1}. The law of a step has no density, and there is no fit with this chain: the
-    paper names it and leaves it aside for that reason.
+    exactly ρ h_{n−1}. A step therefore has no density, and this chain cannot be fitted: the paper
+    sets it aside for that reason.
 
     Domain: α, β > 0, 0 ≤ ρ < 1 (ρ = 0: independent steps).
 
     Parameters
     ----------
     alpha : float or array, default=1.0
-        Shape of the stationary law.
+        Shape of the stationary distribution.
     beta : float, array or "auto", default="auto"
         Its rate; "auto" is α, a mean of 1.
     rho : float or array, default=0.9
@@ -78,7 +78,7 @@ class GAR(Stationary):
                 f"stationary law and no jumps."
             )
         jumps = rng.poisson(-alpha * np.log(moving), size=h.shape).ravel()
-        # All jumps of all paths in a row; each is added to its own path.
+        # All jumps in one array; each is added to its own path.
         owner = np.repeat(np.arange(h.size), jumps)
         share = np.broadcast_to(moving, h.shape).ravel()[owner] ** rng.random(owner.size)
         fresh = np.bincount(owner, share * rng.standard_exponential(owner.size), minlength=h.size)

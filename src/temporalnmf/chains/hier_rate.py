@@ -1,4 +1,4 @@
-"""Chaining on the rate of a Gamma law through an auxiliary variable."""
+"""Chaining on the rate of a Gamma distribution through an auxiliary variable."""
 
 from __future__ import annotations
 
@@ -110,13 +110,13 @@ def _expand(H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off:
 #     p(z, h_n | h_{n−1}) ∝ (z h_{n−1})^α_z (z h_n)^α_h e^{−z (β_z h_{n−1} + β_h h_n)} / (z h_n),
 #     z_n given both steps ~ Gamma(α_z + α_h, β_z h_{n−1} + β_h h_n).
 #
-# A block scaled by c scales its inner z by 1/c: the products z h stay, and the volume cancels
+# Scaling a block by c scales its inner z by 1/c: the products z h are kept, and the volume cancels
 # 1/(z h). So only the z at its ends have to be drawn. The density of log c has the factors
 # c^α_h e^{−c β_h z_n h_n}, or c^a e^{−c b h_1}, from its first step; c^α_z e^{−c β_z z_{m+1} h_m}
-# from the step after it; c^Σy e^{−c Σqh} from the counts. So c is Gamma. A single step is a block,
-# too, so a round consists of blocks.
+# from the step after it; c^Σy e^{−c Σqh} from the counts. So c is Gamma. Single steps are blocks,
+# too.
 #
-# With z integrated out a transition is a beta-prime law: with x = β_z h_{n−1} and x′ = β_h h_n
+# With z integrated out, h_n is beta-prime: with x = β_z h_{n−1} and x′ = β_h h_n
 #
 #     p(h_n | h_{n−1}) = Γ(α_z + α_h)/(Γ(α_z) Γ(α_h)) (x/(x + x′))^α_z (x′/(x + x′))^α_h / h_n.
 
@@ -125,7 +125,7 @@ def _expand(H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off:
 def _draw(
     rng: Generator, H: Array, Z: Array, Y: Array, Q: Array, rows: Array, first: Pair, held: int
 ) -> None:
-    """Blocks, from single steps on: z at their ends, then c."""
+    """Move blocks, single steps included: draw z at their ends, then c."""
     (a, b), N = first, H.shape[1]
     for k in range(H.shape[0]):
         alpha_z, beta_z, alpha_h, beta_h, _, _, _ = seven(rows[k])
@@ -148,7 +148,7 @@ def _draw(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _log_law(H: Array, Z: Array, rows: Array, found: Array) -> None:
-    """Given the first step, z integrated out."""
+    """Log density given the first step, z integrated out."""
     for k in range(H.shape[0]):
         alpha_z, beta_z, alpha_h, beta_h, _, _, _ = seven(rows[k])
         constant = math.lgamma(alpha_z + alpha_h) - math.lgamma(alpha_z) - math.lgamma(alpha_h)
@@ -181,7 +181,7 @@ class HierRate(Multiplicative):
         "auto" preserves the mean, β_z/β_h = (α_z−1)/α_h (for α_z ≤ 1, where no mean exists, the
         mean of log h).
     beta_h : float, array, "auto" or "learn", default="auto"
-        "auto" is α_h. Only β_z/β_h matters, so learn one of them at the most.
+        "auto" is α_h. Only β_z/β_h matters, so learn at most one of them.
     marginal : bool, default=False
         Integrate z out (EM) rather than take its mode, as the paper does. The two coincide for
         ``map_scale="log"``.
@@ -204,7 +204,9 @@ class HierRate(Multiplicative):
     _measured_in = MappingProxyType({"beta_z": "alpha_z", "beta_h": "alpha_h"})
     _exclusive = MappingProxyType({"beta_h": "beta_z"})
     sweeps = 5  # cheap, and information propagates one step per round
-    _kernels = Kernels(_terms, _value, _sweep, _expand, draw=_draw, log_law=_log_law)
+    _kernels = Kernels(
+        _terms, _value, _sweep, _expand, draw=_draw, log_law=_log_law, auxiliary=_auxiliary
+    )
     _auto = _learn = ("beta_z", "beta_h")
 
     def __init__(
@@ -253,11 +255,6 @@ class HierRate(Multiplicative):
         return rows_of(
             n_components, alpha_z, self.beta_z, alpha_h, self.beta_h, lost, power, self.marginal
         )
-
-    def auxiliary(self, H: Array, scale: Scale) -> Array:
-        Z = np.empty((len(H), H.shape[1] - 1))
-        _auxiliary(np.ascontiguousarray(H), Z, self._rows(len(H), scale))
-        return Z
 
     def _estimate(self, name: str, H: Array, aux: Array) -> Array:
         alpha = self._columns("alpha_z" if name == "beta_z" else "alpha_h")[0][:, 0]
@@ -312,9 +309,9 @@ class HierRate(Multiplicative):
     def _log_medians(self, steps: int) -> Array:
         """Medians (K or 1, steps) of log h_{n+s} − log h_n, a sum of s independent log φ.
 
-        Of one step by the inverse of the Beta law. Of more by the expansion of Cornish and Fisher
-        in the cumulants of log φ, ψ⁽ʳ⁻¹⁾(α_h) + (−1)ʳ ψ⁽ʳ⁻¹⁾(α_z): even for two steps of the most
-        skewed law, Exponential, it is off by a thousandth of its spread.
+        For one step by the inverse of the Beta distribution, for more by the Cornish–Fisher
+        expansion in the cumulants of log φ, ψ⁽ʳ⁻¹⁾(α_h) + (−1)ʳ ψ⁽ʳ⁻¹⁾(α_z): even for two steps
+        of the most skewed case, the exponential, the error is a thousandth of the spread.
         """
         alpha_z, _, alpha_h, _ = (np.reshape(value, (-1, 1)) for value in self._all())
         drift = np.reshape(self._factor()[2], (-1, 1))

@@ -1,4 +1,4 @@
-"""Chaining on the shape of a Gamma law through an auxiliary count."""
+"""Chaining on the shape of a Gamma distribution through an auxiliary count."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .regime import Paths
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _argument(before: float, after: float, beta: float) -> float:
-    """x of the Bessel functions."""
+    """Argument x of the Bessel functions."""
     return 2.0 * beta * math.sqrt(before) * math.sqrt(after)  # their product may overflow
 
 
@@ -121,14 +121,14 @@ def _expand(H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off:
 #     z_n given both steps ~ Bessel(α − 1, 2β √(h_{n−1} h_n)),
 #     h_n given z_n, z_{n+1}, y_n ~ Gamma(α + z_n + z_{n+1} + y_n, 2β + q_n).
 #
-# With z integrated out a transition is a non-central χ² law: with x = 2β √(h h′)
+# With z integrated out, h′ is a scaled non-central χ²: with x = 2β √(h h′)
 #
 #     p(h′ | h) = β (h′/h)^((α−1)/2) e^{−β (h + h′)} I_{α−1}(x)
 #               = β (h′/h)^((α−1)/2) e^{−β (√h′ − √h)²} I_{α−1}(x) e^−x.
 #
-# Blocks move under this law; the next round begins by drawing z. For large x, √x I(x) e^−x is
-# constant. All but its logarithm goes into the surrogate (`kernels/variates/paths.py`), to which
-# log c contributes from
+# Blocks move under this density; the next round starts by drawing z. For large x, √x I(x) e^−x is
+# constant. All but its logarithm goes into the surrogate (`kernels/variates/paths.py`), with the
+# terms
 #
 #     both steps inside    −½ log c − c β (√h′ − √h)²,
 #     leaving the block    −¼ log c − ½ (α − 1) log c − c β h_m + √c x,
@@ -140,7 +140,7 @@ def _expand(H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off:
 def _draw(
     rng: Generator, H: Array, Z: Array, Y: Array, Q: Array, rows: Array, first: Pair, held: int
 ) -> None:
-    """z, activations, blocks from two steps on."""
+    """Draw z and activations, then move blocks of two or more steps."""
     (a, b), N = first, H.shape[1]
     for k in range(H.shape[0]):
         alpha, beta, _ = three(rows[k])
@@ -211,7 +211,7 @@ def _bessel_error(nu: float, x: float) -> float:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _log_law(H: Array, Z: Array, rows: Array, found: Array) -> None:
-    """Given the first step, z integrated out."""
+    """Log density given the first step, z integrated out."""
     for k in range(H.shape[0]):
         alpha, beta, _ = three(rows[k])
         found[k] = 0.0
@@ -231,10 +231,9 @@ class HierShape(Chain):
     Density: z_n | h_{n−1} ~ Poisson(β h_{n−1}), h_n | z_n ~ Gamma(α + z_n, β); mean h_{n−1} + α/β,
     variance (2/β) h_{n−1} + α/β²; flat prior on h_1. Domain: α, β > 0 (α = 0, where the chain is
     absorbed at zero, for simulation only); with ``map_scale="linear"`` and α < 1 the density is
-    unbounded at zero. After s steps the law is the same with β/s: h is a squared Bessel process of
-    dimension 2α, observed once in every unit of time. The paper leaves this chain out of its
-    algorithms; here the counts z are integrated out, and EM needs only their means, which are
-    ratios of Bessel functions.
+    unbounded at zero. After s steps the distribution is the same with β/s: h is a squared Bessel
+    process of dimension 2α, observed at unit times. The paper has no algorithm for this chain; here
+    the counts z are integrated out, and EM needs only their means, ratios of Bessel functions.
 
     Terms (HS0), (HS1); the value is the marginal −log p(h_n | h_{n−1}). Constants dropped: none.
 
@@ -260,7 +259,9 @@ class HierShape(Chain):
         {"alpha": 1.0, "beta": "learn"},
     )
     _per_unit = ("beta",)
-    _kernels = Kernels(_terms, _value, _sweep, _expand, draw=_draw, log_law=_log_law)
+    _kernels = Kernels(
+        _terms, _value, _sweep, _expand, draw=_draw, log_law=_log_law, auxiliary=_auxiliary
+    )
     _auto = _learn = ("beta",)
     _zero = ("alpha",)
 
@@ -274,11 +275,6 @@ class HierShape(Chain):
 
     def _rows(self, n_components: int, scale: Scale) -> Array:
         return rows_of(n_components, self.alpha, self.beta, lost_power(scale))
-
-    def auxiliary(self, H: Array, scale: Scale) -> Array:
-        Z = np.empty((len(H), H.shape[1] - 1))
-        _auxiliary(np.ascontiguousarray(H), Z, self._rows(len(H), scale))
-        return Z
 
     def bottomless(self) -> bool:
         return bool(np.any(np.asarray(self.alpha) < 1.0))
@@ -299,16 +295,16 @@ class HierShape(Chain):
     def _transition(self, h: Array, steps: int) -> Law | None:
         """2β h_{n+s}/s is non-central χ² with 2α degrees of freedom, non-centrality 2β h_n/s."""
         alpha, beta = self._values("alpha", "beta")
-        if np.any(alpha == 0.0):  # an atom at zero, which SciPy's law has not
+        if np.any(alpha == 0.0):  # an atom at zero, which SciPy does not support
             return None
         rate = beta / steps
         return stats.ncx2(2.0 * alpha, 2.0 * rate * h, scale=0.5 / rate)
 
     def _log_density(self, h: Array, before: Array) -> Array:
-        """For α = 0 the value at h = 0 is the logarithm of the probability exp(−βh) of dying."""
+        """For α = 0 the value at h = 0 is the log probability of absorption there, −βh_{n−1}."""
         alpha, beta = self._values("alpha", "beta")
         inside = np.where(h > 0.0, h, 1.0)
-        x = 2.0 * beta * np.sqrt(before) * np.sqrt(inside)  # the product may not be a double
+        x = 2.0 * beta * np.sqrt(before) * np.sqrt(inside)  # the product may overflow
         log_bessel = log_bessel_scaled(np.abs(alpha - 1.0), x)  # I_{−1} = I_1
         log_bessel = np.where(alpha == 0.0, log_bessel, log_bessel_scaled(alpha - 1.0, x))
         density = (
@@ -325,18 +321,18 @@ class HierShape(Chain):
         rate = beta * h
         z = _poisson(np.minimum(rate, CEILING), rng)
         drawn = rng.standard_gamma(alpha + z) / beta
-        return np.where(rate > CEILING, h, drawn), z  # no noise is left there
+        return np.where(rate > CEILING, h, drawn), z  # the noise is negligible there
 
     def _paths(self) -> tuple[Paths, str]:
-        """A Bessel process returns to zero in up to two dimensions."""
+        """A Bessel process is recurrent in up to two dimensions."""
         (alpha,) = self._values("alpha")
         if alpha == 0.0:
             return Paths.ABSORBED, ""
         return (Paths.EXPLODE if alpha > 1.0 else Paths.WANDER), ""
 
 
-# From here on a Poisson count is its mean and a normal deviation: the error of that law is of the
-# order 1/√rate, and NumPy draws no counts beyond 9e18.
+# Above this rate, Poisson counts have their normal approximation, with an error of the order
+# 1/√rate: NumPy draws no counts beyond 9e18.
 _LARGE_RATE = 1e15
 
 

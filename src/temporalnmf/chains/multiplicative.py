@@ -9,16 +9,16 @@ from .base import Chain
 from .process import CEILING, Moments
 from .regime import Paths
 
-# What is left of a drift of zero after rounding.
+# A smaller drift is zero up to rounding.
 _ROUNDING = 1e-14
 
 
 class Multiplicative(Chain):
-    """h_n = h_{n−1} φ_n with independent φ_n of one law: log h is a random walk.
+    """h_n = h_{n−1} φ_n with independent, identically distributed φ_n: log h is a random walk.
 
-    Subclasses give the law of φ: its mean, its variance relative to the squared mean, the mean
-    of log φ, and draws of log φ. Paths are simulated as sums of logarithms, so one that leaves
-    the range of doubles comes back exactly where it should.
+    Subclasses define the mean of φ, its variance relative to the squared mean, the mean of log φ,
+    and draws of log φ. Paths are simulated as sums of logarithms, so they can leave the range of
+    doubles and return.
     """
 
     def _factor(self) -> tuple[Array, Array, Array]:
@@ -28,12 +28,12 @@ class Multiplicative(Chain):
     def _log_factors(
         self, shape: tuple[int, ...], rng: np.random.Generator
     ) -> tuple[Array, Array | None]:
-        """Draws of log φ, and of what an auxiliary variable is made of, on the log scale."""
+        """Draws of log φ, and of log(z_n h_{n−1}) if there is an auxiliary variable z."""
         raise NotImplementedError
 
     def _moments(self) -> Moments:
         mean, relative, _ = self._factor()
-        with np.errstate(over="ignore"):  # as infinite as the law says
+        with np.errstate(over="ignore"):  # moments may be infinite
             return Moments(slope=mean, square=mean**2 * relative)
 
     def _paths(self) -> tuple[Paths, str]:
@@ -57,8 +57,8 @@ class Multiplicative(Chain):
 
 
 def from_log(logs: Array) -> Array:
-    """What simulated paths are: no larger than `CEILING`."""
-    return np.minimum(np.exp(np.minimum(logs, 700.0)), CEILING)  # e^700 is above it, and a double
+    """exp(logs), at most `CEILING`."""
+    return np.minimum(np.exp(np.minimum(logs, 700.0)), CEILING)  # CEILING < e^700 < ∞
 
 
 def log_gamma_draws(alpha: Array, shape: tuple[int, ...], rng: np.random.Generator) -> Array:

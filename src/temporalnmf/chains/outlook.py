@@ -1,4 +1,4 @@
-"""What a chain says of the steps ahead."""
+"""A chain's forecast of the steps ahead."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .regime import Regime
 
 
 def paths_for_quantiles(n_steps: int) -> int:
-    """10,000 paths, fewer if they are so long that memory would run out."""
+    """10,000 paths, fewer if long ones would not fit into memory."""
     return min(10_000, max(200, 20_000_000 // n_steps))
 
 
@@ -20,20 +20,20 @@ def paths_for_quantiles(n_steps: int) -> int:
 class Outlook:
     """A chain's forecast from a known value: moments, quantiles, simulated paths.
 
-    Arrays run over the steps ahead, then over the components where there are several.
+    Arrays run over the steps ahead, then over the components if there are several.
 
     Attributes
     ----------
     mean, var : array, (steps, …)
-        Exact, for every chain; infinite or NaN where the law has none.
+        Exact; infinite or NaN if they do not exist.
     point : array, (steps, …)
-        The point forecast, which `point_name` puts into words.
+        The point forecast, of the kind that `point_name` says.
     paths : array, (n_paths, steps, …)
         Simulated.
     laws : list
-        The law of each step, as a frozen SciPy distribution, or None where it has no closed form.
+        The frozen SciPy distribution of each step, or None if it has no closed form.
     regime : Regime, or a list of them
-        What the chain does in the long run.
+        Long-run behaviour.
 
     Examples
     --------
@@ -56,8 +56,8 @@ class Outlook:
     def quantile(self, levels: ArrayLike) -> Array:
         """Quantiles at the levels, e.g. 0.9: (len(levels), steps, …), or (steps, …) for one.
 
-        Exact where the step has a law in closed form (and SciPy finds its quantiles), otherwise
-        those of the simulated paths.
+        Exact if the distribution of the step has a closed form (and SciPy finds its quantiles),
+        otherwise those of the simulated paths.
         """
         wanted = np.asarray(levels, dtype=float)
         if not np.all((wanted > 0.0) & (wanted < 1.0)):

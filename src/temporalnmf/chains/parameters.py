@@ -1,4 +1,4 @@
-"""Hyper-parameters of a chain: what they may be, and what "auto" stands for."""
+"""Hyper-parameters of a chain: allowed values, and the meaning of "auto"."""
 
 from __future__ import annotations
 
@@ -23,23 +23,22 @@ _LETTERS = {"alpha": "α", "beta": "β", "rho": "ρ"}
 class Parametric(BaseEstimator):
     """Hyper-parameters that are numbers, arrays with one number per component, or words."""
 
-    # Names of the hyper-parameters that take the words "auto" and "learn", of those that may
-    # be zero where nothing is fitted, and of those that must be below one.
+    # Names of the hyper-parameters that may be "auto" or "learn", that may be zero in
+    # simulations, and that must be below one.
     _auto: ClassVar[tuple[str, ...]] = ()
     _learn: ClassVar[tuple[str, ...]] = ()
     _zero: ClassVar[tuple[str, ...]] = ()
     _fraction: ClassVar[tuple[str, ...]] = ()
 
     def check(self, purpose: Purpose = "map", scale: Scale = "log") -> None:
-        """Raise, naming the values, where the hyper-parameters do not serve a purpose.
+        """Raise, naming the values, if the hyper-parameters do not allow a purpose.
 
         Parameters
         ----------
         purpose : {"map", "draw", "simulate"}
-            A fit, which needs a posterior mode; draws from the posterior; or simulation, which
-            needs only the law.
+            A fit, which needs a posterior mode; draws from the posterior; or simulation.
         scale : {"log", "linear"}
-            On which the mode is taken.
+            The scale of the mode.
         """
         check_choice("purpose", purpose, ("map", "draw", "simulate"))
         check_choice("scale", scale, ("log", "linear"))
@@ -48,10 +47,10 @@ class Parametric(BaseEstimator):
             self._check_mode(scale)
 
     def _check_mode(self, scale: Scale) -> None:
-        """Raise where the posterior mode on this scale does not exist."""
+        """Raise if there is no posterior mode on this scale."""
 
     def _check_values(self, purpose: Purpose, n_components: int | None = None) -> None:
-        """Refuse anything but a word it takes, or numbers of the right sign and shape."""
+        """Raise unless values are accepted words, or numbers of the right sign and shape."""
         lengths: dict[int, str] = {}
         for name, value in self.get_params().items():
             self._check_value(name, value, purpose, n_components)
@@ -113,7 +112,7 @@ class Parametric(BaseEstimator):
         """Replace "auto" by numbers, given the mean activation of one component."""
 
     def _concrete(self) -> Self:
-        """With numbers only: itself, or a copy where "auto" is filled in for a level of 1."""
+        """Self if all values are numbers, else a copy with "auto" filled in for a level of 1."""
         self.check("simulate")
         if not any(isinstance(value, str) for value in self.get_params().values()):
             return self
@@ -125,11 +124,10 @@ class Parametric(BaseEstimator):
         """The hyper-parameters in use, as "α = 1.5, β = 1.5", in the order they are given."""
         values, parts = self._concrete().get_params(), []
         for name in signature(type(self)).parameters:
-            letter, _, index = name.partition("_")
-            if letter in _LETTERS:
+            if name.partition("_")[0] in _LETTERS:
                 array = np.asarray(values[name], dtype=float)
                 shown = np.array2string(array, formatter={"float_kind": "{:.4g}".format})
-                parts.append(f"{_LETTERS[letter]}{'_' if index else ''}{index} = {shown}")
+                parts.append(f"{letter_of(name)} = {shown}")
         return ", ".join(parts)
 
     def _values(self, *names: str) -> list[Array]:
@@ -138,7 +136,7 @@ class Parametric(BaseEstimator):
 
     @property
     def _shape(self) -> tuple[int, ...]:
-        """() where one number serves all components, else (K,)."""
+        """() if all components share their values, else (K,)."""
         values = self.get_params().values()
         return np.broadcast_shapes(*(np.shape(v) for v in values if not isinstance(v, str | bool)))
 
@@ -153,7 +151,13 @@ class Parametric(BaseEstimator):
         return array
 
 
+def letter_of(name: str) -> str:
+    """α_z for alpha_z."""
+    letter, *index = name.split("_")
+    return "_".join([_LETTERS.get(letter, letter), *index])
+
+
 def scalar_or_array(values: ArrayLike) -> float | Array:
-    """A plain float where there is one value for all components."""
+    """A plain float if there is one value for all components."""
     array = np.asarray(values, dtype=float)
     return float(array) if array.ndim == 0 else array

@@ -1,4 +1,4 @@
-"""The prior on the activations, as solvers, Laplace's approximation and forecasts see it."""
+"""Interface of priors on the activations for solvers, Laplace's approximation and forecasts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Expansion(NamedTuple):
     """−log p(H) to second order in u = log h, auxiliary variables optimal.
 
     The Hessian is block diagonal, one symmetric tridiagonal block per component. Its diagonal is
-    raised where that makes it diagonally dominant, hence positive semidefinite.
+    raised to make it diagonally dominant, hence positive semidefinite.
 
     Attributes
     ----------
@@ -25,9 +25,9 @@ class Expansion(NamedTuple):
     slope : array, (K, N)
         ∂ value / ∂u.
     diagonal : array, (K, N)
-        Of the Hessian, ≥ 0.
+        Diagonal of the Hessian, ≥ 0.
     off : array, (K, N−1)
-        Its entries beside the diagonal, ≤ 0.
+        Its off-diagonal entries, ≤ 0.
     """
 
     value: float
@@ -46,7 +46,7 @@ class Expansion(NamedTuple):
 
 
 class ActivationPrior(ABC):
-    """Prior on H (K, N). A `Chain` is the one of K independent Markov chains.
+    """Prior on H (K, N). A `Chain` is a prior of K independent Markov chains.
 
     Attributes
     ----------
@@ -64,11 +64,11 @@ class ActivationPrior(ABC):
 
     @abstractmethod
     def auxiliary(self, H: Array, scale: Scale) -> Array:
-        """Auxiliary variables that are optimal for H: (K, N−1), or empty where there are none."""
+        """Auxiliary variables that are optimal for H: (K, N−1), or empty if there are none."""
 
     @abstractmethod
     def value(self, H: Array, aux: Array, scale: Scale) -> float:
-        """−log p(H, aux) on a scale, without the constants that the docstring names."""
+        """−log p(H, aux) on a scale, without the constants that the class docstring names."""
 
     @abstractmethod
     def sweep(
@@ -76,7 +76,7 @@ class ActivationPrior(ABC):
     ) -> Array:
         """Update H in place; never increases majorizer + value.
 
-        The first `held` steps stay as they are. Returns the auxiliary variables that go with H.
+        The first `held` steps are fixed. Returns the auxiliary variables of the new H.
         """
 
     @abstractmethod
@@ -97,7 +97,7 @@ class ActivationPrior(ABC):
     # The future
 
     def state_of(self, paths: Array) -> Array:
-        """What the future of paths (…, N, K) depends on: their last step, for a Markov chain."""
+        """The part of paths (…, N, K) on which the future depends: by default the last step."""
         return paths[..., -1, :]
 
     @abstractmethod

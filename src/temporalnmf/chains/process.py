@@ -16,13 +16,13 @@ from .regime import Paths, Regime, long_run_of_moments
 
 Point = Literal["mean", "mode"]
 
-# Where simulated paths end that would become larger than any double; small enough that a
-# hyper-parameter times it does not overflow. Paths that fall below the smallest double are 0.
+# Upper bound of simulated paths, small enough that its product with a hyper-parameter does not
+# overflow. Paths below the smallest double are 0.
 CEILING = 1e300
 
 
 class Moments(NamedTuple):
-    """Mean and variance of one step; every chain's are polynomials in the value before.
+    """Mean and variance of one step: polynomials in the previous value, for every chain.
 
         E[h_n | h_{n−1} = h]   = slope·h + offset
         Var[h_n | h_{n−1} = h] = square·h² + linear·h + constant
@@ -40,12 +40,11 @@ class Moments(NamedTuple):
 class Process(Parametric):
     """A Markov chain on the positive numbers.
 
-    To write one down takes its `_moments`, how to draw a step (`_step`), what its paths do
-    (`_paths`) and, where there is one, its transition law. Everything else follows.
+    Subclasses define `_moments`, draws of a step (`_step`), the long-run behaviour of paths
+    (`_paths`) and, if it has a closed form, the `_transition` distribution.
 
-    Components move independently. Where "auto" needs data to become a number, and there are none,
-    the level of the data is taken to be 1. A value h may be a number or an array whose last axis
-    runs over the components.
+    Components are independent. Without data, "auto" assumes a level of 1. A value h may be a number
+    or an array whose last axis runs over the components.
 
     Attributes
     ----------
@@ -61,13 +60,13 @@ class Process(Parametric):
         raise NotImplementedError
 
     def conditional_mean(self, h: ArrayLike) -> Array:
-        """E[h_n | h_{n−1} = h]; infinite where the law has no mean."""
+        """E[h_n | h_{n−1} = h]; infinite if there is no mean."""
         chain = self._concrete()
         m = chain._moments()
         return m.slope * chain._check_values_of("h", h, zero=True) + m.offset
 
     def conditional_var(self, h: ArrayLike) -> Array:
-        """Var[h_n | h_{n−1} = h]; infinite where there is a mean only, NaN where there is none."""
+        """Var[h_n | h_{n−1} = h]; infinite if only the mean exists, NaN if neither does."""
         chain = self._concrete()
         m, h = chain._moments(), chain._check_values_of("h", h, zero=True)
         with np.errstate(all="ignore"):
@@ -97,7 +96,8 @@ class Process(Parametric):
         chain = self._concrete()
         steps = check_steps("n", n)
         slope, offset, square, linear, constant = m = chain._moments()
-        mean, var = chain._start_moments()
+        law = chain._stationary()
+        mean, var = (np.ones(()), np.zeros(())) if law is None else (law.mean(), law.var())
         if h1 is not None:
             mean, var = chain._check_values_of("h1", h1), np.zeros(())
         shape = np.broadcast_shapes(np.shape(mean), *map(np.shape, m))
@@ -107,16 +107,11 @@ class Process(Parametric):
         with np.errstate(all="ignore"):
             for i in range(len(means)):
                 means[i], variances[i] = mean, var
-                # A term that is not there stays away where the mean has become infinite.
+                # A coefficient of zero times an infinite mean adds nothing.
                 added = _times(square, mean**2) + _times(linear, mean) + constant
                 var = np.where(heavy, np.inf, (slope**2 + square) * var + added)
                 mean = slope * mean + offset
         return means[steps - 1], variances[steps - 1]
-
-    def _start_moments(self) -> tuple[Array, Array]:
-        """Mean and variance of h_1 where none is given."""
-        law = self.stationary()
-        return (np.ones(()), np.zeros(())) if law is None else (law.mean(), law.var())
 
     def autocorrelation(
         self, lag: ArrayLike, n: int | None = None, h1: ArrayLike | None = None
@@ -136,7 +131,7 @@ class Process(Parametric):
         Returns
         -------
         array
-            NaN where a variance is zero or infinite, for instance that of a given first value.
+            NaN if a variance is zero, such as that of a given first value, or infinite.
         """
         lags = check_steps("lag", lag, least=0)
         moments = self._concrete()._moments()
@@ -144,8 +139,8 @@ class Process(Parametric):
         with np.errstate(all="ignore"):
             if n is None:
                 apart = lags.reshape(lags.shape + (1,) * slope.ndim)
-                # The variance grows in the end by its largest root per step: that of its own
-                # recursion, of a noise fed by the mean, of a constant noise.
+                # In the limit the variance grows by the largest of three factors per step: of its
+                # own recursion, of noise driven by the mean, of constant noise.
                 fed = np.where(offset > 0.0, 1.0, 0.0)
                 growth = np.maximum(np.where(linear > 0.0, slope, 0.0), slope**2 + square)
                 found = (slope / np.sqrt(np.maximum(growth, fed))) ** apart
@@ -157,12 +152,12 @@ class Process(Parametric):
             found = slope**apart * np.sqrt(var[0] / later)
             return np.where((var[0] > 0.0) & np.isfinite(later), found, np.nan)
 
-    # Laws
+    # Distributions
 
     def transition(self, h: ArrayLike, steps: int = 1) -> Law | None:
-        """The law of h_{n+steps} given h_n = h, as a frozen SciPy distribution.
+        """The distribution of h_{n+steps} given h_n = h, as a frozen SciPy distribution.
 
-        None where it has no closed form; `log_density` may still know its density.
+        None if it has no closed form; `log_density` may still have its density.
         """
         chain = self._concrete()
         return chain._transition(chain._check_values_of("h", h), check_count("steps", steps))
@@ -171,7 +166,7 @@ class Process(Parametric):
         return None
 
     def log_density(self, h: ArrayLike, before: ArrayLike) -> Array:
-        """log p(h_n = h | h_{n−1} = before), −∞ where h is not positive."""
+        """log p(h_n = h | h_{n−1} = before), −∞ if h is not positive."""
         chain = self._concrete()
         before, h = chain._check_values_of("before", before), np.asarray(h, dtype=float)
         with np.errstate(all="ignore"):
@@ -184,16 +179,16 @@ class Process(Parametric):
         return law.logpdf(h)
 
     def stationary(self) -> Law | None:
-        """The law that h_n tends to, or keeps, as a frozen SciPy distribution; None without."""
+        """The stationary distribution, as a frozen SciPy distribution, or None."""
         return self._concrete()._stationary()
 
     def _stationary(self) -> Law | None:
         return None
 
     def regime(self) -> Regime | list[Regime]:
-        """What mean, variance and almost every path do in the long run.
+        """Long-run behaviour of the mean, the variance and almost every path.
 
-        A list with one entry per component where hyper-parameters are arrays.
+        A list with one entry per component if hyper-parameters are arrays.
         """
         chain = self._concrete()
         shape = chain._shape
@@ -214,7 +209,7 @@ class Process(Parametric):
         return one
 
     def _paths(self) -> tuple[Paths, str]:
-        """What almost every path does, and a remark or ""; hyper-parameters are numbers here."""
+        """Behaviour of almost every path, and a remark or ""; for scalar hyper-parameters."""
         raise NotImplementedError
 
     # Simulation
@@ -230,9 +225,8 @@ class Process(Parametric):
     ) -> Any:
         """Simulate independent paths.
 
-        A path that falls below the smallest double is exactly 0 from there on, or for as long as
-        it does; one that grows beyond 1e300 is shown as 1e300. There are no warnings, no NaN and
-        no infinities.
+        Values below the smallest double are 0, and values above 1e300 are 1e300. There are no
+        warnings, NaN or infinities.
 
         Parameters
         ----------
@@ -240,16 +234,15 @@ class Process(Parametric):
         rng : numpy Generator, int or None, default=None
             Random numbers, or a seed for them.
         h1 : float or array, default=None
-            First value: a number; (n_paths,), or (n_paths, K) for K components; (K,) where
-            hyper-parameters are given per component. None draws it from the stationary law, and
-            is 1, as in the paper, where there is none.
+            First value: a number; (n_paths,), or (n_paths, K) for K components; (K,) if
+            hyper-parameters are given per component. None draws it from the stationary
+            distribution; if there is none, it is 1, as in the paper.
         return_aux : bool, default=False
-            Return also the auxiliary variables of the n_steps − 1 transitions, of which some
-            chains have none.
+            Also return the auxiliary variables of the n_steps − 1 transitions, if there are any.
 
         Returns
         -------
-        array, (n_paths, n_steps), or (n_paths, n_steps, K) where hyper-parameters or h1 are given
+        array, (n_paths, n_steps), or (n_paths, n_steps, K) if hyper-parameters or h1 are given
             per component
         aux : array of the same kind, with `return_aux`
         """
@@ -306,7 +299,7 @@ class Process(Parametric):
         n_paths: int = 10_000,
         rng: Seed = 0,
     ) -> Outlook:
-        """What the chain says of the steps after a known value.
+        """Forecast the steps after a known value.
 
         Parameters
         ----------
@@ -314,9 +307,9 @@ class Process(Parametric):
             The last value, or one per component.
         steps : int
         point : {"mean", "mode"}, default="mean"
-            What the point forecast is.
+            The kind of point forecast.
         scale : {"log", "linear"}, default="log"
-            On which a mode is taken.
+            The scale of a mode.
         n_paths : int, default=10000
             Simulated paths, for quantiles that have no closed form.
         rng : numpy Generator or int, default=0
@@ -357,7 +350,7 @@ class Process(Parametric):
         return self.mean(last, np.arange(2, steps + 2))
 
     def point_name(self, point: Point) -> str:
-        """What the point forecast is, in words."""
+        """Name of the point forecast."""
         return f"conditional {point}"
 
 

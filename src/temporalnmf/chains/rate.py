@@ -1,4 +1,4 @@
-"""Chaining on the rate of a Gamma law."""
+"""Chaining on the rate of a Gamma distribution."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _sweep(
 ) -> None:
     for k in range(H.shape[0]):
         h, z, row = H[k], Z[k], three(rows[k])
-        for turn in range(2 * rounds):  # neighbours are coupled: every other step takes its turn
+        for turn in range(2 * rounds):  # neighbours are coupled: alternate even and odd steps
             for n in range(held + turn % 2, h.size, 2):
                 p, q, r = _terms(h, z, n, row)
                 h[n] = max(_quadratic_root(P[k, n] + p, Q[k, n] + q, R[k, n] + r, h[n]), FLOOR)
@@ -77,18 +77,17 @@ def _expand(H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off:
 #
 #     p(h_n | h_{n−1}) = (β r)^α e^{−β r} / (Γ(α) h_n),   r = h_n/h_{n−1}.
 #
-# A block scaled by c keeps its inner ratios, and its volume cancels 1/h at its steps. The density
+# Scaling a block by c keeps its inner ratios, and the volume cancels 1/h at its steps. The density
 # of log c has the factors c^α e^{−c β h_n/h_{n−1}}, or c^a e^{−c b h_1}, from its first step;
 # c^{−α} e^{−β h_{m+1}/(c h_m)} from the step after it; c^Σy e^{−c Σqh} from the counts. So c is
-# generalised inverse Gaussian, or Gamma at the end of the path. A single step is a block, too, so a
-# round consists of blocks.
+# generalised inverse Gaussian, or Gamma at the end of the path. Single steps are blocks, too.
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _draw(
     rng: Generator, H: Array, Z: Array, Y: Array, Q: Array, rows: Array, first: Pair, held: int
 ) -> None:
-    """Blocks, from single steps on."""
+    """Move blocks, single steps included."""
     (a, b), N = first, H.shape[1]
     for k in range(H.shape[0]):
         alpha, beta, _ = three(rows[k])
@@ -110,7 +109,7 @@ def _draw(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _log_law(H: Array, Z: Array, rows: Array, found: Array) -> None:
-    """Given the first step."""
+    """Log density given the first step."""
     for k in range(H.shape[0]):
         alpha, beta, _ = three(rows[k])
         found[k] = 0.0
@@ -122,8 +121,8 @@ class Rate(Multiplicative):
     """Multiplicative noise: each step is the last one times a Gamma variable.
 
     Density: h_n | h_{n−1} ~ Gamma(α, β/h_{n−1}), mean (α/β) h_{n−1}, relative spread 1/√α; flat
-    prior on h_1. Domain: α, β > 0; ``map_scale="linear"`` needs α ≥ 1. The law is
-    scale-free: it does not know the level of h.
+    prior on h_1. Domain: α, β > 0; ``map_scale="linear"`` needs α ≥ 1. The chain is
+    scale-free: it does not depend on the level of h.
 
     Terms (R1)–(R3). Constants dropped: none.
 

@@ -45,10 +45,10 @@ class Paths(Enum):
 
 @dataclass(frozen=True)
 class Regime:
-    """The long run of one chain, as enums and, with `str`, in words.
+    """Long-run behaviour of one chain, as enums and, by `str`, in words.
 
-    Mean and variance are those of h_n for a fixed first value. They can differ from what almost
-    every path does: a few huge paths may carry a growing mean while all the others collapse.
+    Mean and variance are those of h_n for a fixed first value. Almost every path may behave
+    differently: a few huge paths can carry a growing mean while all others collapse.
 
     Examples
     --------
@@ -72,18 +72,18 @@ class Regime:
 
     @property
     def title(self) -> str:
-        """In a few signs, for the title of a picture."""
+        """Short form, for titles of plots."""
         if self.paths is Paths.STATIONARY:
             return self.paths.symbol
         return f"mean {self.mean.symbol}, variance {self.var.symbol}; {self.paths.symbol}"
 
 
 def long_run_of_moments(slope: float, offset: float, square: float) -> tuple[LongRun, LongRun]:
-    """What mean and variance do, from the numbers of `Moments` that decide it.
+    """Limits of mean and variance, from the `Moments` that determine them.
 
     The mean follows m ← slope·m + offset, the variance
-    v ← (slope² + square)·v + square·m² + linear·m + constant, all terms non-negative. Some noise
-    there always is; without offset zero is final, and there is no constant noise.
+    v ← (slope² + square)·v + square·m² + linear·m + constant, all terms non-negative. There is
+    always some noise, but no constant noise without an offset, where zero is absorbing.
     """
     if math.isinf(slope):
         return LongRun.INFINITE, LongRun.UNDEFINED
@@ -94,13 +94,13 @@ def long_run_of_moments(slope: float, offset: float, square: float) -> tuple[Lon
         mean = LongRun.INFINITE
     else:
         mean = LongRun.FINITE if offset > 0.0 else LongRun.ZERO
-    # slope² + square − 1; not by adding up, since a small `square` matters where slope = 1.
+    # slope² + square − 1, without rounding away a small `square`.
     excess = square if steady else square - (1.0 - slope) * (1.0 + slope)
     if not steady and abs(excess) < 1e-13:
         excess = 0.0
     if excess > 0.0:
         return mean, LongRun.INFINITE
     if excess == 0.0:
-        # What is added goes on being added, unless the mean goes to zero and takes it along.
+        # Added terms accumulate, unless they vanish with the mean.
         return mean, LongRun.FINITE if mean is LongRun.ZERO else LongRun.INFINITE
     return mean, LongRun.FINITE if offset > 0.0 else LongRun.ZERO

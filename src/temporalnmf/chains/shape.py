@@ -1,4 +1,4 @@
-"""Chaining on the shape of a Gamma law."""
+"""Chaining on the shape of a Gamma distribution."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from .regime import Paths
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _terms(h: Array, z: Array, n: int, row: Row) -> tuple[float, float, float]:
-    """(S), (S3); a step that is left again has log Γ(1 + αh) besides."""
+    """(S), (S3), without the log Γ(1 + αh) of every step but the last."""
     alpha, beta, lost = row
     p, q = 0.0, 0.0
     if n > 0:  # arriving at n
@@ -43,7 +43,7 @@ def _terms(h: Array, z: Array, n: int, row: Row) -> tuple[float, float, float]:
         p += 1.0
         q -= alpha * math.log(beta * h[n + 1])
     if n > 0:
-        p += alpha * h[n - 1]  # after the units, which cancel inside: αh may be tiny
+        p += alpha * h[n - 1]  # added last, after the ±1 have cancelled: αh may be tiny
     return p, q, 0.0
 
 
@@ -72,7 +72,7 @@ def _sweep(
 ) -> None:
     for k in range(H.shape[0]):
         h, z, row = H[k], Z[k], three(rows[k])
-        for turn in range(2 * rounds):  # neighbours are coupled: every other step takes its turn
+        for turn in range(2 * rounds):  # neighbours are coupled: alternate even and odd steps
             for n in range(held + turn % 2, h.size, 2):
                 p, q, r = _terms(h, z, n, row)
                 updated = _minimiser(h, z, n, P[k, n] + p, Q[k, n] + q, R[k, n] + r, row)
@@ -98,11 +98,11 @@ def _expand(H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off:
 #
 # With h_n integrated out, m_n counts at exposure Q_n are negative binomial in α h_{n−1}; of these,
 # l_n ~ CRT(m_n, α h_{n−1}) is a Poisson count of h_{n−1} at exposure α log(1 + Q_n/β) (Acharya et
-# al. 2015, Schein et al. 2016). So from the last step back
+# al. 2015, Schein et al. 2016). So from the last step backwards
 #
 #     m_{n−1} = y_{n−1} + l_n,     Q_{n−1} = q_{n−1} + α log(1 + Q_n/β),
 #
-# and from the first on h_n ~ Gamma(α h_{n−1} + m_n, β + Q_n).
+# and from the first step forwards h_n ~ Gamma(α h_{n−1} + m_n, β + Q_n).
 #
 # Blocks: with x = α h_n and h′ = h_{n+1}
 #
@@ -110,7 +110,7 @@ def _expand(H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off:
 #     log Γ(x) = (x − ½) log x − x + ½ log 2π + error(x).
 #
 # The volume cancels 1/h at the steps of the block. All but the error goes into the surrogate
-# (`kernels/variates/paths.py`), to which log c contributes from
+# (`kernels/variates/paths.py`), with the terms
 #
 #     both steps inside    c x (log(β h′/x) + 1) + ½ log c − c β h′, no c log c,
 #     leaving the block    c x (log(β h′/x) + 1) + ½ log c − c x log c,
@@ -121,7 +121,7 @@ def _expand(H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off:
 def _draw(
     rng: Generator, H: Array, Z: Array, Y: Array, Q: Array, rows: Array, first: Pair, held: int
 ) -> None:
-    """Counts, activations, blocks from two steps on."""
+    """Draw counts and activations, then move blocks of two or more steps."""
     (a, b), N = first, H.shape[1]
     counts, exposures = np.empty(N), np.empty(N)
     for k in range(H.shape[0]):
@@ -170,7 +170,7 @@ def _move_block(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _log_law(H: Array, Z: Array, rows: Array, found: Array) -> None:
-    """Given the first step."""
+    """Log density given the first step."""
     for k in range(H.shape[0]):
         alpha, beta, _ = three(rows[k])
         found[k] = 0.0
@@ -183,9 +183,9 @@ class Shape(Chain):
 
     Density: h_n | h_{n−1} ~ Gamma(α h_{n−1}, β), mean (α/β) h_{n−1}, variance (α/β²) h_{n−1}; flat
     prior on h_1. Domain: α, β > 0. With ``map_scale="linear"`` the density of a small last step
-    is unbounded at zero and the step is clamped there. Not scale-free: α counts in units of 1/h.
+    is unbounded at zero and the step is clamped there. Not scale-free: α is in units of 1/h.
 
-    Terms (S), (S3), with log Γ(1 + αh) besides at every step that is left again.
+    Terms (S), (S3), plus log Γ(1 + αh) at every step but the last.
     Constants dropped: none.
 
     Parameters
@@ -207,7 +207,7 @@ class Shape(Chain):
     draws_grid = ({"alpha": "100/level"}, {"alpha": "5000/level"}, {"alpha": "learn"})
     _growth = ("beta",)
     _per_unit = ("alpha", "beta")
-    _kernels = Kernels(_terms, _value, _sweep, _expand, _minimiser, draw=_draw, log_law=_log_law)
+    _kernels = Kernels(_terms, _value, _sweep, _expand, draw=_draw, log_law=_log_law)
     _auto = ("alpha", "beta")
     _learn = ("beta",)
 
@@ -240,7 +240,7 @@ class Shape(Chain):
         alpha, beta = self._values("alpha", "beta")
         shape = alpha * h
         drawn = rng.standard_gamma(np.minimum(shape, CEILING)) / beta
-        return np.where(shape > CEILING, alpha / beta * h, drawn), None  # no noise is left there
+        return np.where(shape > CEILING, alpha / beta * h, drawn), None  # no noise there
 
     def _paths(self) -> tuple[Paths, str]:
         rate = float(self.extinction_rate())

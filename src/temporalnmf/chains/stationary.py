@@ -1,4 +1,4 @@
-"""Chains that keep a Gamma law."""
+"""Chains with a stationary Gamma distribution."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .regime import Paths
 
 
 class Stationary(Process):
-    """Every h_n ~ Gamma(α, β) if h_1 is, and the law is approached from any other start."""
+    """Every h_n ~ Gamma(α, β) if h_1 is; from any other start, h_n converges to it."""
 
     own_first = True
 
@@ -29,7 +29,7 @@ class Stationary(Process):
         return stats.gamma(alpha, scale=1.0 / beta)
 
     def _independent(self, h: Array) -> Law:
-        """The stationary law as that of the next step, in the shape of h."""
+        """The stationary distribution for the next step, in the shape of h."""
         alpha, beta = self._values("alpha", "beta")
         shape = np.broadcast_shapes(h.shape, alpha.shape, beta.shape)
         return stats.gamma(np.broadcast_to(alpha, shape), scale=1.0 / beta)

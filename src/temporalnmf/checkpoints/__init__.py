@@ -1,1 +1,1 @@
-"""States of fits on disk, to resume them from."""
+"""Checkpoints of fits."""

@@ -1,4 +1,4 @@
-"""Files with the state of a fit, to resume it from."""
+"""Checkpoint files."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class CheckpointFile:
 
     @contextmanager
     def reading(self, *errors: type[Exception]) -> Iterator[None]:
-        """Arrays that cannot be of this fit, and these errors, are reported as a damaged file."""
+        """Report these errors, and arrays that cannot be of this fit, as a damaged file."""
         damage: tuple[type[Exception], ...] = (StateError, *errors)
         try:
             yield
@@ -128,6 +128,6 @@ class CheckpointFile:
             raise self._error(problem, "Name another file.") from error
 
     def remove(self) -> None:
-        """The fit is complete."""
+        """Delete the file of a completed fit."""
         if self.path is not None:
             self.path.unlink(missing_ok=True)

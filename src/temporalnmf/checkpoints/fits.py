@@ -1,8 +1,8 @@
-"""Interrupted fits are resumed with the same bits.
+"""Checkpoints of modes, from which fits resume with the same bits.
 
-One file holds the state of the solver for every start, and W of data in memory. W of data in
-blocks is in one file per block: these are numbered, and the file of the fit, which is written
-last, has the number of complete ones.
+One file holds the state of the solver for every start and, for data in memory, W. For data in
+blocks, W is in numbered files, one per block; the file of the fit, which is written last, has the
+number of the complete set.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class CheckpointWriter(Checkpoints):
     seeds : array of int
         Of all starts; those of the resumed fit, if there is one.
     interrupt : Interrupt
-        If it was pressed, the file is written after this iteration, and the fit ends.
+        If a signal was received, the file is written after this iteration, and the fit ends.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class CheckpointWriter(Checkpoints):
                     raise StateError("its components do not sum to one")
 
     def reading(self) -> AbstractContextManager[None]:
-        """While a solver restores its state: an invalid one is reported as a damaged file."""
+        """A block that restores a state: an invalid one is reported as a damaged file."""
         return self._file.reading()
 
     def begun(self, start: int) -> tuple[Features, Array] | None:
@@ -76,7 +76,7 @@ class CheckpointWriter(Checkpoints):
         return self._weights[start], self._states[start]["H"]
 
     def begin(self, start: int, features: Features) -> None:
-        """The solver turns to this start."""
+        """Called when the solver begins or resumes a start."""
         self._start, self._weights[start] = start, features
         self.before = self._states.get(start)
 
@@ -91,6 +91,6 @@ class CheckpointWriter(Checkpoints):
             raise KeyboardInterrupt
 
     def remove(self) -> None:
-        """The fit is complete."""
+        """Delete the checkpoint of a completed fit."""
         self._file.remove()
         self._store.remove()

@@ -14,7 +14,7 @@ from .models import WORDS
 
 
 class _Group(TyperGroup):
-    """Keeps the words it was called with, for the provenance of models."""
+    """Keeps its arguments, for the provenance of models."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         ctx.meta[WORDS] = list(args)

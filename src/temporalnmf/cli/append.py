@@ -68,7 +68,7 @@ def _target(model: Path, out: Path | None, force: bool, source: Path) -> Path:
 
 
 def _read(file: str, how: data.Reading, voice: Voice) -> TimeTable:
-    """The table, with a hint if it is too short to tell its time grid."""
+    """The table; if it has too few times, the error has a hint."""
     try:
         return data.read(file, how, voice)
     except ValueError as error:
@@ -79,7 +79,7 @@ def _read(file: str, how: data.Reading, voice: Voice) -> TimeTable:
 
 
 def _only_new(table: TimeTable, model: TemporalNMF, voice: Voice) -> TimeTable:
-    """The steps after the last one of the model, where both have times to compare."""
+    """The steps after the last one of the model, if both have times to compare."""
     labels, known_labels = table.timeline.labels, model.timeline_.labels
     if table.numbered:
         voice.say("  the file has no times: all of its steps count as new")
@@ -106,7 +106,7 @@ def _only_new(table: TimeTable, model: TemporalNMF, voice: Voice) -> TimeTable:
 
 
 def _show_changes(table: TimeTable, model: TemporalNMF, voice: Voice) -> None:
-    """Known steps that differ from the fitted ones, such as a month that was incomplete."""
+    """Print known steps that differ from the fitted ones, such as a month that was incomplete."""
     if model._series is None:
         return
     old, new = (

@@ -20,7 +20,7 @@ _Number = Annotated[float | None, Option(help="Hyper-parameter, where the chain 
 
 
 class HyperParameters(NamedTuple):
-    """Those of all chains."""
+    """Hyper-parameters of all chains."""
 
     alpha: _Number = None
     beta: _Number = None
@@ -40,7 +40,8 @@ def simulate(
     h1: Annotated[
         float | None,
         Option(
-            help="First value.", show_default="a draw from the stationary law, or 1 without one"
+            help="First value.",
+            show_default="a draw from the stationary distribution, or 1 without one",
         ),
     ] = None,
     seed: Annotated[int, Option(min=0, help="The same seed gives the same paths.")] = 0,
@@ -75,7 +76,7 @@ def _set_hyper_parameters(law: Process, given: dict[str, float]) -> None:
 
 
 def _describe(law: Process, n_steps: int, h1: float | None, seed: int, voice: Voice) -> None:
-    """The regime in words, and a table of exact moments and simulated quantiles."""
+    """Print the regime, and a table of exact moments and simulated quantiles."""
     from ..chains.outlook import paths_for_quantiles
 
     n_paths, levels = paths_for_quantiles(n_steps), (0.05, 0.5, 0.95)

@@ -1,4 +1,4 @@
-"""Functions as commands of Typer."""
+"""Typer commands from functions."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Voice:
     def __init__(self, json: bool = False) -> None:
         self.json = json
         self.resumes = False  # whether the same command continues an interrupted run
-        self.checkpoint: Path | None = None  # where the same command continues, once it exists
+        self.checkpoint: Path | None = None  # from which the same command continues, once it exists
         self.announced: list[Path] = []
         self.placed: Callable[[], list[Path]] = list  # files written so far, announced or not
 
@@ -109,7 +109,7 @@ JsonVoice = Annotated[
 
 
 def printable(text: str) -> str:
-    """Text without control characters, which could command a terminal."""
+    """Text without control characters, which could control a terminal."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
@@ -128,7 +128,7 @@ def _for_json(value: object) -> object:
 
 @contextmanager
 def clean_errors(json: bool = False) -> Iterator[Voice]:
-    """A voice; errors are reported without a traceback.
+    """Yield a `Voice`, and report errors without a traceback.
 
     Exit code 2 for wrong input and for missing packages, 130 for Ctrl-C, 143 for SIGTERM.
     """
@@ -138,10 +138,10 @@ def clean_errors(json: bool = False) -> Iterator[Voice]:
         with watched_writes() as voice.placed, warnings.catch_warnings():
             warnings.showwarning = lambda message, *_: _show_warning(message)
             yield voice
-    except BrokenPipeError:  # the reader has gone, as in "| head"
+    except BrokenPipeError:  # the reader has closed the pipe, as in "| head"
         raise
     except (KeyboardInterrupt, Exception) as error:
-        # Libraries turn a stop into other errors, as numba does into a SystemError.
+        # Libraries may turn a signal into another error, such as numba's SystemError.
         if stop := stop_behind(error) or stop_that_came():
             typer.echo(_so_far(voice), err=True)
             raise typer.Exit(exit_code(stop)) from None
@@ -152,7 +152,7 @@ def clean_errors(json: bool = False) -> Iterator[Voice]:
 
 
 def _show_warning(message: Warning | str) -> None:
-    """One line, without the place in the source."""
+    """Print a warning in one line, without its place in the source."""
     text = message if isinstance(message, str) else message_of(message, as_option)
     typer.echo(f"Warning: {text}", err=True)
 
@@ -169,7 +169,7 @@ def _so_far(voice: Voice) -> str:
 
 
 def check_out(option: str, path: Path, force: bool, *, reads: Sequence[Path] = ()) -> None:
-    """Refuse a place that cannot be written to, before the work begins."""
+    """Refuse a path that cannot be written to, before the work begins."""
     if path.is_dir():
         raise IsADirectoryError(f"{option} {path} is a folder. Name a file in it.")
     if path.exists() and any(other.exists() and path.samefile(other) for other in reads):
@@ -199,7 +199,7 @@ def listed(
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[..., None]]:
-    """A progress bar, on a terminal only: call it with the numbers done and wanted, and a label."""
+    """A progress bar, on a terminal only; yields a function of number done, total and label."""
     from rich import progress as rich
     from rich.console import Console
 
@@ -301,7 +301,7 @@ def _clock_face(seconds: float) -> str:
 
 
 def save_figure(figure: Figure, path: Path, voice: Voice) -> None:
-    """Write a picture atomically and announce it."""
+    """Write a figure, whole or not at all, and announce it."""
     if not path.suffix:
         raise ValueError(f"{path} has no suffix: name the picture as .png, .pdf or .svg.")
     with written_whole(path) as partial:

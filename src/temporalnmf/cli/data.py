@@ -54,7 +54,7 @@ class Reading(NamedTuple):
     ] = False
 
     def refuse(self, reason: str) -> None:
-        """Refuse options where none apply."""
+        """Refuse all options, for the given reason."""
         for name, value in self._asdict().items():
             if value:
                 option = f"--{name.replace('_', '-')}"
@@ -62,7 +62,7 @@ class Reading(NamedTuple):
 
 
 def read(file: str, how: Reading, voice: Voice) -> TimeTable:
-    """Read the table of a file, or the embedded one, and print what was understood."""
+    """Read the table of a file, or the embedded one, and print how it was read."""
     with busy(f"reading {file}"):
         table = _embedded(how) if file == EMBEDDED else _read(source_path(file), how)
     n_steps, n_features = table.X.shape
@@ -131,7 +131,7 @@ def with_features_of(table: TimeTable, model: TemporalNMF, long: bool, voice: Vo
     if unknown:
         left_out = total(X[:, [place[name] for name in unknown]])
         voice.say(f"  not in the model, so left out: {_few(unknown)}, total {left_out:,.10g}")
-    # Absent features share one more column: zero, and missing in missing steps.
+    # All absent features use one additional column: zero, and missing in missing steps.
     order = [place.get(name, len(place)) for name in wanted.tolist()]
     if is_sparse:
         padded = sparse.hstack([X, sparse.csc_array((X.shape[0], 1))], format="csc")

@@ -59,7 +59,8 @@ class Choices(NamedTuple):
             found = listed("--choose-components", text, int, lambda k: k > 0, what)
             protocol = protocol.choosing(n_components=tuple(found))
         if text := self.choose_smoothing:
-            tried = listed("--choose-smoothing", text, _smoothing, _is_smoothing, what)
+            given = "--choose-smoothing", text, _smoothing
+            tried = listed(*given, lambda s: isinstance(s, str) or s > 0.0, what)
             protocol = protocol.choosing(smoothing=tuple(tried))
         if self.chains == "all":
             return protocol
@@ -245,10 +246,6 @@ def _smoothing(word: str) -> float | str:
     return word if word == "learn" else float(word)
 
 
-def _is_smoothing(value: float | str) -> bool:
-    return isinstance(value, str) or value > 0.0
-
-
 def _run(
     protocol: Protocol,
     X: TimeTable | ArrayLike,
@@ -277,7 +274,7 @@ def _run(
 
 
 def _save_picture(draw: Callable[[], Figure], path: Path, voice: Voice) -> None:
-    """Write a picture, or say that matplotlib is missing."""
+    """Write a figure, or print that matplotlib is missing."""
     try:
         save_figure(draw(), path, voice)
     except ImportError as error:

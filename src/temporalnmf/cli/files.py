@@ -18,7 +18,7 @@ Model = Annotated[
 
 
 class Header(TypedDict):
-    """What a model file says about itself."""
+    """The header of a model file."""
 
     format: str
     schema: int
@@ -28,7 +28,7 @@ class Header(TypedDict):
 
 
 def is_model(path: Path) -> bool:
-    """Whether a file is, or was meant as, a model."""
+    """Whether a file is an archive with the header of a model."""
     return archive_has(path, "header.json")
 
 

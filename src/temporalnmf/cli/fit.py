@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..shards import Shards
     from ..solvers.monitor import Callback
 
-# Options of one way of fitting.
+# Options for draws only, and for modes only.
 _OF_DRAWS = ("draws", "tune", "runs", "thin")
 _OF_MODES = ("starts", "max_iter", "tol")
 # Seconds between two requests for the state of a cluster.
@@ -92,7 +92,7 @@ def fit(
 
 
 def _check_split(file: str, cluster: str | None, out: Path, calibrate: int) -> None:
-    """Refuse what data outside memory cannot do, before anything is read."""
+    """Refuse options that need data in memory, before anything is read."""
     path = data.source_path(file)
     if not path.exists():
         raise FileNotFoundError(f"{file}: there is no such file or folder. Check the path.")
@@ -143,7 +143,7 @@ def _read(
         voice.notes(shards.notes)
         yield shards
     elif path.is_dir() or client is not None:
-        # Beside the result: there is room, and workers see it.
+        # Beside the result: there is space, and workers see it.
         place = next(parent for parent in out.absolute().parents if parent.exists())
         prefix = f".{out.name}."
         with TemporaryDirectory(prefix=prefix, dir=place, ignore_cleanup_errors=True) as name:
@@ -162,7 +162,7 @@ def _check_calibrate(n_origins: int, model: TemporalNMF) -> None:
     check_origins(n_origins)
     if n_origins and model.chain == "none":
         raise ValueError(f"--calibrate {n_origins}: {worded([Note('no_intervals')])[0]}")
-    if n_origins and not model._likelihood().counts:
+    if n_origins and not model._config().likelihood.counts:
         problem = f"is for counts, and --likelihood is {model.likelihood}. Leave it out."
         raise ValueError(f"--calibrate {n_origins} {problem}")
 
@@ -193,7 +193,7 @@ def _check_given(ctx: typer.Context, settings: Settings) -> None:
 
 
 def _check_checkpoint(path: Path | None, out: Path, source: Path, in_folder: bool) -> None:
-    """Refuse a place that cannot be written to, or that holds something else."""
+    """Refuse a path that cannot be written to, or that holds something else."""
     if path is None:
         return
     if in_folder:  # its content is checked when the fit begins
@@ -222,7 +222,7 @@ def fit_table(
     config = model._config()
     if config.checkpoint is not None:
         in_folder = is_split(table) and not config.drawing
-        # The last file that is written to a folder.
+        # In a folder, this file is written last.
         voice.checkpoint = Path(config.checkpoint, "fit.npz" if in_folder else "")
         if voice.checkpoint.exists():
             voice.say(f"Found {voice.checkpoint}: continuing from it, if it is of the same fit.")
@@ -270,7 +270,7 @@ class ClusterStatus:
 
     def __call__(self) -> str:
         if self.clock() >= self.due:
-            with suppress(OSError, ValueError):  # the fit reports a scheduler that is gone
+            with suppress(OSError, ValueError):  # the fit reports a lost scheduler
                 self.text = self._requested()
             self.due = self.clock() + _PAUSE
         return self.text

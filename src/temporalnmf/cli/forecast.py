@@ -31,7 +31,7 @@ Samples = Annotated[
 ]
 Seed = Annotated[int, Option(min=0, help="The same seed gives the same numbers.")]
 
-# Rows and columns of a printed table, and characters of a name in it, at most.
+# Largest numbers of rows and columns of a printed table, and of characters of a name.
 _MOST_ROWS, _MOST_COLUMNS = 15, 12
 _LONGEST_NAME = 40
 
@@ -124,7 +124,7 @@ def _sizes(text: str, steps: int) -> list[float]:
 def show_forecast(
     model: TemporalNMF, ahead: Forecast, of: Of, voice: Voice, out: Path | None = None
 ) -> None:
-    """Means and the widest intervals: a row per step of totals, else a column per step.
+    """Print means and the widest intervals: a row per step of totals, else a column per step.
 
     `out` is the file with the complete forecast.
     """
@@ -204,7 +204,7 @@ def frame_of(ahead: Forecast, of: Of) -> pd.DataFrame:
 
 
 def write_frame(frame: pd.DataFrame, path: Path) -> None:
-    """Write a CSV file that no spreadsheet runs as formulas."""
+    """Write a CSV file without cells that spreadsheets take as formulas."""
     texts = frame.select_dtypes(exclude="number").columns
     frame = frame.assign(**{name: frame[name].map(plain_cell) for name in texts})
     with written_whole(path) as partial:

@@ -111,7 +111,7 @@ def _write_filled(series: Series, smoothed: Forecast, path: Path) -> None:
         for n, text in enumerate(time_texts(smoothed.times)):
             x, weight = series.row(n)
             seen = weight > 0.0
-            # The mean over many draws is slow: only where it is needed.
+            # The mean over many draws is slow: only if it is needed.
             expected = x if seen.all() else smoothed.at([n]).values[0]
             observed = (int(c) if float(c).is_integer() else c for c in x.tolist())
             cells = (

@@ -1,4 +1,4 @@
-"""What a file contains."""
+"""Description of a model file or a table."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _lines(
 
 
 def _learned(model: TemporalNMF) -> list[tuple[str, str]]:
-    """What was learned from draws; its values are posterior means."""
+    """Names of learned hyper-parameters, whose values are posterior means."""
     if model.posterior_ is None:
         return []
     names = model.posterior_.learned

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from ..messages.formatting import counted, percent
+from ..messages.warning import without
 from ..timeline.grid import time_texts
 from . import data
 from .console import Voice, progress_bar
@@ -27,22 +27,21 @@ if TYPE_CHECKING:
     from ..sampling import PosteriorDraws
     from ..summary import ComponentSummary
 
-# Key of the context under which the root command keeps the words it was called with.
+# Key of the context under which the root command keeps its arguments.
 WORDS = "temporalnmf.words"
 
 
 @contextmanager
 def without_convergence_warnings() -> Iterator[None]:
-    """Suppress warnings that the command words itself."""
+    """Suppress warnings that the command reports itself."""
     from sklearn.exceptions import ConvergenceWarning
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with without(ConvergenceWarning):
         yield
 
 
 def show_convergence(model: TemporalNMF, seconds: float, voice: Voice) -> None:
-    """How the fit ended."""
+    """Print how the fit ended."""
     best = f"; the best of {model.n_init} starts" if model.n_init > 1 else ""
     took = f", {seconds:.1f} s" if seconds >= 0.1 else ""
     if model.posterior_ is not None:
@@ -64,7 +63,7 @@ def draws_text(draws: PosteriorDraws) -> str:
 
 
 def show_diagnosis(draws: PosteriorDraws, voice: Voice) -> None:
-    """Whether the runs agree: a table, and the verdict."""
+    """Print whether the runs agree: a table, and the verdict."""
     found = draws.diagnosis
     rows = []
     for q in found.quantities:
@@ -76,7 +75,7 @@ def show_diagnosis(draws: PosteriorDraws, voice: Voice) -> None:
 
 
 def show_components(model: TemporalNMF, voice: Voice) -> None:
-    """A table: share, peak, features, stability."""
+    """Print a table of the components: share, peak, stability, features."""
     from ..summary import FOUND_AGAIN, VARIES, component_summary, stability_words
 
     rows = []

@@ -1,4 +1,4 @@
-"""Remarks on forecasts, worded for the command line."""
+"""Notes on forecasts, worded for the command line."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def sharded(
 
 
 def _check_out(out: Path, force: bool, source: Path) -> None:
-    """Refuse a place that cannot be written to, before the work begins."""
+    """Refuse a path that cannot be written to, before the work begins."""
     from ..shards.folder import check_folder
 
     if source.is_dir() and source.resolve() in (out.resolve(), *out.resolve().parents):

@@ -1,4 +1,4 @@
-"""Arguments of the library, spelled as options of the command that runs."""
+"""Arguments of the library, spelled as options of the current command."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _options: ContextVar[frozenset[str]] = ContextVar("options", default=frozenset()
 
 @contextmanager
 def options_of(ctx: typer.Context) -> Iterator[None]:
-    """Spell arguments as options of the command of a context."""
+    """A block in which arguments are spelled as options of this command."""
     names = (name for parameter in ctx.command.params for name in parameter.opts)
     before = _options.set(frozenset(names))
     try:
@@ -36,7 +36,7 @@ def options_of(ctx: typer.Context) -> Iterator[None]:
 
 
 def as_option(arg: Arg) -> str:
-    """The option for an argument; the spelling of Python where the command has none."""
+    """The option for an argument; the spelling of Python if the command has none."""
     return _spelled(arg, _options.get())
 
 

@@ -1,4 +1,4 @@
-"""The data of a block: where they are read from, and in the form of the kernels."""
+"""The data of a block: their source, and the form that the kernels need."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..sampling.gibbs import check_counts
 
 
 class BlockSource(ABC):
-    """Where the data of one block are read from. It can be sent to another process."""
+    """The source of the data of one block. It can be sent to another process."""
 
     @abstractmethod
     def series(self) -> Series:
@@ -59,7 +59,7 @@ class MemorySource(BlockSource):
 
 
 class Steps(NamedTuple):
-    """Numbers of the steps in use, whether an unobserved step precedes them, unit of the rates."""
+    """Indices of the steps in use, whether an unobserved one precedes them, unit of the rates."""
 
     numbers: Array
     anchored: bool = False
@@ -80,7 +80,7 @@ class Description(NamedTuple):
 
 
 class BlockData:
-    """The data of one block, whose first feature has the number `first`.
+    """The data of one block; `first` is the index of its first feature.
 
     They are kept in memory if `resident`, else read for every pass.
     """
@@ -110,7 +110,7 @@ class BlockData:
         return self.steps.of(self.source.series())
 
     def curvature(self, block: Block, H: Array, expected: bool) -> tuple[Array, Array]:
-        """The part of this block in (L1), see `laplace.data_part`."""
+        """The terms of this block in (L1), see `laplace.data_part`."""
         return data_part(self.used(), block.W, self.observations.likelihood, H, expected)
 
     def check_counts(self) -> float:
@@ -119,7 +119,7 @@ class BlockData:
         return 0.0
 
     def no_op(self) -> float:
-        """Do nothing; requests that were deferred are processed before it."""
+        """Do nothing, after all deferred requests."""
         return 0.0
 
     def exposed(self) -> Array:

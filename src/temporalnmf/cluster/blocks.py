@@ -18,10 +18,10 @@ from .requests import DATA, Nodes, Reference, Request, combined
 
 
 class Blocks:
-    """The blocks of one process, from number `first` on, of n_blocks in all.
+    """The blocks of one process, from index `first` on, of n_blocks in total.
 
-    `offsets` are the numbers of the first feature of each. Data are kept in memory if `resident`,
-    else read for every pass.
+    `offsets` are the indices of their first features. Data are kept in memory if `resident`, else
+    read for every pass.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Blocks:
             for request in requests:
                 response = self._call(i, request)
             nodes[0, self.first + i] = response
-            # At once: the responses of many blocks would take as much memory as their data.
+            # Immediately: the responses of many blocks would take as much memory as their data.
             nodes = combined(nodes, self.n_blocks, requests[-1].how)
         return nodes
 

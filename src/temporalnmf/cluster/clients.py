@@ -49,7 +49,7 @@ def serving(
     n_workers: int | None = None,
     memory_limit: str | int | None = None,
 ) -> AbstractContextManager[Client | None]:
-    """The cluster that a user asked for, or None: `connected` to a scheduler, or a `local` one.
+    """A client of the cluster that a user asked for, `connected` or `local`, or None.
 
     Arguments that contradict each other are refused before the block is entered.
     """
@@ -74,7 +74,7 @@ def serving(
 
 @contextmanager
 def connected(scheduler: str, timeout: float | None = None) -> Iterator[Client]:
-    """A client of a scheduler that runs somewhere.
+    """A client of a running scheduler.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def connected(scheduler: str, timeout: float | None = None) -> Iterator[Client]:
         given = Arg("scheduler", repr(scheduler))
         raise ConnectionError(Text(problem, scheduler=given, timeout=timeout, why=why)) from error
     with _silenced(), distributed.Client(scheduler, timeout=timeout) as client:
-        # Sending data through the scheduler is slower, but may be the only way.
+        # Otherwise data go through the scheduler, which is slower.
         client.direct_to_workers = _reaches_workers(client)
         yield client
 
@@ -131,7 +131,7 @@ def _greet(address: str, timeout: float) -> None:
         comm = await asyncio.wait_for(connect(address, timeout=timeout, **security), timeout)
         await comm.close()
 
-    # In another thread, since a notebook has an event loop in this one.
+    # In another thread, since notebooks run an event loop in this one.
     with ThreadPoolExecutor(1) as pool:
         pool.submit(asyncio.run, greet()).result()
 
@@ -164,7 +164,7 @@ def local(
             memory_limit=limit,
             processes=True,
             local_directory=folder,
-            # A scheduler always has an HTTP server: without pages, for this machine only.
+            # The scheduler's HTTP server cannot be disabled: no pages, this machine only.
             dashboard_address="127.0.0.1:0",
             scheduler_kwargs={"dashboard": False, "local_directory": folder},
             preload=[_PRELOAD],
@@ -271,7 +271,7 @@ def spread(
             try:
                 result = future.result()
             except CancelledError:
-                # Not by us: the scheduler is lost, or the last worker that had the data.
+                # Not cancelled by us: the scheduler is lost, or the last worker with the data.
                 if client.status != "running":
                     raise _lost(client) from None
                 if data.status != "finished":
@@ -338,7 +338,7 @@ def _distributed() -> ModuleType:
 
 @contextmanager
 def _silenced() -> Iterator[None]:
-    """Without Dask's log messages on a lost scheduler, for which we raise an error."""
+    """Suppress Dask's log messages about a lost scheduler: we raise an error instead."""
     logger = logging.getLogger("distributed.client")
     level = logger.level
     logger.setLevel(logging.CRITICAL)

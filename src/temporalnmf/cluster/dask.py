@@ -44,7 +44,7 @@ _NO_SCHEDULER = 20.0
 _MOST_LOSSES = 5
 # Dask's errors for a call to an actor whose worker is lost.
 _GONE = (OSError, RuntimeError)
-# Arrays of at least so many bytes are not sent again if they equal the one sent last.
+# Arrays of at least this size, in bytes, are not sent again if they equal the one sent last.
 _LARGE = 2**10
 
 
@@ -165,7 +165,7 @@ class Worker:
         self._blocks.close()
 
     def _unpacked(self, requests: list[Request]) -> list[Request]:
-        """With the array that was sent last in the place of `_Same`."""
+        """Replace `_Same` by the array that was sent last."""
 
         def unpacked(given: object) -> object:
             if _large(given):
@@ -296,7 +296,7 @@ class DaskExecutor(Executor):
         self._deferred.append(self._copied(request))
 
     def _copied(self, request: Request) -> Request:
-        """With copies of the arguments; a large array equal to the last one is that one."""
+        """Copy the arguments, except a large array that equals the last one copied."""
 
         def copied(given: object) -> object:
             if not isinstance(given, np.ndarray) or not _large(given):
@@ -309,7 +309,7 @@ class DaskExecutor(Executor):
         return request._replace(arguments=arguments, own=copy.deepcopy(request.own))
 
     def _packed(self, requests: list[Request]) -> list[Request]:
-        """With `_Same` in the place of a large array that all groups have."""
+        """Replace a large array that all groups have by `_Same`."""
 
         def packed(given: object) -> object:
             if _large(given) and given is self._sent:
@@ -321,7 +321,7 @@ class DaskExecutor(Executor):
         return [r._replace(arguments=tuple(map(packed, r.arguments))) for r in requests]
 
     def _round(self, requests: list[Request]) -> Nodes:
-        """Send requests to all groups, and again to those that were lost on the way."""
+        """Send requests to all groups, and again to those that were lost meanwhile."""
         nodes: Nodes = {}
         # No tree if each block has its own arguments, or if a worker has two groups, since it can
         # only wait for one response.
@@ -344,14 +344,14 @@ class DaskExecutor(Executor):
                     self._replace(placed)
                     pending.append((placed, (), requests))
                     lost = [number for branch in below for number in branch.numbers()]
-                # They may have responded already, and then do it again; or they are lost, too.
+                # They may be lost, too; if they have responded already, they do so again.
                 pending += [(self._placements[number], (), packed) for number in lost]
         self._completed = self._serial
         for placed in self._placements:
             placed.losses = 0
         return nodes
 
-    # Workers that come and go.
+    # Lost workers.
 
     def workers(self) -> list[str]:
         """Addresses of the workers; waits for a first one."""
@@ -375,7 +375,7 @@ class DaskExecutor(Executor):
         return ClusterLostError(f"The Dask scheduler at {address_of(self._client)} {problem}.")
 
     def _place(self, placed: _Placement, address: str) -> None:
-        """Create the actor of a group on this worker, and on no other if it is lost."""
+        """Create the actor of a group on this worker, and only there."""
         placed.address = address
         placed.future = self._client.submit(
             Worker, placed.group, self.n_blocks, self._resident,

@@ -40,8 +40,8 @@ class BlockFiles:
 class Executor(ABC):
     """Sends requests to all blocks, in this process or on workers.
 
-    Features of block b are bounds[b] to bounds[b + 1]. The folder is for checkpoints, and visible
-    to all workers.
+    Features of block b are bounds[b] to bounds[b + 1]. The folder for checkpoints is visible to
+    all workers.
     """
 
     def __init__(self, bounds: Array, folder: Path | None = None) -> None:
@@ -73,7 +73,7 @@ class Executor(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Free the resources; no requests after it."""
+        """Free all resources. No request may follow."""
 
 
 class LocalExecutor(Executor):

@@ -43,7 +43,7 @@ def _sum(method: Callable[Concatenate[Block, P], T]) -> Callable[Concatenate[Spl
 def _all(
     method: Callable[Concatenate[Block, P], None],
 ) -> Callable[Concatenate[SplitFeatures, P], None]:
-    """The method of `Features` that calls those of all blocks, which have no results."""
+    """The method of `Features` that calls a method without a result of all blocks."""
 
     def call(features: SplitFeatures, /, *arguments: P.args, **_: P.kwargs) -> None:
         features.slot.post(method, arguments)
@@ -150,6 +150,6 @@ class SplitFeatures(Features):
     end_path = _all(Block.end_path)
 
     def evaluate(self, H: Array, totals: Array, smoothing: float) -> Evaluation:
-        method = Block.brief_sums_at_trial if self._brief else Block.sums_at_trial
-        A, B, multipliers = self.slot.add(method, H, totals, smoothing)
+        given = H, totals, smoothing, self._brief
+        A, B, multipliers = self.slot.add(Block.sums_at_trial, *given)
         return Evaluation(self._sums(A, B), totals, multipliers)

@@ -40,7 +40,7 @@ class GibbsBlock(DrawnBlock):
     def begin(
         cls, data: BlockData, start: Block, exposure: Array, seed: np.random.SeedSequence
     ) -> GibbsBlock:
-        """Start at the weights of a posterior mode; columns need not sum to one after it."""
+        """Start at the weights of a posterior mode; columns need not sum to one."""
         W = np.maximum(start.W, LEAST) * data.observations.seen[:, None]
         key = (*seed.spawn_key, data.first)
         return cls(data, exposure, W, np.random.SeedSequence(seed.entropy, spawn_key=key))

@@ -12,7 +12,7 @@ import numpy as np
 from .._typing import Array
 from ..chains.base import First
 from ..likelihoods.base import Likelihood
-from ..observations.base import Observations, Sums
+from ..observations.base import Observations
 from ..observations.features import Features
 from ..runtime.threads import Threads
 from ..sampling.learning import Parameters
@@ -26,7 +26,7 @@ from .store import FolderStore
 
 @dataclass(frozen=True, eq=False)
 class SplitSeries:
-    """The counterpart of `Series` for data in blocks; `steps` are some of the steps of these."""
+    """The counterpart of `Series` for data in blocks, with the `steps` that are in use."""
 
     local: ClassVar[bool] = False
 
@@ -169,14 +169,6 @@ class SplitObservations(Observations):
         slot = Slot(self.executor)
         slot.hold(W)
         return SplitFeatures(self, slot)
-
-    def sums(self, W: Array, H: Array, wants: Literal["w", "h", "wh"]) -> tuple[Sums, ...]:
-        if wants != "h":
-            raise NotImplementedError("Sums for W stay with the blocks.")
-        return (self.hold(W).sums(H),)
-
-    def value(self, W: Array, H: Array) -> float:
-        return self.hold(W).value(H)
 
 
 def even_bounds(n_features: int, n_blocks: int) -> Array:

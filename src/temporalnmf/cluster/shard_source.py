@@ -20,9 +20,9 @@ from .block_data import BlockSource, Steps
 
 @dataclass(frozen=True, eq=False)
 class ShardSource(BlockSource):
-    """One shard, read when and where it is needed, with weights (N, 1) or (N, F) of its features.
+    """One shard, read when and where it is needed, with weights (N, 1) or (N, F).
 
-    Entries that the shard marks as missing are missing in any case.
+    Entries that the shard marks as missing are missing whatever their weight.
     """
 
     shards: Shards
@@ -85,7 +85,7 @@ class ShardSource(BlockSource):
         return weights
 
 
-# A fingerprint reads every so many values.
+# A fingerprint reads every _EVERY-th value.
 _EVERY = 1009
 
 

@@ -1,4 +1,4 @@
-"""Data that are not all in memory: Dask arrays and folders of shards, as blocks of features.
+"""Data that are not in memory, Dask arrays and folders of shards, as blocks of features.
 
 With a Dask client the blocks are on its workers; without one they are in this process, and shards
 that do not fit into memory are read again for every pass.
@@ -52,9 +52,9 @@ _BLOCKS = 16
 _USABLE, _PROGRAM, _SHARE = 0.8, 2.5e8, 0.5
 # Bytes that a solver keeps for each weight: W, its sums, and the memory of L-BFGS.
 _BYTES = {"mm": 32, "accelerated": 176, "gibbs": 176}
-# Moving at least so many bytes between workers causes a warning.
+# Moving at least this many bytes between workers causes a warning.
 _COSTLY = 2**28
-# Folder with the blocks of a Dask array, beside checkpoints.
+# Folder for the blocks of a Dask array, beside the checkpoints.
 DATA_FOLDER = "temporalnmf-data"
 # Largest number of features whose names are kept in memory.
 _MOST_NAMES = 10**6
@@ -79,7 +79,7 @@ class SplitData:
     timeline: Timeline
     bounds: Array  # block b has the features bounds[b] to bounds[b + 1]
     nbytes: int
-    # Makes the sources for this process, or for a client and a folder that its workers see.
+    # Returns the sources, for this process or for a client and a folder that its workers see.
     sources: Callable[[Client | None, Path | None], Sequence[BlockSource]]
 
 
@@ -169,7 +169,7 @@ def _dask_data(
 def _dask_sources(
     delayed: list[Delayed], client: Client | None, folder: Path | None
 ) -> list[BlockSource]:
-    """Blocks in this process, or in files, so that any worker can take one over."""
+    """Blocks in this process, or in files from which any worker can read them."""
     import dask
 
     if client is None:
@@ -305,7 +305,7 @@ def checkpoint_folder(config: Config) -> Path | None:
 def shared_folder(given: Path | None, client: Client) -> Iterator[Path | None]:
     """A folder for checkpoints that all workers see: the user's or a temporary one; or None.
 
-    A temporary one is deleted in the end, unless the cluster was lost.
+    A temporary one is deleted at the end, unless the cluster was lost and it has a checkpoint.
     """
     from .dask import ClusterLostError
 

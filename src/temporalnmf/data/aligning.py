@@ -1,4 +1,4 @@
-"""Masks and exposures are put into the order of the data by their labels."""
+"""Masks and exposures, put into the order of the data by their labels."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _remedy(what: str, of: str) -> str:
 def _order(
     mine: Array, wanted: Array, texts: list[str], expected: list[str], name: str, what: str, of: str
 ) -> Array:
-    """The place in `mine` of each wanted label; both must have the same labels."""
+    """The index in `mine` of each wanted label; both must have the same labels."""
     sorter = np.argsort(mine, kind="stable")
     places = sorter[np.minimum(np.searchsorted(mine, wanted, sorter=sorter), len(mine) - 1)]
     absent = mine[places] != wanted

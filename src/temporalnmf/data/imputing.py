@@ -1,4 +1,4 @@
-"""Imputed data, in the container of the original."""
+"""Imputed data, in a container of the original type."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def filled(
     X: ArrayLike | TimeTable, series: Series, expected: Callable[[int], Array]
 ) -> ArrayLike | TimeTable:
-    """X with `expected(step)` in missing entries, and a row for absent periods if X can grow."""
+    """X with `expected(step)` in missing entries, and rows for absent periods if it is a frame."""
     timeline = series.timeline
     assert timeline is not None
     if isinstance(X, TimeTable):
@@ -51,7 +51,7 @@ def filled(
 
 
 def _rows(series: Series, steps: Iterable[int], expected: Callable[[int], Array]) -> list[Array]:
-    """The observed entries of some steps, and what is expected in the place of the others."""
+    """Rows of some steps: observed entries, and expected values in place of the others."""
     pairs = ((n, *series.row(n)) for n in steps)
     return [np.where(weight > 0.0, x, expected(n)) for n, x, weight in pairs]
 
@@ -86,7 +86,7 @@ def _column_like(times: pl.Series, timeline: Timeline) -> pl.Series:
 
 
 def _xarray_like(X: xr.DataArray, values: Array) -> xr.DataArray:
-    """An xarray array with other values, its dimensions in their order."""
+    """An xarray array with other values, and its dimensions in the original order."""
     time = oriented(X).dims[0]
     return X.copy(data=values if X.dims[0] == time else values.T)
 

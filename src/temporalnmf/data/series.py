@@ -192,7 +192,7 @@ class Series:
 
 
 def arrays_of(name: str, matrix: Matrix) -> dict[str, Array]:
-    """A dense matrix as it is, a sparse one as the arrays of its compressed rows."""
+    """A dense matrix unchanged, a sparse one as the arrays of its compressed rows."""
     if isinstance(matrix, np.ndarray):
         return {name: matrix}
     rows = sparse.csr_array(matrix)
@@ -216,7 +216,7 @@ def dense(matrix: Matrix) -> Array:
 
 
 def _row(matrix: Matrix, n: int) -> Array:
-    """One row, dense. SciPy takes a hundred times longer, which is noticeable in long series."""
+    """One row, dense. SciPy takes a hundred times longer, which matters in long series."""
     if isinstance(matrix, np.ndarray):
         return matrix[n]
     part = slice(*matrix.indptr[n : n + 2])

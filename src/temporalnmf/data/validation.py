@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_array
 
 from .._typing import Array
 from ..likelihoods.base import Likelihood
+from ..messages.arguments import check_sizes
 from ..messages.errors import Arg, ArgumentError, Text
 from ..messages.warning import warn
 from ..reading import TimeTable, labels_of, read_table
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-# What estimators take as X: arrays, frames, sparse matrices, tables, paths of tables.
+# Types of X: arrays, frames, sparse matrices, tables, paths of tables.
 Data = ArrayLike | TimeTable | PathLike[str]
 
 
@@ -36,7 +37,7 @@ class TimesWarning(UserWarning):
 
 
 class Checked(NamedTuple):
-    """Checked data; the cells that were passed, with columns if they are a frame; other names."""
+    """Checked data, the cells that were passed, and feature names that these do not have."""
 
     series: Series
     cells: ArrayLike
@@ -113,7 +114,7 @@ def check_features(names: Array | None, n: int, fitted_names: Array | None, n_fi
 
 
 class _Given(NamedTuple):
-    """Arguments of a user, with the cells of their container apart from its labels."""
+    """Arguments of a user, with cells and labels of X separated."""
 
     cells: ArrayLike
     mask: ArrayLike | None
@@ -190,7 +191,7 @@ def _warn_of_times(timeline: Timeline | None, column: str | None) -> None:
 
 
 def _check_time_index(index: pd.Index, column: str | None) -> None:
-    """Refuse missing, duplicate or mixed times; they were in `column`, or None: in the index."""
+    """Refuse missing, duplicate or mixed times; `column` held them, or the index if None."""
     where, by = ("its index", "level=0") if column is None else (f"column {column!r}", repr(column))
     if index.nlevels == 1 and index.hasnans:
         row = int(np.argmax(index.isna()))
@@ -313,7 +314,7 @@ def _check_dense(
 
 
 def check_sparse_law(likelihood: Likelihood, floored: str) -> None:
-    """Refuse a likelihood without zeros for sparse data; `floored` is code that gives them none."""
+    """Refuse sparse data if the likelihood excludes zeros; `floored` says how to set a floor."""
     if not likelihood.takes_zeros:
         problem = f"X is sparse, so it has zeros, {_outside(likelihood)}"
         remedy = f"Remedy: give it a floor, {floored}, or use {{poisson}}."
@@ -333,7 +334,7 @@ def _wrong_entry(
 
 
 _POISSON = Arg("likelihood", "'poisson'")
-_NEGATIVE = "Negative values in data passed to TemporalNMF: X has one"  # as scikit-learn says it
+_NEGATIVE = "Negative values in data passed to TemporalNMF: X has one"  # scikit-learn's words
 
 
 def _check_sparse(
@@ -388,20 +389,7 @@ def check_exposure(exposure: ArrayLike | None, n_steps: int) -> Array:
         problem = ": expected numbers, one per time step."
         remedy = f"If it is a column of a frame, take it out with X.pop({exposure!r})."
         raise ArgumentError("exposure", exposure, problem, remedy)
-    try:
-        values = np.asarray(exposure, dtype=float)
-    except (TypeError, ValueError) as error:
-        problem = ": expected positive numbers, one per time step."
-        raise ArgumentError("exposure", exposure, problem) from error
-    if values.shape != (n_steps,):
-        expected = f"expected {(n_steps,)}, one value per time step"
-        raise ValueError(f"exposure has shape {values.shape}: {expected}.")
-    wrong = ~(np.isfinite(values) & (values > 0.0))
-    if wrong.any():
-        problem = "exposure contains {value}: it must be positive and finite"
-        remedy = "A step without exposure is a missing step: hide it with {mask=}."
-        raise ValueError(Text(f"{problem}. {remedy}", value=values[wrong][0]))
-    return values
+    return check_sizes(exposure, n_steps, "hide it with {mask=}")
 
 
 def check_start(

@@ -1,4 +1,4 @@
-"""Datasets that do not come with the package: found, downloaded, cached and checked."""
+"""Finding, downloading, caching and checking of datasets that do not come with the package."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from ..runtime.files import written_whole
 if TYPE_CHECKING:
     from sklearn.utils import Bunch
 
-# Most bytes of a line of a source, and most characters of a name: NumPy stores all names of an
-# array with the width of the longest.
+# Largest length of a line of a source, in bytes, and of a name, in characters: NumPy stores all
+# names of an array with the length of the longest.
 LONGEST_LINE, LONGEST_NAME = 1 << 20, 1000
 
 
@@ -135,7 +135,7 @@ def find(
 
 
 def first(folders: Sequence[Path], patterns: Iterable[str]) -> Path | None:
-    """The first file that exists; the order of patterns goes before that of folders."""
+    """The first file that exists; patterns take precedence over folders."""
     places = ((folder, pattern) for pattern in patterns for folder in folders)
     return next((path for folder, pattern in places for path in sorted(folder.glob(pattern))), None)
 
@@ -159,7 +159,7 @@ def download(url: str, path: Path) -> None:
 
 
 def _downloaded(dataset: Dataset, cache: Path | None, looked_in: list[Path]) -> Path:
-    """The source file in the cache; or an error that says which file to put where."""
+    """The source file, downloaded to the cache; errors say which file to put where."""
     where = ", ".join(map(str, looked_in)) or "any folder (TEMPORALNMF_DATA is not set)"
     missing = f"{dataset.caller}: {dataset.name}.npy was not found in {where}"
     remedy = (
@@ -199,7 +199,7 @@ def read(dataset: Dataset, path: Path, *, any_shape: bool) -> Counts:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn every error from a damaged file into one kind."""
+    """Turn errors about a damaged file into a ValueError."""
     try:
         yield
     except (FileNotFoundError, PermissionError, MemoryError):
@@ -293,7 +293,7 @@ def _difference(dataset: Dataset, counts: Counts) -> str:
 
 
 def lines_of(file: IO[bytes]) -> Iterator[str]:
-    """Lines of a source, with any bytes and separators in its names."""
+    """Lines of a source, whose names may have any bytes and separators."""
     for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE), b""), 1):
         if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
             raise ValueError(f"line {number:,} is longer than {LONGEST_LINE:,} bytes")

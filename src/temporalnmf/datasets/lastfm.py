@@ -50,7 +50,7 @@ Licence: non-commercial use, with permission of last.fm.
 TABLE = "userid-timestamp-artid-artname-traid-traname.tsv"
 FIRST = 2005 * 12 + 1  # February 2005, in months
 MONTHS = [f"{month // 12}-{month % 12 + 1:02d}" for month in range(FIRST, FIRST + 53)]
-USERS = 1 << 20  # more than there are
+USERS = 1 << 20  # more than the source has
 BATCH = 1 << 21
 
 
@@ -89,7 +89,7 @@ class _Parts:
 
 def _is_tar(file: IO[bytes]) -> bool:
     try:
-        # "r:" is without compression, which `opened` has undone and limited.
+        # "r:" is without compression: `opened` has decompressed the file, up to a limit.
         with tarfile.open(fileobj=file, mode="r:"):
             return True
     except tarfile.ReadError:

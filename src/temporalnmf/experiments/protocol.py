@@ -24,7 +24,7 @@ PAPER_SEED = 20200928
 _PAPER_INITS = 5
 
 _SMALL, _LARGE = (0.1, 1.0, 10.0), (1.5, 10.0, 100.0)
-# The paper's grids, the same for all components; HierShape, which it leaves out, is as GaP.
+# The paper's grids, the same for all components. HierShape, not in the paper, has one like GaP's.
 PAPER_GRIDS: dict[str, Grid] = {
     LAST_VALUE: [{}],
     "none": [{}],
@@ -55,7 +55,7 @@ class Task(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """Random starts and splits, drawn before the first fit."""
+    """Random starts and splits, generated before the first fit."""
 
     W: Array  # (F, K, n_inits)
     H: Array  # (K, N, n_inits)
@@ -202,7 +202,7 @@ class Protocol:
         return replace(self, grids={name: self.grids[name] for name in wanted})
 
     def with_draws(self, *, modes: bool = True) -> Protocol:
-        """With posterior draws for each model that has them, besides the modes or instead."""
+        """With posterior draws for each model that has them, in addition to modes or instead."""
         drawn = {f"{m}{DRAWN}": GIBBS_GRIDS[m] for m in self.grids if m in GIBBS_GRIDS}
         return replace(self, grids={**(self.grids if modes else {}), **drawn})
 

@@ -1,4 +1,4 @@
-"""The tables of the paper, and what is known of its data."""
+"""The tables of the paper, and the sizes of its data."""
 
 from __future__ import annotations
 

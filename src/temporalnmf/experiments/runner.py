@@ -1,4 +1,4 @@
-"""Running an experiment: one record per fit, written to disk as soon as it is there."""
+"""Running an experiment: one record per fit, written to disk as soon as the fit ends."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def fit_task(
         rows = last_values(X, split.train, protocol.smoothing, exposure)
         record |= {"params": {}, "n_iter": 0, "stop_reason": "nothing to fit"}
     else:
-        # Processes share the data as read-only memory, for which kernels would be compiled again.
+        # A copy: processes share read-only memory, for which kernels would be compiled again.
         X = X.copy() if sparse.issparse(X) else np.array(X)
         model = _fit(X, protocol, task, W, H, split, exposure)
         rows = expected_steps(model)
@@ -116,7 +116,7 @@ def _error(X: Matrix, rows: Array, mask: Array, known: Array | None = None) -> f
 
 
 def _for_json(value: Parameter) -> bool | str | float | list[float]:
-    """A hyper-parameter as JSON takes it."""
+    """A hyper-parameter as a value that JSON can hold."""
     return value if isinstance(value, bool | str) else np.asarray(value, dtype=float).tolist()
 
 
@@ -142,11 +142,11 @@ def run(
         As in `TemporalNMF.fit`, but all weights of the mask are 0 or 1. Hidden entries are not
         scored, and predictions are exposure times rate.
     n_jobs : int
-        Number of processes; of the records only the seconds depend on it.
+        Number of processes; only the seconds in the records depend on it.
     client : distributed.Client or None
         A Dask cluster for the fits, instead of `n_jobs`; see `temporalnmf.cluster`.
     progress : callable or None
-        Called with the numbers of fits done and wanted.
+        Called with the number of fits done and in total.
 
     Returns
     -------
@@ -169,7 +169,7 @@ def run(
         done = {_task(record): record for record in read_records(log, repair=True)}
         missing = [task for task in tasks if task not in done]
         results = _results((data, sizes, protocol, draws), missing, n_jobs, client, folder)
-        # Closed at once when the run is stopped: a cluster cancels waiting tasks.
+        # Closed immediately after an interrupt, so that a cluster cancels waiting tasks.
         with closing(results), log.open("ab", buffering=0) as file:
             for record in results:
                 with room_told(log):
@@ -214,7 +214,7 @@ def _results(
 
 
 def _fit_shared(shared: Shared, split: int, init: int, model: str, point: int) -> Record:
-    """One fit; what it shares with others is sent to a worker once."""
+    """One fit; `shared` is sent to a worker only once."""
     X, exposure, protocol, draws = shared
     task = Task(split, init, model, point)
     return fit_task(X, protocol, task, *draws.of(task), exposure)
@@ -225,7 +225,7 @@ def _task(record: Record) -> Task:
 
 
 def read_records(log: Path, *, repair: bool = False) -> list[Record]:
-    """Records of a file; a last line that a crash cut short is ignored, or removed."""
+    """Records of a file; a last line that a crash truncated is ignored, or removed."""
     if not log.exists():
         return []
     content = log.read_bytes()
@@ -323,7 +323,7 @@ def fingerprint(X: Matrix) -> str:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Lock a folder for one run; the lock ends with the process, however that ends."""
+    """Lock a folder for one process; the lock ends with the process, even if it is killed."""
     try:
         import fcntl
     except ImportError:  # no such locks on this system

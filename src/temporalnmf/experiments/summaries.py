@@ -1,4 +1,4 @@
-"""From the records of all fits to one row per model: errors, differences, significance."""
+"""One row per model from the records of all fits: errors, differences, significance."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Row = dict[str, Any]
 METRICS = ("kle_s", "kle_f")
 # Errors over the features seen in training; only their means are reported.
 _SEEN = ("kle_s_seen", "kle_f_seen")
-# Columns of the chosen fits; old records have none of the last three, nor _SEEN.
+# Columns of the chosen fits; old records lack _SEEN and the last three.
 _COLUMNS = (
     "split", "init", "model", "params", "kle_s", "kle_f", "kle_validation", "n_iter", *_SEEN,
     "stop_reason", "seconds", "origin", "n_train", "n_test",
@@ -38,7 +38,7 @@ def chosen(records: Sequence[Record]) -> list[Row]:
     """One row per split, start and model: the point of its grid with the lowest validation error.
 
     At a forecast origin this is the mean error of forecasts from earlier origins; the first origins
-    serve the choice only and have no row. `seconds` are those of the whole grid.
+    only choose hyper-parameters and have no row. `seconds` are those of the whole grid.
     """
     groups: dict[tuple[int, int, str], list[Record]] = {}
     for record in _validated(records):
@@ -54,7 +54,7 @@ def chosen(records: Sequence[Record]) -> list[Row]:
 
 
 def _validated(records: Sequence[Record]) -> list[Record]:
-    """Records with their validation errors, without origins that serve the choice only."""
+    """Records with their validation errors, without the origins that are not scored."""
     origins = sorted({r["origin"] for r in records if "origin" in r})
     scored = set(origins[warm_up(len(origins)) :])
     earlier: dict[tuple[str, int], list[float]] = {}

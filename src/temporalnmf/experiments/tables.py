@@ -1,4 +1,4 @@
-"""The results of an experiment as text, files and a picture."""
+"""The results of an experiment as text, files and a plot."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def _remedy(metric: str, table: Sequence[Row], spell: Spelling) -> str:
 def about_the_default(
     rows: Sequence[Row], baseline: str | None = None, spell: Spelling = in_python
 ) -> list[str]:
-    """Metrics of chosen fits in which the default chain is significantly worse than the best."""
+    """A sentence per metric in which the default chain is significantly worse than the best."""
     tested = comparisons(rows, baseline)
     said = []
     for metric in METRICS:
@@ -255,7 +255,7 @@ def _draw(ax: Axes, y: int, paired: Array, mean: float, ends: list[float]) -> No
 
 
 def _write(ax: Axes, y: int, mean: float) -> None:
-    """A mean that is missing, or would squeeze all others."""
+    """Write a mean that is missing, or too large to draw."""
     from ..plotting import ORANGE
 
     right = not mean < 0.0

@@ -30,7 +30,7 @@ class Appended(NamedTuple):
 
 
 def whole_series(state: State, new: Series) -> Series:
-    """The data of the fit, then new steps."""
+    """The data of the fit, followed by the new steps."""
     old = state.data("append")
     assert old.timeline is not None
     assert new.timeline is not None
@@ -38,10 +38,10 @@ def whole_series(state: State, new: Series) -> Series:
 
 
 def infer_again(state: State, whole: Series) -> Appended:
-    """All activations given the whole series, at the components and the chain of the fit.
+    """All activations given the whole series, with the components and the chain of the fit.
 
-    A mode is solved from the start that `transform` has, not from the old activations: those are
-    so good for all steps but the new ones that the solver would stop before these are.
+    A mode is solved from the same start as in `transform`. From the old activations, which are
+    optimal at all old steps, the solver would stop before the new steps have converged.
     """
     config, draws = state.config, state.draws
     if draws is None:
@@ -57,7 +57,7 @@ def infer_again(state: State, whole: Series) -> Appended:
 
 
 def fit_again(state: State, whole: Series) -> Fitted:
-    """Components and activations, starting from the components of the fit."""
+    """Fit components and activations, starting from the components of the fit."""
     config, factors = state.config, state.factors
     mode = config
     if state.draws is not None:  # runs start at modes under the default chain
@@ -69,7 +69,7 @@ def fit_again(state: State, whole: Series) -> Fitted:
 
 
 def _joined(old: Timeline, new: Timeline) -> Timeline:
-    """The timeline of old steps, then new ones; its rows are the steps of both, in order."""
+    """The timeline of the old steps followed by the new ones."""
     labels, last = new.labels, time_texts(old.times)[-1]
     if new.numbered and old.numbered:
         labels = len(old.labels) + labels

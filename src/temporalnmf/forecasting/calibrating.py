@@ -31,14 +31,14 @@ from .notes import Note
 from .predicting import forecast
 from .state import State
 
-# Steps before the first origin, and origins, below which nothing can be learned.
+# Minimum numbers of steps before the first origin, and of origins.
 _FEWEST_STEPS, _FEWEST_ORIGINS = 8, 5
-# Simulated futures of each origin; fewer for entries, of which there are many.
+# Simulated futures per origin, for totals and for entries.
 _N_SAMPLES, _N_ENTRY_SAMPLES = 500, 250
-# Entries that are compared, at the most about; of each step at least some.
+# Entries to compare: at most about this many in all, but at least so many per step.
 _MOST_ENTRIES, _FEWEST_ENTRIES = 10_000, 50
 
-Progress = Callable[[int, int], object]  # called with the origins done, and all
+Progress = Callable[[int, int], object]  # called with (origins done, all origins)
 
 
 def calibrate(
@@ -62,15 +62,15 @@ def calibrate(
         callback=None,
         checkpoint=None,
         previous=None,
-        random_state=copy.deepcopy(state.config.random_state),  # a RandomState moves on
+        random_state=copy.deepcopy(state.config.random_state),  # fits advance a RandomState
     )
     if not isinstance(config.init, str):
-        config = replace(config, init="random")  # starting values are those of the whole series
+        config = replace(config, init="random")  # starting values are for the whole series
     most_entries = max(_MOST_ENTRIES // (len(origins) * steps), _FEWEST_ENTRIES)
     found = []
     for i, origin in enumerate(map(int, origins)):
         past = _fit_until(config, series, origin)
-        # Each origin knows the ones before, none a later one.
+        # Start from the previous fit, which saw earlier steps only.
         config = replace(config, previous=past.factors)
         found.append(past_forecast(past, series, origin, steps, most_entries))
         if progress is not None:
@@ -79,7 +79,7 @@ def calibrate(
 
 
 def _origins(series: Series, n_origins: int) -> Array:
-    """The last observed steps that have enough before them, and not only zeros."""
+    """The last observed steps that have enough steps before them, not all zero."""
     if n_origins < _FEWEST_ORIGINS:
         problem = f": at least {_FEWEST_ORIGINS} forecasts are needed to learn from."
         raise ArgumentError("n_origins", n_origins, problem)
@@ -99,7 +99,7 @@ def _origins(series: Series, n_origins: int) -> Array:
 def _fit_until(config: Config, series: Series, origin: int) -> State:
     """Fit to the steps before the origin."""
     known = series.take(np.arange(origin)).on_grid(timeline_of(np.arange(origin)))
-    # How far single runs of draws have settled shows in what they forecast.
+    # The comparison with the data shows whether a single run has converged.
     unwanted = (ConvergenceWarning,) if config.drawing else ()
     with without(*unwanted):
         return State.of(config, fit_factors(config, known), known)
@@ -109,18 +109,18 @@ def _fit_until(config: Config, series: Series, origin: int) -> State:
 class Outcome:
     """The observed entries of a step of a forecast."""
 
-    step: int  # its place in the forecast
+    step: int  # its index in the forecast
     total: float
     mass: Array  # (K,) or (S, K), sums of the components over the entries
-    activations: Array  # (K,), from the data of this step alone, at the components of the origin
-    spread: Array  # (K, K), root of the covariance of these in data with the forecast mean
+    activations: Array  # (K,), estimated from this step alone, given the components
+    spread: Array  # (K, K), root of the covariance of that estimate at the forecast mean
     x: Array  # (n,), some of the entries
     components: Array  # (K, n) or (S′, K, n), of these entries
 
 
 @dataclass(frozen=True, eq=False)
 class PastForecast:
-    """A forecast from an origin, and what came."""
+    """A forecast from an origin, and what was observed."""
 
     futures: Futures
     ahead: Array
@@ -128,7 +128,7 @@ class PastForecast:
 
     @cached_property
     def normals(self) -> Array:
-        """For the noise: the same random numbers for every noise."""
+        """Random numbers for the noise, the same for every `Noise` that is tried."""
         S, T, K = self.futures.activations.shape
         rng = np.random.default_rng([*self.futures.streams[0], 1])
         return rng.standard_normal((T, S, 1 + K))
@@ -137,7 +137,7 @@ class PastForecast:
 def past_forecast(
     past: State, series: Series, origin: int, steps: int, most_entries: int = 500
 ) -> PastForecast:
-    """A forecast by a model of the steps before the origin, as far as there is a series."""
+    """Forecast from an origin, up to the end of the series, by a model of the steps before it."""
     steps = min(steps, series.n_steps - origin)
     came = np.arange(origin, origin + steps)
     made = forecast(past, steps, 0.9, series.exposure[came], "mean", _N_SAMPLES, 0)
@@ -176,14 +176,14 @@ def _outcome(
 
 
 def _spread(W: Array, h: Array, exposure: float) -> Array:
-    """Root of the inverse of the information e Σ w w′/λ that counts have on activations."""
+    """Root of the inverse of the Fisher information e Σ w w′/λ of the activations."""
     rates = np.maximum(h @ W, FLOOR)
     values, vectors = np.linalg.eigh(exposure * (W / rates) @ W.T)
     return np.asarray(vectors / np.sqrt(np.maximum(values, FLOOR)))
 
 
 def calibration_of(past: list[PastForecast], coverage: float) -> Calibration:
-    """What forecasts of the past teach, at least one of which is of a first step."""
+    """Calibration from past forecasts, at least one of which has an observed first step."""
     last = max(int(one.ahead[outcome.step]) for one in past for outcome in one.outcomes)
     none = Noise(np.zeros(last), np.zeros(last))
     before = compare_with_past(past, none, coverage)
@@ -191,7 +191,7 @@ def calibration_of(past: list[PastForecast], coverage: float) -> Calibration:
     after = compare_with_past(past, noise, coverage)
     dispersion = _best_dispersion(past, noise, before, after, coverage)
     while dispersion > 0.0:
-        # What entries add to totals is no error of the level.
+        # Dispersion of entries also widens totals: estimate the level again.
         tried = _learned(past, replace(none, dispersion=dispersion), coverage)
         found = compare_with_past(past, tried, coverage)
         if _no_worse(before, after, found, coverage):
@@ -205,14 +205,14 @@ def calibration_of(past: list[PastForecast], coverage: float) -> Calibration:
     return Calibration(coverage, tuple(checks), noise)
 
 
-# Less than this makes no difference.
+# A smaller dispersion makes no difference.
 _LEAST_DISPERSION = 0.05
 
 
 def _best_dispersion(
     past: list[PastForecast], noise: Noise, before: _ByHorizon, without: _ByHorizon, coverage: float
 ) -> float:
-    """The one with the best interval score of entries, from the most likely one downwards."""
+    """The dispersion with the best interval score of entries, halved from the likeliest one."""
     dispersion, best, least = dispersion_of(*_entries_given_others(past)), 0.0, np.inf
     entries: tuple[Checked, ...] = ("entries", "positive entries")
     while dispersion > _LEAST_DISPERSION:
@@ -227,11 +227,12 @@ def _best_dispersion(
 
 
 def _no_worse(before: _ByHorizon, without: _ByHorizon, tried: _ByHorizon, coverage: float) -> bool:
-    """Whether entries do as well with a dispersion as before calibration, or without it.
+    """Whether intervals of entries with a dispersion are as good as before, or without it.
 
-    A negative binomial with a large dispersion and a small mean is zero nearly always: its
-    intervals are narrower than a Poisson's. So it is judged by what intervals hold, of all entries
-    (as far as they promise it) and of those above zero, and by their score.
+    A negative binomial with a large dispersion and a small mean is nearly always zero: its
+    intervals are narrower than those of a Poisson. So the score must not exceed both others, and
+    neither the coverage of all entries (up to the nominal one) nor that of positive entries may be
+    lower than before calibration.
     """
     sides = (before, without, tried)
     old, plain, new = (_tally(_pooled(side, "entries")) for side in sides)
@@ -251,22 +252,23 @@ def _pooled(side: _ByHorizon, of: Checked) -> list[_Compared]:
 
 
 def _learned(past: list[PastForecast], noise: Noise, coverage: float) -> Noise:
-    """The least noise at which enough totals, components and sums lie in their intervals."""
+    """The least noise at which enough totals, components and sums are inside their intervals."""
     steps = len(noise.level)
-    level = least_variances(past, lambda v: replace(noise, level=v), steps, "totals", coverage)
-    noise = replace(noise, level=level)
-    if past[0].futures.activations.shape[2] > 1:  # a single one is the level
+
+    def with_level(noise: Noise) -> Noise:
+        level = least_variances(past, lambda v: replace(noise, level=v), steps, "totals", coverage)
+        return replace(noise, level=level)
+
+    noise = with_level(noise)
+    if past[0].futures.activations.shape[2] > 1:  # the factor of a single component is the level
         own = least_variances(past, lambda v: replace(noise, own=v), steps, "components", coverage)
         noise = replace(noise, own=own)
-        if own.any() and level.any():  # both widen totals
-            level = least_variances(
-                past, lambda v: replace(noise, level=v), steps, "totals", coverage
-            )
-            noise = replace(noise, level=level)
+        if own.any() and noise.level.any():  # both widen totals
+            noise = with_level(noise)
     return replace(noise, persistence=_persistence(past, noise, coverage))
 
 
-# Variances that are tried, from small to large. Beyond two most of the law is next to zero.
+# Variances to try. Beyond 2, most of the mass of a log-normal with mean one is near zero.
 _VARIANCES = np.concatenate([[0.0], np.geomspace(1e-4, 2.0, 48)])
 _PERSISTENCES = (0.0, 0.5, 0.8, 0.9, 0.95, 1.0)
 
@@ -278,17 +280,16 @@ def least_variances(
     of: Checked,
     coverage: float,
 ) -> Array:
-    """The least variances by steps ahead at which enough values lie inside: never less for more.
+    """The least variances, by steps ahead, at which enough values are inside their intervals.
 
-    Enough is what makes the next value lie in its interval with the probability asked for, if it
-    behaves like these: ⌈(n+1)·coverage⌉ of n, as in conformal prediction; n at the most, so that
-    with few forecasts n/(n+1) is all that can be promised. Outliers beyond that share do not
-    matter. Where so many cost a worse interval score, ⌈n·coverage⌉ have to be enough. A factor with
+    Enough is ⌈(n+1)·coverage⌉ of n values, as in conformal prediction: an exchangeable next value
+    is then inside with the nominal probability. It is n at most, so that n forecasts guarantee at
+    most n/(n+1). If that makes the interval score worse, ⌈n·coverage⌉ is enough. A factor with
     mean one cannot be arbitrarily wide: if no variance is enough, the one with the best score is
-    taken.
+    used. Variances never fall with steps ahead.
 
-    A horizon that was seen too seldom has the variance of the one before, or of the first that
-    was seen often enough; if none was, all are taken together.
+    A horizon with too few values gets the variance of the previous one, or of the first that has
+    enough; if none has, all are pooled.
     """
 
     def compared(variances: Array) -> dict[int, list[_Compared]]:
@@ -298,7 +299,7 @@ def least_variances(
     plain = compared(np.zeros(steps))
     often = sorted(ahead for ahead, values in plain.items() if len(values) >= _FEWEST_ORIGINS)
     pools = [[ahead] for ahead in often] or [sorted(plain)]
-    # The place in `pools` of each step ahead.
+    # Index into `pools` of each step ahead.
     pool_of = np.maximum(np.searchsorted(often, np.arange(1, steps + 1), side="right") - 1, 0)
 
     def tallies(places: Array) -> tuple[Array, Array]:
@@ -332,9 +333,9 @@ def least_variances(
 
 
 def _persistence(past: list[PastForecast], noise: Noise, coverage: float) -> float:
-    """The least correlation at which enough sums over the steps lie in their intervals.
+    """The least correlation at which enough sums over the steps are inside their intervals.
 
-    1 where nothing is known of sums: errors that stay are the worst for them.
+    1, the worst case for sums, if too few of them were observed.
     """
     for persistence in _PERSISTENCES:
         tried = replace(noise, persistence=persistence)
@@ -348,7 +349,7 @@ def _persistence(past: list[PastForecast], noise: Noise, coverage: float) -> flo
 
 
 class _Compared(NamedTuple):
-    """n values of one step with their intervals: how many are inside, sums of scores and widths."""
+    """n values of one step: how many are inside their intervals, sums of scores and widths."""
 
     n: int
     inside: int
@@ -367,7 +368,7 @@ def _tally(values: list[_Compared]) -> Tally:
 def compare_with_past(
     past: list[PastForecast], noise: Noise, coverage: float, only: Iterable[Checked] = CHECKED
 ) -> _ByHorizon:
-    """What came, with the intervals that forecasts have with this noise."""
+    """Compare observed values with the intervals of past forecasts under this noise."""
     wanted = set(only)
     found: _ByHorizon = defaultdict(list)
     longest = max(len(one.ahead) for one in past)
@@ -411,7 +412,7 @@ def _counts(one: PastForecast, rates: Array, noise: Noise, rng: np.random.Genera
 
 
 def compare_with_intervals(samples: Array, x: Array, coverage: float) -> _Compared:
-    """Values (n,) and the central intervals of samples (S, n), as `Forecast.interval` has them."""
+    """Compare values (n,) with central intervals of samples (S, n), as in `Forecast.interval`."""
     tails = np.array([0.5 - coverage / 2.0, 0.5 + coverage / 2.0])
     ranks = np.ceil(tails * len(samples) - 1e-9).astype(int) - 1
     low, high = np.partition(samples, ranks, axis=0)[ranks]
@@ -422,10 +423,9 @@ def compare_with_intervals(samples: Array, x: Array, coverage: float) -> _Compar
 
 
 def _entries_given_others(past: list[PastForecast]) -> tuple[Array, Array]:
-    """Entries and their means, scaled to what the other entries of their step turned out to be.
+    """Entries of first steps, and their means, scaled by the other entries of the step.
 
-    By the total itself, an entry would be part of its own yardstick. A single feature has no
-    others and is not scaled. First steps only.
+    Scaling by the total would use the entry itself. A single feature is not scaled.
     """
     xs, means = [], []
     for one in past:
@@ -446,7 +446,7 @@ def _entries_given_others(past: list[PastForecast]) -> tuple[Array, Array]:
 
 
 def dispersion_of(x: Array, mean: Array) -> float:
-    """Dispersion of counts by maximum likelihood.
+    """Maximum-likelihood dispersion of counts.
 
     A Poisson whose rate is Gamma with variance dμ is a negative binomial with size μ/d.
     """
@@ -456,7 +456,7 @@ def dispersion_of(x: Array, mean: Array) -> float:
         size = mean / dispersion
         log_density = gammaln(x + size) - gammaln(size) - size * np.log1p(dispersion)
         log_density -= xlog1py(x, 1.0 / dispersion)
-        return -float(np.mean(log_density))  # without log x!, also where x is not a whole number
+        return -float(np.mean(log_density))  # log x! is a constant
 
     poisson_cost = -float(np.mean(xlogy(x, mean) - mean))
     found = minimize_scalar(cost, bounds=_LOG_DISPERSIONS, method="bounded")

@@ -33,8 +33,8 @@ class Noise:
     persistence : float
         Correlation of the factors (of their logarithms) of one step and the next, 0 to 1.
     dispersion : float
-        An entry with mean μ has dispersion·μ more variance than the likelihood says, and so have
-        sums of entries.
+        An entry with mean μ, or a sum of entries, has dispersion·μ more variance than under the
+        likelihood.
     """
 
     level: Array
@@ -51,7 +51,7 @@ class Noise:
         return self.widen_by(activations, ahead, normals)
 
     def widen_by(self, activations: Array, ahead: Array, normals: Array) -> Array:
-        """The same with normal variables (unseen steps, S, 1 + K) that were drawn before."""
+        """`widen`, with given standard normal variables (unseen steps, S, 1 + K)."""
         if not (self.level.any() or self.own.any()):
             return activations
         widened, last = activations.copy(), -2
@@ -117,7 +117,7 @@ class Check:
     after: Tally
 
     def band(self, tally: Tally) -> tuple[float, float]:
-        """95 % confidence interval of the share inside, of a binomial with a trial per origin."""
+        """95 % confidence interval of the share inside: binomial, one trial per origin."""
         n = self.n_origins
         found = binomtest(round(tally.inside * n), n).proportion_ci(0.95, "exact")
         return float(found.low), float(found.high)
@@ -181,8 +181,8 @@ class Calibration:
     def short(self, ahead: Iterable[int], kinds: Iterable[Checked] | None = None) -> list[Check]:
         """Checks of intervals that are too narrow even after calibration.
 
-        Positive entries are selected after the fact: no interval has to contain 90 % of them, so
-        there is no verdict on these.
+        Positive entries are left out: they are selected after the fact, so intervals need not
+        have the nominal coverage of them.
         """
         wanted, horizons = set(CHECKED if kinds is None else kinds), set(ahead)
         return [

@@ -1,4 +1,4 @@
-"""Forecasts, with intervals, of steps that were not observed, or not completely.
+"""Forecasts, with intervals, of steps that were not or only partly observed.
 
 Missing entries, missing steps and the future are treated alike: the posterior gives draws of the
 activations, and the likelihood gives draws of the data.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -18,24 +18,22 @@ from ..messages.arguments import check_choice
 from ..messages.errors import ArgumentError
 from ..messages.formatting import counted, level_text
 from ..messages.warning import warn
+from ..reading.libraries import pd
 from ..timeline.grid import time_texts
 from .checks import Calibration, Check, Checked
 from .futures import Futures
 from .notes import Note
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 Of = Literal["features", "components", "totals"]
 _OF = ("features", "components", "totals")
 
-# Names of points that are the mean of the law.
+# Names of point predictions that are means.
 MEANS = ("conditional mean", "posterior mean")
-# Numbers in an array of samples, at the most.
+# Maximum size of an array of samples.
 _MOST = 2**28
-# Draws of components that are copied at once.
+# Draws of components per copy.
 _AT_ONCE = 64
-# Samples beyond the end of an interval that are needed to estimate it.
+# Samples needed beyond the end of an interval to estimate it.
 _FEWEST_BEYOND = 5
 
 
@@ -67,13 +65,13 @@ class DrawnComponents:
         return replace(self, expected=self.expected[:, steps])
 
 
-# A step, columns and the samples (S, columns) of both; totals have one column.
+# A step, columns and their samples (S, columns); totals have one column.
 _Piece = tuple[int, slice, Array]
 
 
 @dataclass(frozen=True, eq=False)
 class _Sum:
-    """What a forecast is the sum of."""
+    """The terms of a summed forecast."""
 
     whole: Forecast
     over_steps: bool
@@ -100,7 +98,7 @@ class _Sum:
         yield from ((t, slice(0, len(groups)), draws) for t, draws in enumerate(found))
 
     def _over_steps(self, of: Of) -> Iterator[_Piece]:
-        """A block of features at a time, so that the samples of all steps are never in memory."""
+        """One block of features at a time: the samples of all steps may not fit into memory."""
         whole = self.whole
         weights = whole.exposure if of == "components" else np.ones(len(whole.times))
         steps = [whole.at([t])._pieces(of) for t in range(len(whole.times))]
@@ -124,8 +122,8 @@ class Forecast:
     totals of the steps. Counts are simulated, so their intervals are whole numbers and never
     negative. `numpy.asarray(forecast)` gives `values`.
 
-    One sample is one future: its entries add up to its totals, and sums of samples over steps,
-    features or groups have the law of such sums. `sum` makes forecasts of them.
+    One sample is one future: its entries add up to its totals. Sums of samples over steps,
+    features or groups therefore are samples of these sums; `sum` makes forecasts of them.
 
     Attributes
     ----------
@@ -134,25 +132,25 @@ class Forecast:
     components : array, (n_components, n_features)
         Their mean, if `drawn` has draws of them.
     exposure : array, (steps,)
-        1 where steps were added up: sums count it in.
+        1 if steps were added up: sums include it.
     observed : array of bool, (steps,)
         Whether anything of the step was observed; false in the future.
     point : str
-        What the activations are, in words: conditional mean, conditional mode, last value …
+        Name of the point prediction: conditional mean, conditional mode, last value …
     feature_names, component_names : array of str
         A component is named after its most characteristic features.
     ahead : array of int, (steps,)
         Steps since the last observed one; 0 for steps that were observed.
     coverage : tuple of float
-        Of the intervals in `to_frame`.
+        Coverage of the intervals in `to_frame`.
     notes : tuple of Note
-        What one should know before using the numbers, as text.
+        Remarks to read before using the numbers.
     futures : Futures or None
         Simulated futures; None if the model does not define any.
     calibration : Calibration or None
-        What was found by `TemporalNMF.calibrate`; its noise is part of `futures`.
+        Result of `TemporalNMF.calibrate`; its noise is part of `futures`.
     drawn : DrawnComponents or None
-        Draws of the components, of a model that was fitted by draws.
+        Draws of the components, if the model was fitted by draws.
     """
 
     times: Array
@@ -182,7 +180,7 @@ class Forecast:
         return f"Forecast({steps}{span}, {features}, {self.point}, {bands})\n{self._check_words()}"
 
     def _check_words(self) -> str:
-        """Whether intervals were compared with the past, in a line."""
+        """One line on whether intervals were compared with past forecasts."""
         if self.futures is None:
             return "no intervals: the model does not define any"
         if self.calibration is None:
@@ -197,7 +195,7 @@ class Forecast:
 
     @property
     def checked(self) -> Array:
-        """Whether intervals so far ahead were compared with the past by `calibrate`, (steps,).
+        """Whether `calibrate` checked intervals so many steps ahead, (steps,).
 
         False for observed steps: only forecasts are compared. Sums over steps are checked if all
         of their steps are.
@@ -208,7 +206,7 @@ class Forecast:
         return np.isin(self.ahead, horizons)
 
     def _checks(self, of: Of) -> list[Check]:
-        """The checks of past intervals of a kind that are as far ahead as these."""
+        """The checks of one kind of intervals at the horizons of this forecast."""
         if self.calibration is None:
             return []
         kind: Checked = "entries" if of == "features" else of
@@ -222,7 +220,7 @@ class Forecast:
 
     @property
     def values(self) -> Array:
-        """Expected data (steps, n_features), the exposure counted in."""
+        """Expected data (steps, n_features), exposure included."""
         if self._sum is not None:
             return self._sum.of(self._sum.whole.values, "features")
         if self.drawn is not None:
@@ -238,7 +236,7 @@ class Forecast:
 
     @property
     def n_samples(self) -> int:
-        """How many futures were simulated."""
+        """Number of simulated futures."""
         return 0 if self.futures is None else len(self.futures)
 
     @property
@@ -261,7 +259,7 @@ class Forecast:
         return self.exposure * (self.activations @ mass)
 
     def mean(self, of: Of = "features") -> Array:
-        """The mean of the simulated law; the point prediction, unless the user chose another."""
+        """The mean of the forecast; also the point prediction, unless the user chose another."""
         if self.point in MEANS or self.futures is None:
             return self.point_of(of)
         return self._at_its_mean().point_of(of)
@@ -303,7 +301,7 @@ class Forecast:
     ) -> Forecast:
         """The forecast of sums: over the steps, over groups of features, or both.
 
-        Each future is added up, so that intervals count how steps and features move together.
+        Each future is added up, so intervals account for dependence between steps and features.
 
         Parameters
         ----------
@@ -376,11 +374,11 @@ class Forecast:
         return self.quantile(0.5, of)
 
     def interval(self, coverage: float = 0.9, of: Of = "features") -> tuple[Array, Array]:
-        """Ends (lower, upper) of the central interval of the simulated law.
+        """Ends (lower, upper) of the central interval of the simulated futures.
 
-        It holds this share of the futures that the model deems possible: of what comes, if the
-        model is correct. `checked` says whether that was compared with the past. Between whole
-        numbers there is nothing, so an interval of counts holds at least this share.
+        It contains this share of the futures, at least this share for counts. If the model is
+        correct, it contains the true value with this probability; `checked` says whether that was
+        compared with past forecasts.
         """
         _probabilities("coverage", coverage)
         lower, upper = self.quantile([0.5 - coverage / 2.0, 0.5 + coverage / 2.0], of)
@@ -399,14 +397,9 @@ class Forecast:
         Returns
         -------
         DataFrame
-            Its `attrs` say whether intervals were compared with past forecasts, and how many of
-            these were inside.
+            Its `attrs` say whether intervals were compared with past forecasts, and how many
+            values were inside.
         """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            problem = 'Forecast.to_frame needs pandas: pip install "temporalnmf[io]".'
-            raise ImportError(problem) from error
         index = pd.Index(self.times, name="time")
         if wide:
             names = ["total"] if of == "totals" else self._names(of)
@@ -435,7 +428,7 @@ class Forecast:
         return columns
 
     def _attributes(self, of: Of) -> dict[str, object]:
-        """Attributes of frames: whether intervals were compared with the past, and the result."""
+        """`attrs` of a frame: whether intervals were checked, and the result."""
         if self.futures is None:
             return {}
         if self.calibration is None or not self.checked.any():
@@ -467,7 +460,7 @@ class Forecast:
         return self.n_samples, len(self.times), max(len(self._names(of)), 1)
 
     def _pieces(self, of: Of, wanted: Array | None = None) -> Iterator[_Piece]:
-        """All samples, in pieces that fit into memory; of features those wanted, at least."""
+        """All samples in pieces that fit into memory; for features, at least the wanted blocks."""
         if self._sum is not None:
             yield from self._sum.pieces(of)
             return
@@ -485,7 +478,7 @@ class Forecast:
                 yield from ((t, *piece) for piece in self.futures.features(t, blocks))
 
     def _warn_of_few(self, levels: Array) -> None:
-        """Say where an interval that was not asked for before ends among the last few samples."""
+        """Warn of quantiles beyond the intervals of the forecast that have few samples beyond."""
         tails = np.minimum(levels, 1.0 - levels)
         if tails.min() >= min(few_beyond(self.n_samples), (1.0 - max(self.coverage)) / 2.0) - 1e-9:
             return
@@ -545,7 +538,7 @@ def few_beyond(n_samples: int) -> float:
 
 
 def samples_for(coverage: float) -> int:
-    """How many samples it takes to tell where a central interval ends."""
+    """Number of samples needed to estimate the ends of a central interval."""
     return int(np.ceil(2.0 * _FEWEST_BEYOND / (1.0 - coverage) - 1e-6))
 
 

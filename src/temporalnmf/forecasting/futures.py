@@ -1,10 +1,9 @@
 """Simulated futures: one draw is one joint path of activations, totals and entries.
 
-Whatever is asked of a draw (features, totals, groups, sums over steps) is a sum of its entries.
-Counts are drawn from the top: the total of a step given its activations, its blocks of features
-given the total, the features of a block given the block. Sums of Poisson counts are Poisson, and
-sums of Gamma variables with one scale are Gamma, so that this is the law of independent entries,
-and a total costs nothing per feature.
+Totals, groups and sums over steps are sums of the entries of a draw. Counts are drawn top-down: the
+total of a step given its activations, blocks of features given the total, features given their
+block. Sums of Poisson counts are Poisson, and sums of Gamma variables with one scale are Gamma, so
+the entries are distributed as if drawn independently, and a total has no cost per feature.
 """
 
 from __future__ import annotations
@@ -21,25 +20,25 @@ from ..chains.multiplicative import log_gamma_draws
 from ..components import ShardedComponents
 from ..likelihoods.base import Likelihood
 
-# Draws of components that are copied at once.
+# Draws of components per copy.
 _AT_ONCE = 64
-# Numbers in the samples of a block of features, about.
+# Approximate size of the samples of a block of features.
 _IN_A_BLOCK = 2**21
-# Purposes of random numbers. None is zero: NumPy takes [seed, step] and [seed, step, 0] as one.
+# Last part of a seed, by purpose; not zero: [seed, step] and [seed, step, 0] are one to NumPy.
 _TOTAL, _BLOCKS, _FIRST_BLOCK = 2, 3, 4
 
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """Components, which turn activations into rates, one block of features at a time."""
+    """Components, which map activations to rates, one block of features at a time."""
 
     components: Array | ShardedComponents  # (K, F), or M draws of them (M, K, F)
-    n_samples: int  # draws of the activations; the more, the fewer features in a block
+    n_samples: int  # draws of the activations; blocks of features get smaller with it
     which: Array | None = None  # (n_samples,), the draw of the components of each
 
     @cached_property
     def blocks(self) -> list[slice]:
-        """Features that are drawn at once."""
+        """Blocks of features."""
         F, width = int(self.components.shape[-1]), max(_IN_A_BLOCK // self.n_samples, 1)
         return [slice(at, min(at + width, F)) for at in range(0, F, width)]
 
@@ -79,7 +78,7 @@ class Futures:
     exposure: Array  # (T,)
     mixture: Mixture
     likelihood: Likelihood
-    streams: Array  # (T, 2), seeds of the steps: a step has the same draws without the others
+    streams: Array  # (T, 2), seeds of the steps: draws of a step do not depend on the others
     dispersion: float = 0.0  # an entry with mean μ has dispersion·μ more variance
 
     def __len__(self) -> int:
@@ -117,7 +116,7 @@ class Futures:
             yield blocks[b], self._block(t, b, None if in_blocks is None else in_blocks[:, b])
 
     def _block(self, t: int, b: int, counts: Array | None) -> Array:
-        """Draws (S, …) of a block, given its counts where there are any."""
+        """Draws (S, …) of a block, given its sums if these were drawn before."""
         rates, rng = self.rates(t, self.mixture.blocks[b]), self._rng(t, _FIRST_BLOCK + b)
         if counts is None:
             return self.likelihood.sample(rates, rng)

@@ -18,9 +18,9 @@ from ..sampling.inference import FittedSteps, Inferred, infer_draws
 from .forecast import DrawnComponents
 from .state import State
 
-# Numbers in the draws of a smoothed series, at the most.
+# Maximum size of the draws of a smoothed series.
 MOST = 20_000_000
-# Follows the name of a point prediction.
+# Appended to the name of a point prediction.
 _MEDIANS = "; of the missing last steps the median (the mean is infinite)"
 Rows = Callable[[int], Array]  # the data (F,) of a step, by its number
 
@@ -30,10 +30,10 @@ class Steps(NamedTuple):
 
     activations: Array  # (T, K), the point prediction
     point: str  # its name
-    draws: Array | None  # (S, T, K); None if the chain has no law
+    draws: Array | None  # (S, T, K); None if the chain is no distribution
     drawn: DrawnComponents | None = None
     which: Array | None = None  # (S,), the draw of the components of each draw
-    start: Array = np.empty(0)  # (K,), where paths into the future begin
+    start: Array = np.empty(0)  # (K,), the activations from which futures start
 
 
 class ModePosterior:
@@ -43,7 +43,7 @@ class ModePosterior:
         self._state = state
 
     def mean(self, series: AnySeries, *, continue_chain: bool = False) -> Array:
-        """Activations (K, N) of all steps of a series at fixed components, missing ones filled."""
+        """Activations (K, N) of all steps, missing ones included, at fixed components."""
         check_observed(series, continue_chain)
         state = self._state
         return infer_mode(state.config, state.factors, series, continue_chain=continue_chain)
@@ -82,7 +82,7 @@ class ModePosterior:
             draws = draws[:, before:]
         name = chain.point_name(point)
         if scale == "linear" and chain.dynamic:
-            # The chain continues from another mode than the draws do.
+            # The draws start from the mode of log h instead.
             name = f"{name} from the mode of h"
         return Steps(np.ascontiguousarray(H.T), name, draws, start=start)
 
@@ -115,7 +115,7 @@ class DrawnPosterior:
         state, posterior = self._state, self._draws
         if series is None:
             N, K = state.activations.shape
-            # What is expected does not hang on how many samples one wants.
+            # The expected activations must not depend on n_samples.
             most = min(max(100, MOST // (N * K)), posterior.n_draws)
             which, numbers = posterior.pick(min(n_samples, most)), posterior.pick(most)
             draws = posterior.steps(which, state.kept, N, rng)
@@ -155,10 +155,10 @@ ActivationPosterior = ModePosterior | DrawnPosterior
 
 
 def posterior_of(state: State) -> ActivationPosterior:
-    """The posterior of the activations, by what the fit left behind."""
+    """The posterior of the activations: from draws if the model was fitted by draws."""
     return ModePosterior(state) if state.draws is None else DrawnPosterior(state, state.draws)
 
 
 def _smoothed(name: str, chain: Chain, observed: Array) -> str:
-    """Without dynamics nothing but its neighbours is known of a missing step."""
+    """Name of the smoothed point: missing steps are interpolated if the chain is not dynamic."""
     return name if chain.dynamic or observed.all() else f"{name}; missing steps interpolated"

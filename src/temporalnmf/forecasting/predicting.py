@@ -67,7 +67,7 @@ def forecast(
 
 
 def _n_samples(n_samples: int | None, coverage: tuple[float, ...], numbers: int) -> int:
-    """As many as the user wants, or as the ends of the widest interval take."""
+    """The number asked for, or the number needed for the ends of the widest interval."""
     if n_samples is not None:
         return check_count("n_samples", n_samples)
     most = min(_MOST_SAMPLES, max(_N_SAMPLES, MOST // numbers))
@@ -75,7 +75,7 @@ def _n_samples(n_samples: int | None, coverage: tuple[float, ...], numbers: int)
 
 
 def _few(draws: Array | None, coverage: tuple[float, ...]) -> list[Note]:
-    """A note on intervals whose ends have few samples beyond them."""
+    """A note on intervals with few samples beyond their ends."""
     widest = max(coverage)
     if draws is None or len(draws) == 1 or (1 - widest) / 2 >= few_beyond(len(draws)) - 1e-9:
         return []
@@ -111,7 +111,7 @@ def _made(
     seed: int,
     first: int,
 ) -> Forecast:
-    """A forecast of steps, the first of which has the place `first`."""
+    """A forecast; `first` is the index of its first step."""
     return Forecast(
         times=times,
         activations=found.activations,
@@ -133,7 +133,7 @@ def _made(
 def _simulated(
     state: State, found: Steps, exposure: Array, ahead: Array, seed: int, first: int
 ) -> Futures | None:
-    """Futures from draws (S, T, K) of the activations; `first` is the place of the first step."""
+    """Futures from draws (S, T, K) of the activations; `first` is the index of the first step."""
     draws = found.draws
     if draws is None:
         return None
@@ -150,7 +150,7 @@ def _simulated(
     return Futures(draws, exposure, mixture, state.likelihood, streams, dispersion)
 
 
-# Purpose of random numbers, beside those of `Futures`.
+# Last part of a seed, in addition to those of `Futures`.
 _WIDENED = 1
 
 
@@ -172,7 +172,7 @@ def _since_observed(observed: Array) -> Array:
 
 
 def _notes(state: State) -> tuple[Note, ...]:
-    """Notes that hold for all steps."""
+    """Notes on all steps."""
     chain, notes = state.chain, []
     if not chain.has_law:
         return (Note("no_intervals"),)
@@ -210,8 +210,8 @@ def _horizon(state: State, ahead: Array) -> list[Note]:
 
 # Steps in a season.
 _SEASONS = {"month": 12, "quarter": 4, "3 months": 4, "week": 52, "day": 7, "hour": 24}
-# Least correlation of changes one season apart, and least spread of changes of log totals: a solver
-# that stops early leaves smaller ones in constant data.
+# Least correlation of changes one season apart, and least standard deviation of changes of log
+# totals: in constant data, smaller changes remain when a solver stops.
 _SEASONAL, _LEAST_SPREAD = 0.4, 1e-3
 
 
@@ -233,8 +233,8 @@ def _seasons(state: State) -> list[Note]:
     return [Note("seasons", length=length, step=step, correlation=correlation, last=last)]
 
 
-# Multiples of the last value below, or above, which a path has faded out or exploded, and the share
-# of such paths that is worth a note.
+# A path has faded out, or exploded, below, or above, this multiple of its last value; least share
+# of such paths for a note.
 _FADED, _EXPLODED = 0.1, 10.0
 _LEAST_SHARE = 0.1
 

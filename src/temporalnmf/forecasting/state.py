@@ -1,4 +1,4 @@
-"""A fitted model, as forecasts see it."""
+"""A fitted model, for forecasts."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class State:
     calibration: Calibration | None = None
     names: Sequence[object] | None = None  # of the features
     posterior: Posterior | None = None  # Laplace's approximation, once it is computed
-    keep: Callable[[Posterior], None] = lambda posterior: None  # called with it then
+    keep: Callable[[Posterior], None] = lambda posterior: None  # called with it once
 
     @classmethod
     def of(cls, config: Config, fitted: Fitted, series: Series) -> State:
@@ -82,7 +82,7 @@ class State:
 
     @cached_property
     def feature_names(self) -> Array:
-        """(F,), x0, x1, … where the data have none."""
+        """(F,); x0, x1, … if the data have no names."""
         return feature_labels(self.names, self.components.shape[1])
 
     @cached_property
@@ -100,7 +100,7 @@ class State:
         return self.n_steps - 1 - int(self.kept[-1])
 
     def data(self, what: str) -> Series:
-        """The data of the fit; refused where they are not at hand, or were changed."""
+        """The data of the fit; an error if they are not available or were changed."""
         series = self.series
         if series is not None and series.fingerprint() != self.fingerprint:
             problem = "X was changed after the fit, and the model refers to it."
@@ -116,8 +116,8 @@ class State:
     def laplace(self, used: Series | None = None, H: Array | None = None) -> Posterior:
         """The posterior of the steps of a series around their mode H (K, N).
 
-        That of the fitted steps, by default, is kept. This is no `cached_property`: before Python
-        3.12 these hold a lock while they compute.
+        By default that of the fitted steps, which is kept; not as a `cached_property`, which
+        holds a lock while it computes before Python 3.12.
         """
         fitted = used is None
         if fitted and self.posterior is not None:
@@ -125,7 +125,7 @@ class State:
         if used is None or H is None:
             used, H = self.data("this").take(self.kept), self.activations.T[:, self.kept]
         if self.config.map_scale != "log":
-            # The quadratic stands at the mode of log h.
+            # Laplace's approximation expands around the mode of log h.
             H = infer_mode(replace(self.config, map_scale="log"), self.factors, used)
         unit = unit_of(float(H.max()), self.likelihood)
         part = partial(data_part, used.in_unit(unit), self.components.T, self.likelihood)

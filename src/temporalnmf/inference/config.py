@@ -29,7 +29,7 @@ _GIBBS = {"gibbs": Arg("solver", "'gibbs'")}
 
 
 class Factors(NamedTuple):
-    """Components (K, F), activations (N, K), the chain of these, and the law of the data."""
+    """Components (K, F), activations (N, K), their chain, and the likelihood."""
 
     components: Any
     activations: Array
@@ -44,7 +44,7 @@ class Config:
     Attributes
     ----------
     previous : Factors or None
-        Where a warm start begins.
+        Starting point of a warm start.
     """
 
     n_components: int
@@ -79,7 +79,7 @@ class Config:
         return cls(**given, previous=previous)
 
     def check(self) -> Config:
-        """Refuse parameters that make no sense, before anything is done."""
+        """Raise if a parameter is invalid."""
         check_choice("map_scale", self.map_scale, ("log", "linear"))
         check_choice("point", self.point, ("mean", "mode"))
         check_choice("solver", self.solver, (*registry.SOLVERS, *registry.SAMPLERS))
@@ -96,16 +96,16 @@ class Config:
 
     @property
     def named_by_place(self) -> bool:
-        """Whether components have to stay in their places, since the user named them by these.
+        """Whether components must keep their order, since the user refers to them by it.
 
-        By starting values, by a warm start, or by hyper-parameters of their own.
+        That is, with starting values, a warm start, or hyper-parameters per component.
         """
         named = self.own_parameters or not isinstance(self.init, str)
         return named or self.previous is not None
 
     @property
     def own_parameters(self) -> bool:
-        """Whether components have hyper-parameters of their own."""
+        """Whether hyper-parameters are given per component."""
         return any(np.ndim(value) for value in self.chain.get_params().values())
 
     def _check_smoothing(self) -> None:
@@ -117,14 +117,18 @@ class Config:
             )
 
     def _check_drawing(self) -> None:
-        """Refuse what has no posterior to draw from."""
+        """Raise if there is no posterior to draw from."""
         solver = Arg("solver", repr(self.solver))
         if not self.likelihood.has_draws:
             counts = Arg("likelihood", "'poisson'")
             raise ArgumentError(
                 "likelihood",
                 self.likelihood.name,
-                Text(": {solver} draws for counts only, {counts}.", solver=solver, counts=counts),
+                Text(
+                    ": {solver} has posterior draws for {counts} only.",
+                    solver=solver,
+                    counts=counts,
+                ),
                 Text("Use {modes} for this one.", modes=Arg("solver", "'accelerated'")),
             )
         if not self.chain.has_law:

@@ -51,9 +51,9 @@ _INFERENCE_TOL = 1e-1
 
 @dataclass(frozen=True)
 class Fitted:
-    """The result of a fit: W (F, K), H (K, N) with all gaps filled, and how it went.
+    """The result of a fit: W (F, K), H (K, N) with all gaps filled, and its history.
 
-    `kept` are the steps that took part; `stability` is None where there was one start only;
+    `kept` are the steps that took part; `stability` is None if there was only one start;
     `draws` is None for a posterior mode; `posterior` is set if the data cannot be read again later.
     W may be in files: `ShardedComponents`.
     """
@@ -109,7 +109,7 @@ def fit_factors(config: Config, series: AnySeries) -> Fitted:
 
 
 def _problem(config: Config, used: AnySeries, unit: float, threads: Threads) -> Problem:
-    """The objective, with hyper-parameters of the chain that are numbers, in a unit."""
+    """The objective in a unit, with hyper-parameters of the chain resolved to numbers."""
     observations = used.observe(config.likelihood, threads)
     check_counted(observations)
     level = unit * observations.level
@@ -124,7 +124,7 @@ def _problem(config: Config, used: AnySeries, unit: float, threads: Threads) -> 
 def _finished(
     config: Config, problem: Problem, used: AnySeries, results: list[FitResult], unit: float
 ) -> Fitted:
-    """The best result, still in the unit of the fit, components by total activation."""
+    """The best result, in the unit of the fit, components ordered by total activation."""
     best = min(results, key=lambda result: result.monitor.history[-1])
     others = [result.features for result in results if result is not best]
     stability = matching.stability(best.features, others)
@@ -132,7 +132,7 @@ def _finished(
         features.drop()
     best, order = _in_order(config, best)
     features, observations = best.features, problem.observations
-    # The final H is what `transform` returns for the same data, to the bit.
+    # The final H is identical to what `transform` returns for the same data.
     problem = replace(problem, chain=best.chain)
     H = _solve_activations(config, problem, features, start_activations(used, config.n_components))
     objective = problem.objective(features, H)
@@ -157,7 +157,7 @@ def _finished(
 def _posterior_now(
     config: Config, features: Features, H: Array, chain: Chain, unit: float
 ) -> Posterior | None:
-    """The posterior of the activations, while the data are at hand."""
+    """The posterior of the activations, computed while the data are available."""
     if not chain.has_law:
         return None
     if config.map_scale != "log":
@@ -177,7 +177,7 @@ def infer_mode(
     kept = fitted_steps(series.observed, chain, config.point)
     last = fitted.activations[-1] if continue_chain and chain.dynamic else None
     if last is not None:
-        kept = np.arange(kept[-1] + 1)  # the anchor stands before the first step
+        kept = np.arange(kept[-1] + 1)  # the anchor precedes the first step
     used = series.take(kept)
     unit = _unit(used, fitted.likelihood)
     used, chain = used.in_unit(unit), chain.in_unit(unit)
@@ -203,7 +203,7 @@ def divergence_of(config: Config, fitted: Factors, series: Series, H: Array) -> 
 
 
 def _unit(series: AnySeries, likelihood: Likelihood) -> float:
-    """The unit that activations of a series are solved in."""
+    """The unit in which activations of a series are solved."""
     if likelihood.own_unit:
         return 1.0
     seen = series.observed
@@ -211,7 +211,7 @@ def _unit(series: AnySeries, likelihood: Likelihood) -> float:
 
 
 def check_counted(observations: Observations) -> None:
-    """Refuse data that are zero throughout, or next to it."""
+    """Raise if all data are zero, or nearly so."""
     if not observations.has_counts:
         raise ValueError(
             "X is zero wherever it is observed: there is nothing to factorize. Give at least one "
@@ -226,7 +226,7 @@ def check_counted(observations: Observations) -> None:
 
 
 def check_observed(series: AnySeries, continue_chain: bool) -> None:
-    """Refuse a new series without any data."""
+    """Raise if a new series has no data."""
     if not series.observed.any() and not continue_chain:
         raise ValueError(
             "X has no observed entry: there is nothing to infer from. If its rows follow "
@@ -282,7 +282,7 @@ def _checkpoints(
 def identity_of(
     config: Config, series: AnySeries, seeds: Array, names: tuple[str, ...]
 ) -> dict[str, Any]:
-    """What a fit depends on, to recognise its checkpoint; `names` are of parameters."""
+    """Everything a fit depends on, to recognize its checkpoint; `names` are parameters."""
     names = ("n_components", "solver", *names, "smoothing")
     found = {name: np.asarray(getattr(config, name)).tolist() for name in names}
     if config.previous is not None:
@@ -300,7 +300,7 @@ def identity_of(
 
 
 def _checksum(arrays: Iterable[Any]) -> int:
-    """A number that changes with starting values."""
+    """Checksum of starting values."""
     found = 0
     for array in arrays:
         found = crc32(np.ascontiguousarray(array, dtype=float).view(np.uint8).data, found)
@@ -330,9 +330,9 @@ def _starts(
 
 
 def _in_order(config: Config, result: FitResult) -> tuple[FitResult, Array]:
-    """Components by total activation, largest first, and their former places."""
+    """Order components by total activation, largest first; also returns their old indices."""
     if config.named_by_place:
-        return result, np.arange(result.W.shape[1])
+        return result, np.arange(len(result.H))
     order = np.argsort(-result.H.sum(axis=1), kind="stable")
     result.features.reorder(order)
     return replace(result, H=result.H[order], chain=result.chain.reordered(order)), order
@@ -341,7 +341,7 @@ def _in_order(config: Config, result: FitResult) -> tuple[FitResult, Array]:
 def _solve_activations(
     config: Config, problem: Problem, W: Array | Features, H: Array, *, held: int = 0
 ) -> Array:
-    """H (K, N) at fixed W, solved more tightly than a fit since it is cheap."""
+    """H (K, N) at fixed W, to a smaller tolerance than a fit since it is cheap."""
     problem = replace(problem, smoothing=0.0)  # a constant here
     monitor = Monitor(config.max_iter, _INFERENCE_TOL * config.tol)
     solver = registry.create(registry.SOLVERS, config.solver, "solver")

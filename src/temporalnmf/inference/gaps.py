@@ -1,4 +1,4 @@
-"""Missing steps: which of them take part in a fit, and how the others are filled."""
+"""Missing steps: their part in a fit, and how the others are filled."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def fill_gaps(
     """Activations (K, n_steps) of all steps from those (K, len(kept)) that were fitted in a unit.
 
     Without dynamics gaps are interpolated; trailing steps are forecast, leading ones filled
-    backwards. Values that would overflow or underflow end where simulated paths do.
+    backwards. Values are clipped to the range of simulated paths.
     """
     first, last = int(kept[0]), int(kept[-1])
     inside = np.arange(first, last + 1)
@@ -62,11 +62,11 @@ def draw_steps(
     n_draws: int,
     rng: np.random.Generator,
 ) -> Array:
-    """Draws (n_draws, n_steps, K) of the activations of all steps; `fill_gaps` has their means.
+    """Draws (n_draws, n_steps, K) of the activations of all steps, with the means of `fill_gaps`.
 
-    Fitted steps are drawn together from their posterior. Trailing ones, and the future, follow by
-    the chain; so do leading ones, from the first fitted step backwards, scaled to the mean that
-    `backcast` gives them. Without dynamics a step without data has the law of the chain itself.
+    Fitted steps are drawn jointly from their posterior. Trailing ones, and the future, are
+    simulated by the chain; so are leading ones, backwards from the first fitted step, and scaled to
+    the mean of `backcast`. Without dynamics a missing step has the distribution of the chain.
     """
     first, last, K = int(kept[0]), int(kept[-1]), posterior.activations.shape[1]
     draws = np.empty((n_draws, n_steps, K))
@@ -82,7 +82,7 @@ def draw_steps(
         start = posterior.activations[0]
         wanted = chain.backcast(start, first).T[::-1]
         expected = chain.mean_ahead(start, first) if chain.dynamic else wanted
-        lost = expected < _NOTHING * wanted  # of paths that vanish no spread is left
+        lost = expected < _NOTHING * wanted  # paths that vanish have no spread
         known = np.isfinite(expected) & ~lost
         back *= np.divide(wanted, expected, out=np.ones_like(wanted), where=known)
         draws[:, :first] = np.where(lost, wanted, back)[:, ::-1]

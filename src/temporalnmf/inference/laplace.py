@@ -1,8 +1,8 @@
 """The posterior of the activations at fixed components: Laplace's approximation on the log scale.
 
-Around the mode û of u = log h, −log p(u | V) is taken as a quadratic (L1). Its Hessian couples the
-components of one step through the data and neighbouring steps through the chain, so in the order
-(step, component) it is a band of K numbers beside the diagonal:
+Around the mode û of u = log h, −log p(u | V) is approximated by a quadratic (L1). Its Hessian
+couples the components of one step through the data and neighbouring steps through the chain, so in
+the order (step, component) it is a band matrix with bandwidth K:
 
     ∂²/∂u_kn ∂u_ln = h_kn h_ln Σ_f f″(λ_fn) w_fk w_fl + [k=l] h_kn Σ_f f′(λ_fn) w_fk + chain  (L1)
 
@@ -11,7 +11,7 @@ A banded Cholesky factor takes time linear in the number of steps, and so does a
 A draw is h = ĥ g/a with g ~ Gamma(a, 1), a = 1/Σ_ii, and the Gaussian dependence between entries
 of Σ (L2). Its log has the mode log ĥ and the curvature 1/Σ_ii there, as required, and its mean is
 ĥ. For one component with a Gamma prior this is exactly the posterior. A point forecast, which is
-linear in the last value, is the mean of the simulated law.
+linear in the last value, is the mean of the simulated futures.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ..kernels.curvature import add_curvature, rates
 from ..kernels.floor import FLOOR
 from ..likelihoods.base import Likelihood
 
-# The part of the data in (L1) for H and `expected`, as `data_part` computes it.
+# The data terms of (L1) for H and `expected`, see `data_part`.
 DataPart = Callable[[Array, bool], tuple[Array, Array]]
 
 
@@ -46,7 +46,7 @@ class Posterior:
     factor : array, (K + 1, N·K)
         Banded upper Cholesky factor of the precision of log h, as `scipy.linalg` stores it.
     covariance : array, (N, K, K)
-        Of log h within each step.
+        Covariance of log h within each step.
     """
 
     activations: Array
@@ -54,7 +54,7 @@ class Posterior:
     covariance: Array
 
     def in_unit(self, unit: float) -> Posterior:
-        """That of activations which were counted in a unit."""
+        """Convert activations from a unit."""
         return replace(self, activations=unit * self.activations)
 
     def draw(self, n_draws: int, rng: np.random.Generator) -> Array:
@@ -72,7 +72,7 @@ class Posterior:
         """The last step alone."""
         K = self.activations.shape[1]
         corner = self.factor[:, -K:].copy()
-        for offset in range(1, K + 1):  # what couples it to the step before
+        for offset in range(1, K + 1):  # coupling to the previous step
             corner[K - offset, :offset] = 0.0
         return Posterior(self.activations[-1:], corner, self.covariance[-1:])
 
@@ -81,8 +81,8 @@ def laplace(part_of: DataPart, H: Array, chain: ActivationPrior) -> Posterior:
     """The posterior of activations H (K, N) at fixed components.
 
     H should be the mode on the log scale. If it is inexact and the Hessian has no Cholesky factor,
-    or if neither data nor chain determine some direction, the data's part is replaced by its
-    expectation, which is never negative, and a little is added to the diagonal.
+    or if neither data nor chain determine some direction, the data terms are replaced by their
+    expectation, which is never negative, and a small ridge is added to the diagonal.
     """
     H = np.maximum(H, FLOOR)
     found = _posterior_of(*part_of(H, False), H, chain)
@@ -97,15 +97,15 @@ def laplace(part_of: DataPart, H: Array, chain: ActivationPrior) -> Posterior:
 
 # Least precision of log h where neither data nor chain determine it: a spread of a factor e^10.
 _LEAST = 1e-2
-# What is added to the diagonal: the least precision; more, as a share of the largest entry, where
-# that is lost in rounding.
+# Added to the diagonal besides the least precision, as shares of the largest entry, if rounding
+# requires it.
 _RIDGES = (0.0, 1e-14, 1e-12, 1e-10, 1e-8)
 
 
 def _posterior_of(
     blocks: Array, slopes: Array, H: Array, chain: ActivationPrior, ridge: float | None = None
 ) -> Posterior | None:
-    """None where there is no Cholesky factor, or some direction is free."""
+    """The posterior; None if there is no Cholesky factor, or some direction is undetermined."""
     factor = _factor(blocks, slopes, H, chain, ridge)
     if factor is None:
         return None
@@ -136,7 +136,7 @@ def data_part(
 
 
 def _counts_part(series: Series, W: Array, H: Array) -> tuple[Array, Array]:
-    """`data_part` of sparse counts: zeros have no curvature, and their slopes are known at once.
+    """`data_part` of sparse counts: zeros have no curvature, and all the same slope.
 
     f′ = m (e − v/λ) and f″ = m v/λ².
     """
@@ -158,7 +158,7 @@ def _counts_part(series: Series, W: Array, H: Array) -> tuple[Array, Array]:
 def _factor(
     blocks: Array, slopes: Array, H: Array, chain: ActivationPrior, ridge: float | None
 ) -> Array | None:
-    """Cholesky factor of (L1), None where it has none."""
+    """Cholesky factor of (L1), or None if it has none."""
     K, N = H.shape
     band = np.zeros((K + 1, N, K))
     for offset in range(K):

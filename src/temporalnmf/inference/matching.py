@@ -1,4 +1,4 @@
-"""Which component of one solution is which of another."""
+"""Matching of the components of two solutions."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ..observations.features import Features
 
 
 def match(W: Array, other: Array) -> tuple[Array, Array]:
-    """For each column of W its match in another solution, one to one, and how alike they are.
+    """For each column of W its match in another solution, one to one, and their similarity.
 
-    Likeness is the cosine between columns, 0 to 1; matches make it largest in all.
+    Similarity is the cosine between columns, 0 to 1; matches maximize its sum.
 
     Examples
     --------
@@ -31,7 +31,7 @@ def _matched(products: Array, squares: Array, others: Array) -> tuple[Array, Arr
 
 
 def stability(W: Features, others: list[Features]) -> Array | None:
-    """How alike each component is to its match in other solutions, on average: (K,), 0 to 1."""
+    """Mean similarity of each component to its matches in other solutions: (K,), 0 to 1."""
     if not others:
         return None
     squares = np.diagonal(W.cross(W))

@@ -1,4 +1,4 @@
-"""Where a fit starts."""
+"""Starting values of a fit."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def start_factors(
     rng: np.random.Generator,
     unit: float = 1.0,
 ) -> tuple[Features, Array]:
-    """W (F, K), where its data are, and H (K, N′) to start from, W on the simplex.
+    """Starting values W (F, K), as `Features` on the simplex, and H (K, N′).
 
-    H is in the unit of the problem, the series is as it was given.
+    H is in the unit of the problem; the series is as given.
     """
     observations = problem.observations
     F, _ = observations.shape
@@ -58,7 +58,7 @@ def start_factors(
 
 
 def start_activations(series: AnySeries, n_components: int) -> Array:
-    """H (K, N) that shares the observed total of each step equally, gaps interpolated."""
+    """H (K, N) with the observed total of each step divided equally, gaps interpolated."""
     steps = np.flatnonzero(series.observed)
     totals = series.totals[steps] / series.exposure[steps]
     # A step of zeros would start, and stay, at zero.
@@ -70,7 +70,7 @@ def start_activations(series: AnySeries, n_components: int) -> Array:
 def _warm(
     previous: Factors, n_components: int, series: AnySeries, kept: Array
 ) -> tuple[Array, Array]:
-    """The last solution, for warm starts; new steps start like in `transform`."""
+    """The last solution, for warm starts; a series of other length starts as in `transform`."""
     K, F = previous.components.shape
     if n_components != K or series.shape[1] != F:
         raise ValueError(
@@ -95,7 +95,7 @@ def _nndsvda(series: AnySeries, n_components: int, rng: np.random.Generator) -> 
             f"{series.shape[0]} step(s) and {series.shape[1]} feature(s) take part. Use "
             f"init='random'."
         )
-    # Singular vectors have the precision of the data, and weights have that of the kernels.
+    # Singular vectors would have the precision of the data; kernels need double precision.
     X, weights = series.X.astype(np.float64, copy=False), dense(series.weights)
     if not np.all(weights > 0):
         X = dense(X)
@@ -105,7 +105,7 @@ def _nndsvda(series: AnySeries, n_components: int, rng: np.random.Generator) -> 
     elif sparse.issparse(X):
         X = sparse.csr_matrix(X)
     seed = int(rng.integers(2**31 - 1))
-    # What is small there is so beside one, and a singular vector of zeros has no direction.
+    # Its thresholds are for data near one, and a singular vector of zeros gives NaN.
     mean = X.mean()
     with np.errstate(divide="ignore", invalid="ignore"):
         H, W = _initialize_nmf(X / mean, n_components, init="nndsvda", random_state=seed)

@@ -1,9 +1,9 @@
-"""The unit in which a fit is done.
+"""The unit of a fit.
 
-The floor of the kernels is an absolute number, far below any data that are near one. Positive
-values, as in power spectra, may have any unit: if their level is far from one, a fit is done in
-a power of two near it, which rounds nothing. Counts have their own unit. The logarithm of the unit
-would also be a constant of the objective, beside which its changes look small to `tol`.
+The floor of the kernels is absolute, far below any data near one. Positive values, as in power
+spectra, may have any unit: if their level is far from one, the unit of the fit is a power of two
+near it, which causes no rounding. Counts have their own unit. Without it, the logarithm of the
+level would be a constant of the objective, relative to which `tol` would be too large.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import math
 
 from ..likelihoods.base import Likelihood
 
-# Levels from which on a unit is taken.
+# Levels outside this range need a unit.
 _NEAR = 1e-3, 1e3
 
 
 def unit_of(level: float, likelihood: Likelihood) -> float:
-    """A power of two near the level of data or activations; 1 where none is needed.
+    """A power of two near the level of data or activations; 1 if none is needed.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""Counts of the data split over the components, and weights given the parts.
+"""Draw the split of counts over the components, and the weights given the parts.
 
-The counts come as compressed rows, a row per feature, and so do entries that were not observed in
-steps that were: these are drawn, too, so that weights have a known law. Features are cut into
-ranges, each with its own random stream, so that draws are the same for any number of threads.
+Counts are compressed rows, one per feature. So are the missing entries of observed steps: these
+are drawn, too, so that weights given the counts are Dirichlet. Features are divided into ranges,
+each with its own random stream, so that draws do not depend on the number of threads.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ def allocate_rows(
     flags, thread, first, last, indptr, indices, counts, unseen_indptr, unseen_indices, exposure,
     W, HT, bounds, streams, YW, YH,
 ):  # fmt: skip
-    """Split every count v_fn over components with weights w_fk h_kn; draw those not observed.
+    """Split every count v_fn over components with weights w_fk h_kn; draw missing ones.
 
     W is (F, K), HT (N, K), both C-ordered. Sets YW (F, K), the sums over steps, and YH[s]
     (N, K), those over the features of range s.

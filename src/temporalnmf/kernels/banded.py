@@ -9,10 +9,10 @@ from .dense import compiled
 
 @compiled
 def factor_upper(band):
-    """U of a band P, in place; whether P is positive definite.
+    """Factor a band P in place; return whether it is positive definite.
 
-    Not LAPACK's: in so narrow a band its threads only wait for each other, a hundred times longer,
-    and their number is one for the process, which forecasts side by side must not set.
+    LAPACK is a hundred times slower for so narrow a band, since its threads wait for each other;
+    their number is global to the process, so concurrent forecasts must not set it.
     """
     b, n = band.shape[0] - 1, band.shape[1]
     for j in range(n):
@@ -48,7 +48,7 @@ def solve_upper(band, Z):
 def band_of_inverse(band, K):
     """The diagonal blocks (n/K, K, K) of P⁻¹.
 
-    Takahashi's recursion, from the last row up, knows every entry of P⁻¹ within the band:
+    Takahashi's recursion, from the last row up, gives every entry of P⁻¹ within the band:
 
         Σ_ij = [i = j]/U_ii² − (1/U_ii) Σ_{k>i} U_ik Σ_kj.
     """

@@ -1,26 +1,25 @@
 """Fused passes over dense data, for any likelihood.
 
 Shapes and order: `V` (F, N) and `W` (F, K) are Fortran-ordered, so the features of one time step
-and of one component are contiguous; `H` is (K, N). `V` and the weights `M` are what the
-likelihood's `weigh` makes of the data; `M` is (1, N) where weights do not depend on the feature,
-else (F, N), Fortran-ordered. `steps` lists the steps with an observed entry; the others are never
-read.
+and of one component are contiguous; `H` is (K, N). The likelihood's `weigh` computes `V` and the
+weights `M` from the data; `M` is (1, N) if weights do not depend on the feature, else (F, N),
+Fortran-ordered. `steps` lists the steps with an observed entry; the others are never read.
 
 Every statistic of the majorizer (M) is a sum, over features for H and over steps for W, of w or h
-times two numbers a and b of an entry, which the likelihood's `Formulas` compute from v, m and λ.
-Sums of b that need no pass (`linear`, weights per step) are left to the caller.
+times a or b, which the likelihood's `Formulas` compute from v, m and λ of an entry. Sums of b that
+need no pass (`linear`, weights per step) are left to the caller.
 
-Arithmetic is that of W and H: in single precision, sums are taken so over one block of features
-and a few steps, and in double precision beyond.
+Arithmetic has the precision of W and H; in single precision, sums over more than one block of
+features and a few steps are in double precision.
 
-A pass cuts the features into ranges, whose sums for H stay apart until the caller adds them up in
-order. Threads take several of them, so the result does not depend on the number of threads.
-Inside a range, blocks of features stay in the cache while the steps are read.
+A pass divides the features into ranges, whose sums for H the caller adds up in order, so that the
+result does not depend on the number of threads. Inside a range, blocks of features stay in the
+cache while the steps are read.
 
-Up to `UNROLLED` components, passes are unrolled for their K, so that λ, a, b and the sums live in
+Up to `UNROLLED` components, passes are unrolled for their K, so that λ, a, b and the sums are in
 registers: `_source` generates this code. Above, `blocks_pass` works with buffers of a block, four
 components at a time. Both are compiled once per likelihood. The compiled formulas are globals of
-the pass, not arguments or closure variables, for which numba would compile again in each process.
+the pass: for arguments or closure variables, numba would compile again in each process.
 """
 
 from collections.abc import Callable
@@ -35,13 +34,13 @@ from .floor import FLOOR
 from .handoff import begin, end
 from .logarithm import log
 
-# Weights of W (numbers) that stay in the cache while the steps are read.
+# Numbers of W that stay in the cache while the steps are read.
 CACHED = 8192
-# Features of a block where passes are not written out.
+# Features per block in passes that are not unrolled.
 BLOCK = 512
 UNROLLED = 8
 
-# Re-association lets a loop keep several partial sums; for one machine their order is fixed.
+# Re-association allows several partial sums in a loop; on one machine their order is fixed.
 _FAST = {"reassoc", "contract"}
 
 
@@ -50,7 +49,7 @@ Kernel = Callable[..., None]
 
 
 def compiled(function: F) -> F:
-    """Compile on first use, keep the machine code beside the file, let threads run."""
+    """Compile on first use, cache the machine code, release the GIL."""
     return cast(F, njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)(function))
 
 
@@ -58,12 +57,12 @@ class Formulas(NamedTuple):
     """Compiled formulas of an entry with value v, weight m and rate λ.
 
     `theta` (P,) holds the parameters of the likelihood. b − a is the derivative in λ of the
-    entry's part in the objective.
+    entry's term of the objective.
     """
 
     name: str  # in the names of compiled functions
     ratios: Callable[..., tuple[float, float]]  # (v, m, lam, theta): a and b
-    value: Callable[..., float]  # (v, m, lam, theta): the entry's part in the objective
+    value: Callable[..., float]  # (v, m, lam, theta): the entry's term of the objective
     # (v, lam, theta): m λ − value, where the rest does not depend on m; None for other likelihoods
     gain: Callable[..., float] | None = None
 
@@ -74,9 +73,9 @@ class Formulas(NamedTuple):
 
 
 def generated(name: str, lines: list[str], file: str, module: str, **names: object) -> Kernel:
-    """Compile a function from the lines of its source; `names` are globals of it.
+    """Compile a function from the lines of its source, with `names` among its globals.
 
-    The function claims to be part of the given file and module: numba keeps its machine code there.
+    Its file and module are set to the given ones, under which numba caches the machine code.
     """
     namespace: dict[str, Any] = {
         "np": np, "log": log, "begin": begin, "end": end, "FLOOR": FLOOR, "__name__": module,
@@ -109,7 +108,7 @@ def dense_pass(
     wants : str
         What to sum: any of "w" (WA, WB), "h" (HA, HB), "v" (the value).
     in_blocks : Formulas, default=None
-        Those for passes that are not unrolled, where they differ in rounding.
+        Formulas for passes that are not unrolled, if they differ in rounding.
 
     Returns
     -------
@@ -145,8 +144,8 @@ def _any_pass(formulas: Formulas) -> Kernel:
 def _source(name: str, K: int, entries: bool, sums_b: bool, wants: str) -> list[str]:
     """Source of one pass.
 
-    Several steps (j = 0, 1, …) go together, so that each w is loaded, and each sum for W stored,
-    once for all of them. Where the number of steps is no multiple, the rest are empty columns.
+    Several steps (j = 0, 1, …) are processed together, so that each w is loaded, and each sum for W
+    stored, once for all of them. The last group is filled up with empty columns.
     """
     ks, js, block = range(K), range(_together(K, wants)), CACHED // K
     in_w, in_h, in_v = "w" in wants, "h" in wants, "v" in wants
@@ -213,7 +212,7 @@ def _load_step(j: int, K: int, entries: bool, in_h: bool) -> list[str]:
 
 
 def _together(K: int, wants: str) -> int:
-    """How many steps are processed together: the fastest number on NIPS, 16 vector registers."""
+    """Steps to process together: the fastest number on NIPS, with 16 vector registers."""
     if wants == "wh":
         return 2 if K < 4 else 4
     if wants == "w":
@@ -221,7 +220,7 @@ def _together(K: int, wants: str) -> int:
     return 1
 
 
-# Loops run over slices from zero: an index that might be negative would keep them scalar.
+# Loops run over slices from zero: an index that might be negative would prevent vectorization.
 
 
 @compiled
@@ -279,7 +278,7 @@ def _spread(H, n, a, out, start):
             o[i] += h * a[i]
 
 
-# Formulas of the likelihood, which `specialised` puts in place of these.
+# Placeholders: `specialised` replaces them by the formulas of the likelihood.
 def ratios(*entry): ...
 
 
@@ -290,7 +289,7 @@ def blocks_pass(
     entries, sums_b, in_w, in_h, in_v,
     flags, thread, first, last, V, M, W, H, theta, steps, bounds, WA, WB, HA, HB, values,
 ):  # fmt: skip
-    """`dense_pass` for any K, with its choices as arguments. `_any_pass` compiles it."""
+    """`dense_pass` for any K, with its options as arguments. `_any_pass` compiles it."""
     begin(flags, thread)
     buffers = np.empty((4, BLOCK))
     for s in range(first, last):

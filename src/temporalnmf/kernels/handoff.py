@@ -1,9 +1,9 @@
-"""How threads that share one pass start and finish together, without Python's lock.
+"""Synchronization of the threads that share a pass, without the GIL.
 
 Waking a sleeping thread takes 50 to 100 µs on a virtual machine, as long as half a pass over
-small data. So between passes threads stay awake for about a millisecond and watch a number; each
-kernel says `begin` and `end`. `flags[0]` counts the passes that were begun, `flags[8 t]` those that
-thread t has finished (eight apart: one cache line each). Thread 0 is the caller's.
+small data. So between passes threads spin on a flag for about a millisecond; each kernel calls
+`begin` and `end`. `flags[0]` counts the passes that have begun, `flags[8 t]` those that thread t
+has finished (eight apart: one cache line each). Thread 0 is the caller's.
 """
 
 from llvmlite import ir
@@ -12,7 +12,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 LINE = 8
-# Looks at a flag before giving up: about a millisecond.
+# Reads of a flag before giving up: about a millisecond.
 PATIENCE = 1_000_000
 
 
@@ -44,14 +44,14 @@ def _store(context, flags, index, number):
 
 @njit(cache=True, nogil=True)
 def begin(flags, thread):
-    """Thread 0 tells the others that a pass has begun."""
+    """Signal from thread 0 that a pass has begun."""
     if thread == 0:
         _store(flags, 0, _load(flags, 0) + 1)
 
 
 @njit(cache=True, nogil=True)
 def end(flags, thread):
-    """Thread 0 waits until all have finished; the others, for the next pass. Not for ever."""
+    """Wait, for a limited time: thread 0 until all have finished, the others for the next pass."""
     count = _load(flags, 0)
     if thread == 0:
         wait(flags, count)
@@ -64,7 +64,7 @@ def end(flags, thread):
 
 @njit(cache=True, nogil=True)
 def wait(flags, count):
-    """Whether all threads have finished pass `count`, after waiting for a while."""
+    """Wait for a limited time; return whether all threads have finished pass `count`."""
     tries = 0
     for thread in range(1, flags.size // LINE):
         while _load(flags, LINE * thread) < count:

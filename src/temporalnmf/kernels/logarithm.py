@@ -1,7 +1,7 @@
-"""A natural logarithm that loops can vectorise.
+"""A natural logarithm that the compiler can vectorize.
 
-The library's own `log` is a call per number, which would cost more than everything else in a pass
-over the data. This one is arithmetic only. With x = m 2^k, m in [√½, √2) and s = (m−1)/(m+1),
+A call of the library's `log` per number would cost more than everything else in a pass over the
+data. This one is arithmetic only. With x = m 2^k, m in [√½, √2) and s = (m−1)/(m+1),
 
     log x = k log 2 + 2 atanh s = k log 2 + 2s + s z P(z),   z = s² < 0.0295,
 

@@ -1,8 +1,8 @@
 """Vector arithmetic of the accelerated solver, one pass each over the variables.
 
-Vectors hold roots y of weights (F·K numbers in the memory order of W) or what stands for H (K·N,
+Vectors hold roots y of weights (F·K numbers in the memory order of W) or the variables of H (K·N,
 row by row); W = y²/Σ_f y². Arrays named y and W are (F, K) in either memory order, and loops
-follow it. Rows of S and T are the last moves and the changes of slope that went with them.
+follow it. Rows of memory are the last moves and the changes of the gradient along them.
 """
 
 import numpy as np
@@ -49,7 +49,7 @@ def weights(y, totals, W):
 
 @compiled
 def multipliers(W, A, B, smoothing):
-    """Σ_f w (A − B) + s per component: the multiplier of Σ_f w = 1 where W is optimal.
+    """Σ_f w (A − B) + s per component: the multiplier of Σ_f w = 1 if W is optimal.
 
     A and B are the sums for W; B may be (1, K).
     """
@@ -78,7 +78,7 @@ def weight_slopes(y, W, A, B, smoothing, totals, multipliers, slope, curvature):
 
     A and B are the sums for W; B may be (1, K). All others are (F, K). On the simplex q w of the
     bound (M) becomes (q + μ) w with the multiplier μ, and at its minimum each −p log w + (q + μ) w
-    has the curvature 4 (q + μ) y². A share of A keeps that positive far from there.
+    has the curvature 4 (q + μ) y². A share of A keeps it positive far from the minimum.
     """
     F, K = y.shape
     shared = B.shape[0] == 1
@@ -104,7 +104,7 @@ def weight_slopes(y, W, A, B, smoothing, totals, multipliers, slope, curvature):
 
 @compiled
 def dot(a, b):
-    """a·b without the threads of BLAS, which would have to be waited for."""
+    """a·b, without the overhead of BLAS threads."""
     total = 0.0
     for i in range(a.size):
         total += a[i] * b[i]
@@ -155,10 +155,11 @@ def row_products(vector, rows, used):
 
 @compiled
 def move(x, step, way, n_roots, shrink, lowest, longest, out):
-    """x + step·way, where roots keep at least a share `shrink` of themselves (or, if it is zero,
-    may change sign) and logarithms move by at most `longest` and stay above `lowest`.
+    """x + step·way within limits.
 
-    First come n_roots roots, then logarithms.
+    The first n_roots variables are roots, which shrink at most to a share `shrink` (or may change
+    sign if it is zero); the others are logarithms, which move by at most `longest` and stay above
+    `lowest`.
     """
     for i in range(n_roots):
         there = x[i] + step * way[i]
@@ -169,7 +170,7 @@ def move(x, step, way, n_roots, shrink, lowest, longest, out):
 
 @compiled
 def differences(x, before, slope, slope_before, s, t):
-    """s = x − before and t = the change of slope; returns their products.
+    """s = x − before and t, the change of slope; returns their products.
 
     These are slope_before·s, slope·s, s·t, s·s and t·t.
     """

@@ -2,10 +2,8 @@
 
 Each solves f′(x) = 0 for a function with exactly one stationary point on its interval, so a
 bracket always exists. The unknown is positive (h itself, the distance to an end of the interval,
-or the odds of where in the interval it lies) and the search runs in its logarithm: Halley's step
-where it stays inside the bracket and shrinks, a bisection elsewhere.
-
-`_name` is the compiled scalar formula for other compiled code, `name` the ufunc.
+or the odds of its position in the interval) and the search runs in its logarithm: a Halley step
+if it stays inside the bracket and shrinks, otherwise a bisection.
 """
 
 import math
@@ -13,12 +11,11 @@ import math
 import numpy as np
 from numba import njit
 
-from .elementwise import elementwise
 from .special import _polygamma
 
-# The equations are sums of positive terms that change by a factor when the unknown does, so near
-# the root they are smooth on the scale of one in its logarithm: after one of Halley's steps of this
-# size the error is about its cube, and a step so small cannot occur far from the root.
+# The equations are sums of powers of the unknown or the like, hence smooth on a scale of 1 in its
+# logarithm: after a Halley step of this size the error is about its cube, and such a small step
+# does not occur far from the root.
 LAST_STEP = 1e-5
 _MAX_STEPS = 300
 _SMALLEST, _LARGEST = 1e-304, 1e304
@@ -27,7 +24,7 @@ _ROUNDING = 2.3e-16
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _grown(x, step):
-    """x e^step, for small steps with an error of step³/6: no worse than Halley's."""
+    """x e^step; for small steps with an error of step³/6, no worse than that of Halley's method."""
     if abs(step) <= 1.0:
         return x + x * step * (1.0 + 0.5 * step)
     return x * math.exp(step)
@@ -35,7 +32,7 @@ def _grown(x, step):
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def _advance(x, value, slope, second, low, high, previous, last_step):
-    """From x towards the root of an equation, given its first and second derivatives in log x.
+    """A step from x towards the root of an equation, given its two derivatives in log x.
 
     Returns the new x, the bracket, the step in log x, and whether it was the last one needed.
     """
@@ -58,7 +55,7 @@ def _advance(x, value, slope, second, low, high, previous, last_step):
             return moved, low, high, halley, False
         moved = math.sqrt(low) * math.sqrt(high)
         return moved, low, high, math.log(moved / x), high - low <= 4.0 * _ROUNDING * low
-    # One end of the bracket is still open: go Halley's way, at most four times the last step.
+    # One end of the bracket is still open: a Halley step, at most four times the last step.
     step = min(max(halley, -4.0 * abs(previous)), 4.0 * abs(previous))
     moved = min(max(_grown(x, step), _SMALLEST), _LARGEST)
     return moved, low, high, step, moved == x
@@ -66,18 +63,13 @@ def _advance(x, value, slope, second, low, high, previous, last_step):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _quadratic_root(p, q, r, current):
+    """(ROOT): the positive root of q h² − p h − r = 0; `current` where p ≥ 0 = q leaves h free."""
     discriminant = math.sqrt(p * p + 4.0 * q * r)
     if p < 0.0:
         return 2.0 * r / (discriminant - p)
     if q > 0.0:
         return (p + discriminant) / (2.0 * q)
     return current
-
-
-@elementwise
-def quadratic_root(p, q, r, current):
-    """(ROOT): the positive root of q h² − p h − r = 0; `current` where p ≥ 0 = q leaves h free."""
-    return _quadratic_root(p, q, r, current)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -111,7 +103,7 @@ def _shape_root(p, q, r, alpha, current):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _in_log_odds(first, second, third, share, rest):
-    """F f′, F² f″, F³ f‴ to f′F and its first two derivatives in v = log odds.
+    """Convert F f′, F² f″, F³ f‴ to f′F and its first two derivatives in v = log odds.
 
     F = dh/dv is the width times share · rest, and share is expit(v).
     """
@@ -165,13 +157,13 @@ def _barrier_root(p, q, r, lower, width, g_lower, g_upper, current):
         )
         if last:
             break
-    # Rounding can put a root that is close to an end on it, where the density is zero. The upper
-    # end is a quotient: a few units less, and its product is below the dividend.
+    # Rounding can move a root onto an end, where the density is zero. The upper end is a quotient:
+    # a few ulps less, so that its product stays below the dividend.
     h = min(lower + _place(odds, width)[0], (lower + width) * (1.0 - 4.0 * _ROUNDING))
     return max(h, np.nextafter(lower, np.inf))
 
 
-# (B4) in the retained part a = b h_{n−1} of h = h_{n−1}, which is in h_n = o as well:
+# (B4) in the retained part a = b h_{n−1} of h = h_{n−1} and o = h_n:
 #
 #   −κ/a + λ/(h−a) + λ/(o−a) − β = 0,   0 < a < w = min(h, o),   κ = η − s, λ = γ − s.
 #
@@ -181,7 +173,7 @@ def _barrier_root(p, q, r, lower, width, g_lower, g_upper, current):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _retained_guess(rate, gap, kappa, lam):
-    """Odds at the root if the farther barrier stood still: a quadratic equation."""
+    """Odds at the root with the farther barrier held fixed: a quadratic equation."""
     near = lam / (rate + kappa + lam)
     both = lam * (1.0 + near / (near + gap))
     lead = rate - kappa - both
@@ -205,7 +197,7 @@ def _retained_equation(odds, rate, gap, kappa, lam):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _retained_odds(rate, gap, kappa, lam, odds, last_step):
-    """(B4): odds a/(w−a) of the retained part, searched from the given ones."""
+    """(B4): odds a/(w−a) of the retained part, searched from the given odds."""
     low, high, step = 0.0, np.inf, 0.5
     for _ in range(_MAX_STEPS):
         value, slope, second = _retained_equation(odds, rate, gap, kappa, lam)

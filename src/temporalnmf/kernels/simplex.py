@@ -29,7 +29,7 @@ def column_sums(W):
 
 @compiled
 def multiplied(A, smoothing, W):
-    """(W1), (W3): p = w A plus the smoothing where w > 0, in the place of W; returns Σ_f p.
+    """(W1), (W3): replace W by p = w A, plus the smoothing where w > 0; returns Σ_f p.
 
     A and W are (F, K). Loops follow the memory: C order is features first, Fortran order
     components first.
@@ -54,7 +54,7 @@ def multiplied(A, smoothing, W):
 
 @compiled
 def divide_columns(W, totals):
-    """W / totals, in place; what is not zero stays above the floor, and zeros stay zero."""
+    """W / totals, in place; positive entries are at least at the floor, zeros stay zero."""
     F, K = W.shape
     scales = np.empty(K)
     for k in range(K):
@@ -73,18 +73,18 @@ def divide_columns(W, totals):
 
 
 # (W2): for every column k the minimiser of Σ_f −p log w + q w + r/w on the simplex. p and W are
-# (F, K); q and r are (F, K), or (1, K) where features share them. Entries with p = r = 0 are zero
-# and play no part.
+# (F, K); q and r are (F, K), or (1, K) if features share them. Entries with p = r = 0 are unused
+# and stay zero.
 #
 # With m = μ + min q > 0 each 1/w is concave in m (it inverts q − min q + m = p/w + r/w²), and so
-# is 1/Σw, a harmonic mean: Newton on 1/Σw = 1 from the left climbs to the root and cannot
-# overshoot. Where features share q and r = 0 it is linear and the first step is the closed form
-# (W1), w = p / Σp. What a step needs of the features are sums, so they may lie in several places.
+# is 1/Σw, a harmonic mean: Newton's method on 1/Σw = 1 from the left converges monotonically. If
+# features share q and r = 0, it is linear and the first step is the closed form (W1), w = p / Σp.
+# A step needs only sums over features, so these may be in several blocks.
 
 
 @compiled
 def lowest_rates(p, q, r, smoothing, W):
-    """min q over the entries that play a part, (K,); the smoothing (W3) is added to p there."""
+    """min q over the used entries, (K,); adds the smoothing (W3) to p."""
     F, K = p.shape
     lowest = np.full(K, np.inf)
     for k in range(K):
@@ -97,7 +97,7 @@ def lowest_rates(p, q, r, smoothing, W):
 
 @compiled
 def left_of_root(p, q, r, lowest):
-    """The largest m at which some weight alone reaches one, (K,)."""
+    """The largest m at which a single weight equals one, (K,)."""
     F, K = p.shape
     m = np.zeros(K)
     for k in range(K):
@@ -110,9 +110,9 @@ def left_of_root(p, q, r, lowest):
 
 @compiled
 def weights_at(p, q, r, lowest, m, wanted, W):
-    """W = positive roots of (q − min q + m) w² − p w − r = 0; returns Σ_f w and −∂/∂m of it.
+    """W = positive roots of (q − min q + m) w² − p w − r = 0; returns Σ_f w and its −∂/∂m.
 
-    Only columns that are wanted.
+    For wanted columns only.
     """
     F, K = p.shape
     sums = np.zeros((2, K))
@@ -135,7 +135,7 @@ def weights_at(p, q, r, lowest, m, wanted, W):
 
 @compiled
 def raise_to_floor(p, r, wanted, W):
-    """Weights that play a part, at the floor at least; returns their sums."""
+    """Raise used weights to the floor; returns Σ_f w."""
     F, K = W.shape
     totals = np.zeros(K)
     for k in range(K):
@@ -148,7 +148,7 @@ def raise_to_floor(p, r, wanted, W):
 
 @compiled
 def log_sum(W):
-    """Σ log w over the positive entries, which are all used."""
+    """Σ log w over the positive entries."""
     total = 0.0
     for k in range(W.shape[1]):
         column = W[:, k]

@@ -1,13 +1,13 @@
 """Fused passes over the non-zeros of sparse data, for likelihoods that are linear in λ at zeros.
 
-The data come as the three arrays of compressed rows, once with a row per feature and once with a
-row per step. Either way a row gathers what it needs from short contiguous rows and writes only to
-its own, so threads can share the rows, and one kernel serves W and H:
+The data are compressed rows, once with a row per feature and once with a row per step. Either way
+a row reads short contiguous rows and writes only to its own, so threads can share the rows, and
+one kernel serves W and H:
 
     A[i] = Σ_j y_j a_ij,   λ_ij = x_i · y_j,
 
 with X = W, Y = Hᵀ by feature and X = Hᵀ, Y = W by step, both C-ordered, and a as in `dense.py`.
-Likewise code is unrolled for up to `UNROLLED` components and loops above.
+Code is unrolled for up to `UNROLLED` components.
 """
 
 from functools import cache
@@ -52,7 +52,7 @@ def sparse_value(formulas: Formulas) -> Kernel:
     return specialised(_value, f"_value_{formulas.name}", gain=formulas.gain)
 
 
-# Formulas of the likelihood, which `specialised` puts in place of these.
+# Placeholders: `specialised` replaces them by the formulas of the likelihood.
 def ratios(*entry): ...
 
 

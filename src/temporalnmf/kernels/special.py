@@ -1,19 +1,16 @@
 """Special functions of the chains, accurate to rounding and callable from compiled code.
 
-`digamma` ψ and `trigamma` ψ′: derivatives of the log Γ(αh) in the Shape chain's equation (S).
+`_polygamma` ψ, ψ′ and ψ″: derivatives of the log Γ(αh) in the Shape chain's equation (S).
 
-`bessel_ratio` I_{ν+1}(x) / I_ν(x) and `log_bessel_scaled` log(I_ν(x) exp(−x)): the update (HS0)
-of the HierShape chain and its objective.
-
-`_name` is the compiled scalar formula for other compiled code, `name` the ufunc.
+`_bessel_ratio` I_{ν+1}(x) / I_ν(x) and `_log_bessel_scaled` log(I_ν(x) exp(−x)): the update (HS0)
+of the HierShape chain and its objective; `log_bessel_scaled` is the ufunc.
 """
 
 import math
 
 import numpy as np
-from numba import njit
+from numba import njit, vectorize
 
-from .elementwise import elementwise
 from .variates.shared import log1p_minus, stirling_error
 
 # ψ(y)  ~ log y − 1/(2y) − Σ_k B_2k / (2k y^2k)
@@ -21,8 +18,7 @@ from .variates.shared import log1p_minus, stirling_error
 # ψ″(y) ~ −1/y² − 1/y³ − Σ_k (2k+1) B_2k / y^(2k+2)
 #
 # At y ≥ 10 the terms from k = 9 on are below rounding, at y ≥ 30 those from k = 5 on. Smaller
-# arguments get there by ψ(x) = ψ(x+1) − 1/x; the reciprocals are added from the smallest to the
-# largest.
+# arguments are shifted by ψ(x) = ψ(x+1) − 1/x; reciprocals are added from the smallest on.
 
 _SHIFT = 10.0
 _TRIGAMMA = np.array([1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510])
@@ -55,8 +51,8 @@ def _polygamma(x: float) -> tuple[float, float, float]:
     return math.log(y) - (0.5 * inv + first + shifted), second, third
 
 
-# log Γ(s) − s log x + x, the cost of x under a Gamma law of shape s, in two parts, of which the
-# first does not know x. From this shape on, without the terms of order s log s that cancel.
+# log Γ(s) − s log x + x, the cost of x under a Gamma distribution of shape s, in two parts, the
+# first of which does not depend on x. From this shape on, terms of order s log s are cancelled.
 _LARGE_SHAPE = 16.0
 
 
@@ -77,28 +73,6 @@ def gamma_excess(shape: float, x: float) -> float:
     return shape * (off - math.log(x / shape))  # 1 + off would be rounded
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _digamma(x: float) -> float:
-    return _polygamma(x)[0]
-
-
-@elementwise
-def digamma(x):
-    """ψ(x), x > 0."""
-    return _digamma(float(x))
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _trigamma(x: float) -> float:
-    return _polygamma(x)[1]
-
-
-@elementwise
-def trigamma(x):
-    """ψ′(x), x > 0."""
-    return _trigamma(float(x))
-
-
 # With r = √(μ² + x²) and p = μ/r, the logarithm of Debye's uniform expansion is
 #
 #   log I_μ(x) ~ r − μ asinh(μ/x) − ½ log(2πr) + Σ_k D_k(p) / μ^k.
@@ -112,7 +86,7 @@ def trigamma(x):
 #   E_1 = (1 − 5p²)/8,   2 E_{k+1} = (w E_k)′ + w Σ_{0<i<k} E_i E_{k−i},   w = p² − p⁴.
 #
 # E_k is p^(k−1) times a polynomial in p², so D_k(p)/μ^k and p E_k(p)/μ^k are polynomials in p²
-# divided by r^k: not μ but r has to be large, and at large x any order will do. Term k is at most
+# divided by r^k: only r has to be large, not μ, so at large x any order will do. Term k is at most
 # of the size (k−1)!/(2r)^k: with r ≥ 40, the terms from k = 13 on are below rounding, with r ≥ 100
 # those from k = 9 on, with r ≥ 400 those from k = 6 on.
 
@@ -212,12 +186,6 @@ def _bessel_ratio(nu: float, x: float) -> float:
     return _ratio_from(x, mu, r, low, high)
 
 
-@elementwise
-def bessel_ratio(nu, x):
-    """I_{ν+1}(x) / I_ν(x), ν > −1, x ≥ 0."""
-    return _bessel_ratio(float(nu), float(x))
-
-
 @njit(cache=True, nogil=True, error_model="numpy")
 def _log_bessel_scaled(nu: float, x: float) -> float:
     if not (nu > -1.0 and x >= 0.0):
@@ -228,7 +196,7 @@ def _log_bessel_scaled(nu: float, x: float) -> float:
     return _log_from(nu, x, mu, r, low)
 
 
-@elementwise
+@vectorize(cache=True)
 def log_bessel_scaled(nu, x):
     """log(I_ν(x) exp(−x)), ν > −1, x ≥ 0."""
-    return _log_bessel_scaled(float(nu), float(x))
+    return _log_bessel_scaled(nu, x)

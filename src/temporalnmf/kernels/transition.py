@@ -1,24 +1,22 @@
 """The transition density of BGAR, an integral over the retained part.
 
-With w = min(h_{n−1}, h_n) and a = w t the part of h_{n−1} found again in h_n, δ = |h_n − h_{n−1}|/w
-and y = 1 − t,
+With w = min(h_{n−1}, h_n), a = w t the part of h_{n−1} retained in h_n, δ = |h_n − h_{n−1}|/w and
+y = 1 − t,
 
     p(h_n | h_{n−1}) = C ∫ t^η y^γ (δ + y)^(γ−1) exp(−β w y) dv,   v = log(t/y),
 
-over the whole line. In v the integrand has one maximum: the slope of its logarithm, divided by t,
+over the real line. In v the integrand has one maximum: the slope of its logarithm, divided by t,
 is negative at y = 0 and from there rises (γ < 1) or is convex (γ ≥ 1). It decays exponentially on
-both sides and is analytic in a strip, so the trapezoidal rule converges geometrically; far out its
-terms are a geometric series, however small η or γ is.
+both sides and is analytic in a strip, so the trapezoidal rule converges geometrically; in the tails
+its terms are a geometric series, however small η or γ is.
 """
 
 import math
 
 import numpy as np
-from numba import njit
+from numba import njit, vectorize
 
-from .elementwise import elementwise
-
-# The step is at most this, and at most this part of the width of the maximum.
+# Largest step, absolutely and relative to the width of the maximum.
 _STEP = 0.2
 _PART = 0.4
 _NEGLIGIBLE = 1e-18
@@ -39,7 +37,7 @@ def _log_integrand(v, eta, gamma, rate, gap, log_gap):
         log_t = log_y + v
         y = 1.0 / (1.0 + e)
     log_far = log_y
-    if gap > 1.0:  # perhaps beyond all doubles
+    if gap > 1.0:  # it may be infinite
         log_far = log_gap + math.log1p(y / gap)
     elif gap > 0.0:
         log_far = math.log(gap + y)
@@ -108,7 +106,7 @@ def _log_integral(eta, gamma, rate, gap, log_gap):
     return top + math.log(total * step)
 
 
-@elementwise
+@vectorize(cache=True)
 def bgar_log_density(h, before, eta, gamma, beta):
     """log p(h_n = h | h_{n−1} = before), without −log B(η, γ) − log Γ(γ) + γ log β; η, γ > 0."""
     if not h > 0.0:

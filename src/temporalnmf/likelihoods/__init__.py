@@ -1,4 +1,4 @@
-"""What the data are: the law of an entry v given its rate λ = [WH]."""
+"""Likelihoods: the distribution of an entry v given its rate λ = [WH]."""
 
 from .base import Likelihood, Majorizer
 from .exponential import Exponential

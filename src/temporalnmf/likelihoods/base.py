@@ -1,4 +1,4 @@
-"""The seam between data and solver: one majorizer for every likelihood."""
+"""Interface of likelihoods for solvers: one form of majorizer for all."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Majorizer(NamedTuple):
     """(M): −p log x + q x + r/x, a bound on −log p(V | WH) that is tight at the current x.
 
     For x = H all three are (K, N). For x = W they are (F, K), except that q and r are (1, K)
-    where they do not depend on the feature.
+    if they do not depend on the feature.
     """
 
     p: Array
@@ -24,30 +24,31 @@ class Majorizer(NamedTuple):
 
 
 class Likelihood(BaseEstimator):
-    """A law of v given λ that has a majorizer of the form (M).
+    """A distribution of v given λ with a majorizer of the form (M).
 
     Attributes
     ----------
     name : str
         Its name in the registry.
     formulas : Formulas
-        Of an entry, for the kernels.
+        Formulas of an entry, for the kernels.
     in_blocks : Formulas or None
-        Those for more components than passes are unrolled for, where they differ in rounding.
+        Formulas for passes that are not unrolled, if they differ in rounding.
     theta : array, (P,)
         Numbers that the formulas read.
     takes_zeros : bool
-        Whether v = 0 lies in its domain. Sparse data need it.
+        Whether v = 0 is in its domain, as sparse data need.
     takes_single : bool
         Whether sums over single-precision data may be taken in single precision.
     additive : bool
-        Whether a sum of entries has the same law, with the sum of their rates; see `split`.
+        Whether a sum of entries is distributed like an entry with the sum of their rates; see
+        `split`.
     counts : bool
         Whether entries are counts, with a variance near their mean.
     own_unit : bool
-        Whether the unit of the data is part of the law. If not, data far from one are rescaled.
+        Whether the distribution fixes the unit of the data. If not, data far from one are rescaled.
     has_draws : bool
-        Whether the Gibbs sampler knows it.
+        Whether the Gibbs sampler supports it.
     """
 
     name: ClassVar[str]
@@ -64,11 +65,11 @@ class Likelihood(BaseEstimator):
     def weigh(
         self, v: Array, weight: Array | float, exposure: Array | float
     ) -> tuple[Array, Array]:
-        """Fold weights and exposures into what the kernels read: (m·v, m) in the plain case."""
+        """Values and weights for the formulas: (m·v, m) without exposures."""
         raise NotImplementedError
 
     def leaves_values(self, weight: Array, exposure: Array) -> bool:
-        """Whether `weigh` returns the values as they are, wherever they are observed."""
+        """Whether `weigh` does not change observed values."""
         return bool(np.all((weight == 0.0) | (weight == 1.0)))
 
     def majorizer(self, A: Array, B: Array, x: Array) -> Majorizer:
@@ -76,25 +77,25 @@ class Likelihood(BaseEstimator):
         raise NotImplementedError
 
     def log_density(self, v: Array, lam: Array) -> Array:
-        """log p(v | λ) per entry, every constant included; λ counts the exposure already."""
+        """log p(v | λ) per entry, constants included; λ includes the exposure."""
         raise NotImplementedError
 
     def saturated(self, v: Array, weight: Array | float, exposure: Array | float) -> float:
-        """The objective's value at a perfect fit, e λ = v: what a divergence is measured from."""
+        """The smallest value of the objective for any rates, where the divergence is zero."""
         raise NotImplementedError
 
     def slope(self, v: Array, weight: Array, exposure: float, lam: Array) -> Array:
-        """∂/∂λ of an entry's part in the objective, λ not counting the exposure."""
+        """∂/∂λ of an entry's term of the objective; λ does not include the exposure."""
         raise NotImplementedError
 
     def curvature(
         self, v: Array, weight: Array, exposure: float, lam: Array, *, expected: bool = False
     ) -> Array:
-        """∂²/∂λ² of an entry's part in the objective, or what the law expects it to be."""
+        """∂²/∂λ² of an entry's term of the objective, or its expectation."""
         raise NotImplementedError
 
     def sample(self, lam: Array, rng: np.random.Generator) -> Array:
-        """A draw of v for every λ; λ counts the exposure already."""
+        """A draw of v for every λ; λ includes the exposure."""
         raise NotImplementedError
 
     def split(self, counts: Array, rates: Array, rng: np.random.Generator) -> Array:

@@ -36,7 +36,7 @@ def _value_in_blocks(v: float, m: float, lam: float, theta: Array) -> float:
 
 
 class Exponential(Likelihood):
-    """Exponential law with mean e λ, the likelihood of Itakura–Saito NMF.
+    """Exponential distribution with mean e λ, the likelihood of Itakura–Saito NMF.
 
     Density: (1/eλ) exp(−v/eλ), v > 0; zeros are outside its domain, so data are dense.
     In the objective: m (v/eλ + log λ); dropped there is log e.

@@ -84,8 +84,8 @@ class Poisson(Likelihood):
         large = counts > _EXACT
         found = rng.multinomial(np.where(large, 0.0, counts).astype(np.int64), shares).astype(float)
         for s in np.flatnonzero(large):
-            # Independent Poisson counts x with the means n p, given their sum: x + p (n − Σx), as
-            # far as they are normal; counts that are not so large are hardly moved.
+            # Normal approximation of Poisson counts x with means n p, given their sum n:
+            # x + p (n − Σx). Counts that are not so large hardly change.
             expected = counts[s] * shares[s]
             x = self.sample(expected, rng)
             x = np.maximum(np.rint(x + shares[s] * (counts[s] - x.sum())), 0.0)
@@ -94,5 +94,5 @@ class Poisson(Likelihood):
         return found
 
 
-# Doubles hold every whole number up to this one. Counts beyond it are drawn as rounded normals.
+# Doubles represent all whole numbers up to this. Larger counts are drawn as rounded normals.
 _EXACT = 2.0**53

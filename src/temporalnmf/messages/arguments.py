@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._typing import Array, Generator, Seed
-from .errors import ArgumentError
+from .errors import ArgumentError, Text
 
 
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
@@ -53,3 +53,21 @@ def check_positive(name: str, value: ArrayLike, *, zero: bool = False) -> Array:
         found = float(array[wrong].flat[0])
         raise ArgumentError(name, found, f": expected {sign}, finite numbers.")
     return array
+
+
+def check_sizes(exposure: ArrayLike, n_steps: int, hide: str) -> Array:
+    """Exposures (N,); `hide` says what to do with a step that has none."""
+    try:
+        values = np.asarray(exposure, dtype=float)
+    except (TypeError, ValueError) as error:
+        problem = ": expected positive numbers, one per time step."
+        raise ArgumentError("exposure", exposure, problem) from error
+    if values.shape != (n_steps,):
+        expected = f"expected {(n_steps,)}, one value per time step"
+        raise ValueError(f"exposure has shape {values.shape}: {expected}.")
+    wrong = ~(np.isfinite(values) & (values > 0.0))
+    if wrong.any():
+        problem = "exposure contains {value}: it must be positive and finite"
+        remedy = f"A step without exposure is a missing step: {hide}."
+        raise ValueError(Text(f"{problem}. {remedy}", value=values[wrong][0]))
+    return values

@@ -30,7 +30,7 @@ def in_python(arg: Arg) -> str:
 class Text:
     """A template with facts. `{name}` is a fact, `{name=}` a reference to the argument `name`.
 
-    Facts that are an `Arg` are references as well, with a value; a `Text` is rendered in place.
+    A fact that is an `Arg` is a reference with a value; one that is a `Text` is rendered, too.
 
     Examples
     --------

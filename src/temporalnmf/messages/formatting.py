@@ -1,4 +1,4 @@
-"""Numbers for people: one rule for tables, reports, plots and messages.
+"""Numbers as text, by one rule for tables, reports, plots and messages.
 
 An estimate has three significant digits, and no decimals from 100 on. CSV files have six digits;
 arrays, frames and JSON keep all of them.
@@ -34,6 +34,8 @@ def percent(share: float) -> str:
     value = 100.0 * share
     if 0.0 < value < 0.05:
         return "<0.1 %"
+    if 99.95 <= value < 100.0:
+        return ">99.9 %"
     # 99.6 % is not rounded to 100 %.
     whole = 10.0 <= value < 99.5 or float(value).is_integer()
     return f"{value:.{0 if whole else 1}f} %"

@@ -1,7 +1,7 @@
 """Warnings of the library.
 
-Python's warning filters are global: of two threads that change them, the last to leave restores
-those of the other. `without` suppresses warnings in the current thread only.
+Python's warning filters are global: if two threads change them, the last to finish restores those
+of the other. `without` suppresses warnings in the current thread only.
 """
 
 from __future__ import annotations

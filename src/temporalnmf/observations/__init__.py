@@ -1,4 +1,4 @@
-"""The data with their weights and exposures, in the form the kernels read."""
+"""The data with their weights and exposures, in the form that kernels read."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def observe(
     likelihood: Likelihood,
     threads: Threads | None = None,
 ) -> InMemory:
-    """Hold checked data X (N, F) for the kernels.
+    """Prepare checked data X (N, F) for the kernels.
 
     Parameters
     ----------
     X : array or sparse array, (N, F)
         Non-negative, finite wherever its weight is positive.
     weights : array, (N, 1) or (N, F), or sparse array (N, F)
-        Non-negative; (N, 1) where the features of a step share their weight.
+        Non-negative; (N, 1) if the features of a step share their weight.
     exposure : array, (N,)
     likelihood : Likelihood
     threads : Threads, default=None
-        None is one thread.
+        None for one thread.
     """
     kind = SparseObservations if issparse(X) else DenseObservations
     observations: InMemory = kind(X, weights, np.asarray(exposure), likelihood)

@@ -1,4 +1,4 @@
-"""What solvers need from data: sums over the features or the steps, independent of storage."""
+"""Interface of data for solvers: sums over features or steps, independent of storage."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class Sums(NamedTuple):
     """A = Σ a w and B = Σ b w over features, with a and b of `Formulas`: (K, N), for H.
 
-    For W, with h in place of w and sums over steps: (F, K), where B is (1, K) if the features
-    share it. B − A is the gradient of the value.
+    For W, with h in place of w, sums over steps: (F, K), or (1, K) for B if features share it.
+    B − A is the gradient of the value.
     """
 
     A: Array
@@ -37,19 +37,19 @@ class Observations:
     shape : tuple
         (F, N).
     order : {"C", "F"}
-        Memory order of W that its kernels want.
+        Memory order of W in its kernels.
     local : bool
         Whether the data are in the memory of this process.
     seen, counted : array of bool, (F,)
         Features with any observed entry, and with any observed value above zero.
     level : float
-        Mean total of a step per unit of exposure: what Σ_k h_kn has to reach on average.
+        Mean total of a step per unit of exposure, hence of Σ_k h_kn.
     saturated : float
-        Smallest value that any rates could reach.
+        Smallest value for any rates.
     shared : bool
-        Whether features share B of the sums, which then is `exposed` (N,) times Σ_f w for H.
+        Whether features share B of the sums; for H it then is `exposed` (N,) times Σ_f w.
     threads : Threads
-        The threads that passes run on; the result does not depend on their number.
+        Threads of the passes; results do not depend on their number.
     """
 
     order: Literal["C", "F"]
@@ -70,7 +70,7 @@ class Observations:
     def sums(self, W: Array, H: Array, wants: Literal["w", "h", "wh"]) -> tuple[Sums, ...]:
         """The sums for W, for H, or for both from one pass if possible.
 
-        Those for W live in memory that the next call writes to.
+        The next call overwrites those for W.
         """
         raise NotImplementedError
 
@@ -79,22 +79,22 @@ class Observations:
         raise NotImplementedError
 
     def hold(self, W: Array | Features) -> Features:
-        """The features with these weights (F, K), which are written to; or themselves."""
+        """Features with these weights (F, K), which are overwritten; `Features` as they are."""
         raise NotImplementedError
 
     def blank(self) -> Features:
-        """The features without weights yet."""
+        """Features without weights yet."""
         raise NotImplementedError
 
     def store(self, checkpoint: str | PathLike[str] | None) -> WeightStore | None:
-        """Where checkpoints keep the weights, or None."""
+        """The store of weights in checkpoints, or None without checkpoints."""
         raise NotImplementedError
 
     def between_iterations(self) -> None:
         """Called between two iterations, when a checkpoint can be written."""
 
     def check_room(self, n_components: int) -> None:
-        """Refuse, before a long fit, components that could not be brought here after it."""
+        """Raise, before a long fit, if the components would not fit into memory after it."""
 
     @property
     def has_counts(self) -> bool:
@@ -102,13 +102,13 @@ class Observations:
         return bool(self.counted.any())
 
     def _describe(self, totals: Array, exposed: Array) -> None:
-        """Describe the features by their weighted totals and exposures, (F,)."""
+        """Set `seen`, `counted` and `level` from weighted totals and exposures, (F,)."""
         self.seen = exposed > 0.0
         self.counted = totals > 0.0
         self.level = float((totals[self.seen] / exposed[self.seen]).sum())
 
     def _keep(self, name: str, shape: tuple[int, ...]) -> Array:
-        """Memory for results, reused from call to call: allocating costs as much as using it."""
+        """Memory for results, reused between calls: allocation is as slow as a pass."""
         kept = self._kept.get(name)
         if kept is None or kept.shape != shape:
             kept = self._kept[name] = np.empty(shape)
@@ -117,6 +117,6 @@ class Observations:
 
 @lru_cache(maxsize=1024)
 def cut(n: int, size: int) -> Array:
-    """Bounds of equal ranges of n rows, none smaller than `size` rows if it can be."""
+    """Bounds of equal ranges of n rows, with at least `size` rows each if possible."""
     n_ranges = min(max(n // max(size, 1), 1), MOST_RANGES)
     return np.arange(n_ranges + 1) * n // n_ranges

@@ -1,4 +1,4 @@
-"""A block of features in memory: their data, their weights W, and what solvers ask of both."""
+"""A block of features in memory: data, weights W, and the operations of solvers on both."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NO_PATH = Lbfgs(np.empty(0), 0)
 
 @dataclass
 class BlockState:
-    """What later results of a block depend on, between two iterations; a path if it is on one."""
+    """State of a block between two iterations, with that of L-BFGS while it runs."""
 
     W: Array = field(metadata=NON_NEGATIVE)
     before: Array | None = field(default=None, metadata=NON_NEGATIVE)
@@ -40,16 +40,16 @@ class BlockState:
 
 
 class Block(Features):
-    """A block of features; all of them, where the data are one array in memory.
+    """A block of features; all of them if the data are one array in memory.
 
-    Where there are several blocks, sums over features are those over its own.
+    Sums over features are over those of the block.
 
     Parameters
     ----------
     observations : Observations
         Its data.
     W : array, (F, K), default=None
-        Its weights, in the order that the observations want. They are written to.
+        Its weights, in the order of the observations. They are overwritten.
     first : int, default=0
         Number of its first feature.
     """
@@ -67,7 +67,7 @@ class Block(Features):
     # Weights.
 
     def hold(self, W: Array) -> None:
-        """Take these weights, (F, K)."""
+        """Set the weights, (F, K)."""
         self.W = np.array(W, order=self.observations.order)
 
     def array(self) -> Array:
@@ -83,7 +83,7 @@ class Block(Features):
         return Block(self.observations, np.array(W / W.sum(axis=0), order=self.observations.order))
 
     def shake(self, rng: np.random.Generator) -> Array:
-        """Weights times random factors of its own features; returns Σ_f w, (K,)."""
+        """Multiply weights by random factors of their features; returns Σ_f w, (K,)."""
         F, K = self.W.shape
         self.hold(self.W * random_rows(rng, self.first, self.first + F, K))
         return column_sums(self.W)
@@ -106,7 +106,7 @@ class Block(Features):
         return np.asarray(self.W.T @ other.W)
 
     def drop(self) -> None:
-        """The garbage collector takes it."""
+        """Nothing to do: the garbage collector frees it."""
 
     def fits(self, n_components: int, on_path: bool) -> bool:
         lost = on_path and self._path is _NO_PATH
@@ -130,7 +130,7 @@ class Block(Features):
         return sums
 
     def brief_sums(self, H: Array) -> tuple[Array, Array]:
-        """A of the sums for H, and Σ_f w (K,), which B follows from if features share it."""
+        """A of the sums for H, and Σ_f w (K,), from which B follows if features share it."""
         return self.sums(H).A, column_sums(self.W)
 
     # Majorize–minimize, (W1)–(W3).
@@ -178,15 +178,12 @@ class Block(Features):
         self._sums, sums = self.observations.sums(self.W, H, "wh")
         return Evaluation(sums, totals, multipliers(self.W, *self._sums, smoothing))
 
-    def sums_at_trial(self, H: Array, totals: Array, smoothing: float) -> tuple[Array, ...]:
-        """A and B of an `Evaluation`, and its multipliers."""
-        found = self.evaluate(H, totals, smoothing)
-        return *found.sums, found.multipliers
-
-    def brief_sums_at_trial(self, H: Array, totals: Array, smoothing: float) -> tuple[Array, ...]:
-        """The same with Σ_f w (K,) in the place of B."""
-        found = self.evaluate(H, totals, smoothing)
-        return found.sums.A, column_sums(self.W), found.multipliers
+    def sums_at_trial(
+        self, H: Array, totals: Array, smoothing: float, brief: bool
+    ) -> tuple[Array, ...]:
+        """A and B of an `Evaluation`, or Σ_f w (K,) if `brief`, and its multipliers."""
+        (A, B), _, found = self.evaluate(H, totals, smoothing)
+        return A, column_sums(self.W) if brief else B, found
 
     def differentiate(
         self, multipliers: Array, totals: Array, smoothing: float, row: int, used: Array
@@ -222,11 +219,11 @@ class Block(Features):
         return arrays_of(BlockState(self.W, *path))
 
     def restore(self, arrays: dict[str, Array]) -> None:
-        """Resume from there; refused if it cannot be the state of such a block."""
+        """Resume from a state; raises if it cannot be the state of such a block."""
         F, N = self.observations.shape
         K = n_components_of(arrays, F)
         state = BlockState(np.empty((F, K)))
-        if len(arrays) > 1:  # it was on a path
+        if len(arrays) > 1:  # L-BFGS was running
             state.before, state.path = state.W, Lbfgs(np.empty(F * K), memory_of(K, N))
         restore(state, arrays)
         self.hold(state.W)
@@ -242,6 +239,6 @@ class Block(Features):
 
 
 def n_components_of(arrays: dict[str, Array], n_features: int) -> int:
-    """The number of components of a state with weights W; 1 if these cannot be weights."""
+    """The number of components of a state with weights W; 1 if W has an invalid shape."""
     shape = np.shape(arrays.get("W", ()))
     return shape[1] if len(shape) == 2 and shape[0] == n_features and shape[1] else 1

@@ -14,18 +14,17 @@ from ..likelihoods.base import Likelihood
 from .base import Sums, cut
 from .memory import InMemory
 
-# Entries that make a range worth handing to a thread.
+# Minimum number of entries in a range.
 _RANGE = 2**15
-# Entries that are prepared at a time.
+# Entries prepared at a time.
 _CHUNK = 2**17
 
 
 class DenseObservations(InMemory):
-    """Dense X (N, F), whose transpose is V in the order the kernels want.
+    """Dense X (N, F), whose transpose is V in the order of the kernels.
 
-    V is X itself, not a copy, where all that is missing are whole steps. Single-precision data
-    stay so (and so does the arithmetic of the sums, but not of the value) if the likelihood is
-    Poisson.
+    V is X itself, not a copy, if only whole steps are missing. Under the Poisson likelihood,
+    single-precision data stay so, and so does the arithmetic of the sums, but not of the value.
     """
 
     order: Literal["C", "F"] = "F"
@@ -42,7 +41,7 @@ class DenseObservations(InMemory):
         values = np.ascontiguousarray(X, dtype=dtype) if plain else np.empty((N, F), dtype=dtype)
         exposures = np.empty((N, weights.shape[1]), dtype=dtype if self._entries else np.float64)
         totals, exposed, self.saturated = np.zeros(F), np.zeros(F), 0.0
-        # A few steps at a time: nothing else of the size of X is made.
+        # A few steps at a time, to allocate nothing else of the size of X.
         size = max(_CHUNK // F, 1)
         for start in range(0, N, size):
             rows = slice(start, start + size)
@@ -87,7 +86,7 @@ class DenseObservations(InMemory):
         return float(values.sum())
 
     def _bounds(self, K: int) -> Array:
-        # A range has its own sums (K, N): at most an eighth of its data.
+        # The sums (K, N) of a range take at most an eighth of the size of its data.
         return cut(self.shape[0], max(_RANGE // max(len(self._steps), 1), 8 * K))
 
     def _pass(self, wants: str, W: Array, H: Array, dtype: DTypeLike) -> tuple[Any, ...]:

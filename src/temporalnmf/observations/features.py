@@ -1,9 +1,8 @@
-"""The weights W beside their data: everything that solvers ask of both, as one typed interface.
+"""Interface of the weights W and their data for solvers.
 
-Given H, features have to do with each other only through sums: over all of them for H, per
-component for the weights, which sum to one. Data in memory are one `Block`. Data in many blocks,
-read from disk one after the other or held by the workers of a cluster, reduce the answers of their
-blocks (`cluster/features.py`).
+Given H, features are coupled only through sums: over all of them for H, and per component for the
+weights, which sum to one. Data in memory are one `Block`. For data in many blocks, on disk or on
+the workers of a cluster, `cluster/features.py` reduces the responses of the blocks.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ class Evaluation(NamedTuple):
 
 
 class Features(ABC):
-    """Weights W in the place where they are, and everything that is done with them.
+    """Weights W, wherever they are stored, and the operations on them.
 
     Attributes
     ----------
@@ -43,20 +42,23 @@ class Features(ABC):
 
     @abstractmethod
     def array(self) -> Array:
-        """W, (F, K), here."""
+        """W (F, K), in the memory of this process."""
 
     def result(self) -> Any:
-        """W (F, K), or `ShardedComponents` where it is too large for one place."""
+        """W (F, K), or `ShardedComponents` if it is too large for memory."""
         return self.array()
 
     def randomise(self, rng: np.random.Generator, n_components: int) -> None:
-        """Random weights whose columns sum to one."""
+        """Set random weights whose columns sum to one."""
         self.divide(self.fill_random(rng, n_components))
 
     def only_active(self, smoothing: float) -> Array:
-        """No weight for features that play no part, see `Problem.active`; returns Σ_f w before.
+        """Set the weights of inactive features to zero (W2), and divide columns by their sums.
 
-        Columns sum to one after it.
+        Returns these sums, Σ_f w. Without smoothing, the weights of a feature without observed
+        counts would converge to zero; they have to start there for the objective to descend. A
+        feature that was never observed stays at zero even with smoothing: mass on it costs nothing,
+        so under a prior that is not scale-free H could grow without bound.
         """
         mass = self.clear_inactive(bool(smoothing))
         self.divide(mass)
@@ -64,15 +66,15 @@ class Features(ABC):
 
     @abstractmethod
     def fill_random(self, rng: np.random.Generator, n_components: int) -> Array:
-        """Random weights; returns Σ_f w, (K,)."""
+        """Set random weights; returns Σ_f w, (K,)."""
 
     @abstractmethod
     def perturbed(self, rng: np.random.Generator) -> Features:
-        """Weights times random factors, columns summing to one."""
+        """A copy with weights times random factors, columns summing to one."""
 
     @abstractmethod
     def clear_inactive(self, seen: bool) -> Array:
-        """No weight for features never counted, or never seen; returns Σ_f w, (K,)."""
+        """Set weights of features never counted (or never seen) to zero; returns Σ_f w, (K,)."""
 
     @abstractmethod
     def divide(self, totals: Array) -> None:
@@ -92,11 +94,11 @@ class Features(ABC):
 
     @abstractmethod
     def drop(self) -> None:
-        """These weights are not needed any more."""
+        """Free weights that are no longer needed."""
 
     @abstractmethod
     def fits(self, n_components: int, on_path: bool) -> bool:
-        """Whether W has so many components, and is on a path of L-BFGS if it should be."""
+        """Whether W has so many components, and L-BFGS is running if it should be."""
 
     # Sums over features, for H.
 
@@ -110,29 +112,29 @@ class Features(ABC):
 
     @abstractmethod
     def sums(self, H: Array) -> Sums:
-        """For H, (K, N)."""
+        """The sums for H, (K, N)."""
 
     def curvature(self, H: Array, expected: bool) -> tuple[Array, Array]:
-        """The part of the data in (L1); for data in memory see `laplace.data_part`."""
+        """The data terms of (L1); for data in memory see `laplace.data_part`."""
         raise NotImplementedError
 
     # Majorize–minimize, see `solvers/mm.py`.
 
     @abstractmethod
     def multiply(self, H: Array, smoothing: float) -> Array:
-        """(W1): W becomes p, not yet divided by its sums, which are returned."""
+        """(W1): set W to p, and return its sums for the division."""
 
     @abstractmethod
     def bound(self, H: Array, smoothing: float) -> Array:
-        """(W2): make the majorizer in W; returns min q over features, (K,)."""
+        """(W2): compute the majorizer in W; returns min q over features, (K,)."""
 
     @abstractmethod
     def left(self, lowest: Array) -> Array:
-        """(W2): a multiplier on the left of the root, the largest that any feature gives."""
+        """(W2): a multiplier to the left of the root, the largest of any feature."""
 
     @abstractmethod
     def roots(self, lowest: Array, m: Array, wanted: Array) -> Array:
-        """(W2): W at some multipliers; returns Σ_f w and −∂/∂m of it, (2, K)."""
+        """(W2): set W for given multipliers; returns Σ_f w and its −∂/∂m, (2, K)."""
 
     @abstractmethod
     def above_floor(self, wanted: Array) -> Array:
@@ -162,7 +164,7 @@ class Features(ABC):
 
     @abstractmethod
     def evaluate(self, H: Array, totals: Array, smoothing: float) -> Evaluation:
-        """Set W to the trial point, and take the sums there."""
+        """Set W to the trial point, and compute the sums there."""
 
     @abstractmethod
     def differentiate(
@@ -180,12 +182,12 @@ class Features(ABC):
 
     @abstractmethod
     def commit(self) -> None:
-        """Keep W as the one to return to."""
+        """Save W for `undo`."""
 
     @abstractmethod
     def undo(self) -> None:
-        """Return to the W that was committed last."""
+        """Restore the W committed last."""
 
     @abstractmethod
     def end_path(self) -> None:
-        """Free the memory of L-BFGS, which takes much more than W."""
+        """Free the memory of L-BFGS, which is much larger than W."""

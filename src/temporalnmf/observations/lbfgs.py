@@ -1,7 +1,7 @@
 """L-BFGS on some of the variables.
 
-The two loops of L-BFGS need only products of vectors, so the variables may lie in several places:
-each has an `Lbfgs` of its own, and products are added up over all of them.
+The two loops of L-BFGS need only products of vectors, so the variables may be in several places:
+each has its own `Lbfgs`, and products are summed over all of them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..runtime.states import named
 
 @dataclass
 class Diagonal:
-    """One number per variable."""
+    """A diagonal matrix, one number per variable."""
 
     numbers: Array
 
@@ -49,9 +49,9 @@ Metric = Diagonal | Tridiagonal
 
 
 class Limits(NamedTuple):
-    """How far variables may move: the first `n_roots` as roots, the others as logarithms.
+    """Limits of moves: the first `n_roots` variables are roots, the others logarithms.
 
-    Roots keep a share `shrink` of themselves, or may change sign if it is zero.
+    Roots shrink at most to a share `shrink`, or may change sign if it is zero.
     """
 
     n_roots: int
@@ -61,21 +61,21 @@ class Limits(NamedTuple):
 
 
 def memory_of(n_components: int, n_steps: int) -> int:
-    """Moves to remember."""
+    """Number of moves to remember."""
     return min(max(n_steps // (2 * n_components), 5), 10)
 
 
 @dataclass(eq=False)
 class Lbfgs:
-    """Variables x, gradient and metric there, the last moves, and a trial point.
+    """Variables x with their gradient and metric, the last moves, and a trial point.
 
-    Fields are what checkpoints hold; the trial point and the direction are left out.
+    Checkpoints contain the fields, hence not the trial point and the direction.
 
     Parameters
     ----------
     x : array, (n,)
     size : int
-        Moves to remember. There is a row more than that, for the move to the trial point.
+        Moves to remember. One more row is for the move to the trial point.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class Lbfgs:
         self.gradient = self.trial_gradient = np.zeros_like(x)
         self.metric = Diagonal(np.ones_like(x))
         self.trial_metric: Metric = self.metric
-        # Single precision: they are only ever a guess of the curvature.
+        # Single precision is enough for an estimate of the curvature.
         self.S, self.Y = np.empty((2, size + 1, x.size), dtype=np.float32)
         self.direction, self.scaled = np.zeros_like(x), np.zeros_like(x)
 
@@ -104,7 +104,7 @@ class Lbfgs:
         self.trial = self.x
 
     def apply_metric(self, used: Array, shares: Array) -> Array:
-        """r = (gradient − Σ shares·y) / metric; products with it.
+        """Compute r = (gradient − Σ shares·y) / metric.
 
         Returns y·r of every row, then y·y of the newest in the inverse metric, then gradient·r.
         """
@@ -119,7 +119,7 @@ class Lbfgs:
         return np.concatenate([products, [bent, dot(self.gradient, self.scaled)]])
 
     def set_direction(self, used: Array, shares: Array, scale: float) -> None:
-        """The direction −(scale·r + Σ shares·s)."""
+        """Set the direction to −(scale·r + Σ shares·s)."""
         np.multiply(self.scaled, -scale, out=self.scaled)
         plus_rows(self.scaled, self.S, used, -shares, self.direction)
 
@@ -132,7 +132,7 @@ class Lbfgs:
         )  # fmt: skip
 
     def arrive(self, gradient: Array, metric: Metric, row: int, used: Array) -> Array:
-        """Keep gradient and metric at the trial point, and write the move to a row.
+        """Store gradient and metric at the trial point, and the move in a row.
 
         Returns the slopes along the move at its start and its end, s·y, s·s and y·y; then
         s·gradient for the new gradient and every row, s·y for the new y, and y·s for the new s.

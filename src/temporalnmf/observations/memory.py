@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from os import PathLike
 
-import numpy as np
-
 from .._typing import Array
 from .base import Observations
 from .block import Block
@@ -20,7 +18,7 @@ class InMemory(Observations):
         return W if isinstance(W, Features) else Block(self, W)
 
     def blank(self) -> Features:
-        return Block(self, np.empty((0, 0)))
+        return Block(self)
 
     def store(self, checkpoint: str | PathLike[str] | None) -> WeightStore | None:
         return None if checkpoint is None else FileStore(checkpoint, self)

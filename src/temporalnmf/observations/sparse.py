@@ -16,26 +16,26 @@ from ..likelihoods.base import Likelihood
 from .base import Observations, Sums, cut
 from .memory import InMemory
 
-# Non-zeros that make a range worth handing to a thread.
+# Minimum number of non-zeros in a range.
 _RANGE = 2**12
-# Non-zeros that are prepared at a time, up to the end of a step.
+# Non-zeros prepared at a time, up to the end of a step.
 _CHUNK = 2**18
 
 
 class SparseObservations(InMemory):
-    """Sparse X (N, F), kept by step and by feature, with weights as a base plus a correction.
+    """Sparse X (N, F), stored by step and by feature, with weights as a base plus a correction.
 
-    The weight of all entries, zeros included, is `base[n]` plus a sparse correction. Hidden
-    entries of data that are mostly observed are a correction of −base; data of which few entries
-    are observed have base 0.
+    The weight of an entry, zeros included, is `base[n]` plus a sparse correction. If most entries
+    are observed, missing ones have a correction of −base; if few are, the base is 0.
+
     Parameters
     ----------
     X, weights, exposure, likelihood
         See `observe`.
     by_feature : csr_array, (F, N), default=None
-        Vᵀ if it is at hand, else it is made.
+        X by feature; computed if None.
     known : Observations, default=None
-        The same data, prepared before: their totals are not computed again.
+        The same data, prepared before: their totals are reused.
     """
 
     order: Literal["C", "F"] = "C"
@@ -63,7 +63,7 @@ class SparseObservations(InMemory):
         values = by_step.data if plain else np.empty_like(by_step.data)
         totals, self.saturated = np.zeros(F), 0.0
         nnz = 0 if plain and known is not None else by_step.nnz
-        # A few steps at a time: nothing else of the size of X is made.
+        # A few steps at a time, to allocate nothing else of the size of X.
         for first, last in pairwise(np.searchsorted(by_step.indptr, _chunks(nnz))):
             part = slice(by_step.indptr[first], by_step.indptr[last])
             step = np.repeat(np.arange(first, last), np.diff(by_step.indptr[first : last + 1]))
@@ -77,7 +77,7 @@ class SparseObservations(InMemory):
                 values[part], _ = likelihood.weigh(counts, weight, exposure[step])
         if known is None:
             exposed = base @ exposure + exposure @ correction
-            # Where corrections cancel the whole base, rounding may leave a trace of it.
+            # Corrections that cancel the base may leave a rounding error.
             self._describe(totals, np.where(exposed > 1e-12 * exposure.sum(), exposed, 0.0))
         else:
             self.seen, self.counted, self.level = known.seen, known.counted, known.level
@@ -86,10 +86,10 @@ class SparseObservations(InMemory):
         self._correction = sparse.csr_array(correction.multiply(exposure[:, None]))
         self.shared = not self._correction.nnz
         by_step = sparse.csr_array((values, by_step.indices, by_step.indptr), shape=(N, F))
-        self._by_step = _Rows.of(by_step)
+        self._by_step = Rows.of(by_step)
         if by_feature is None or not plain:
             by_feature = by_step.tocsc().T
-        self._by_feature = _Rows.of(by_feature)
+        self._by_feature = Rows.of(by_feature)
 
     def sums(self, W: Array, H: Array, wants: Literal["w", "h", "wh"]) -> tuple[Sums, ...]:
         W, HT = np.ascontiguousarray(W), np.ascontiguousarray(H.T)
@@ -99,7 +99,7 @@ class SparseObservations(InMemory):
         if "w" in wants:
             B = (self.exposed @ HT)[None]
             if not self.shared:
-                # Where every weight of a feature is corrected away the sum is zero up to rounding.
+                # If no entry of a feature is observed, the sum is zero up to rounding.
                 B = np.maximum(B + self._correction.T @ HT, 0.0)
             A = self._keep("WA", (F, K))
             self.threads.run(*self._pass(kernel, self._by_feature, W, HT), A)
@@ -124,17 +124,15 @@ class SparseObservations(InMemory):
         self.threads.run(*self._pass(kernel, self._by_feature, W, HT), values)
         return float(expected + values.sum())
 
-    def _pass(
-        self, kernel: Callable[..., None], rows: _Rows, X: Array, Y: Array
-    ) -> tuple[Any, ...]:
+    def _pass(self, kernel: Callable[..., None], rows: Rows, X: Array, Y: Array) -> tuple[Any, ...]:
         """A kernel, its number of ranges, and its arguments up to the result."""
         theta = self.likelihood.theta
         given = rows.indptr, rows.indices, rows.counts, X, Y, theta, rows.bounds
         return kernel, rows.n_ranges, *given
 
 
-class _Rows(NamedTuple):
-    """Compressed rows, cut into ranges with about as many non-zeros each."""
+class Rows(NamedTuple):
+    """Compressed rows, in ranges with about as many non-zeros each."""
 
     indptr: Array
     indices: Array
@@ -142,10 +140,13 @@ class _Rows(NamedTuple):
     bounds: Array
 
     @classmethod
-    def of(cls, rows: sparse.csr_array) -> _Rows:
+    def of(cls, rows: sparse.csr_array) -> Rows:
         bounds = np.searchsorted(rows.indptr, cut(int(rows.nnz), _RANGE))
         bounds[0], bounds[-1] = 0, rows.shape[0]
-        return cls(rows.indptr, rows.indices, rows.data, bounds)
+        # One type for the same data: the compiler may order sums by the type of the indices.
+        kind = np.int32 if max(rows.nnz, *rows.shape) < 2**31 else np.int64
+        indptr, indices = (part.astype(kind, copy=False) for part in (rows.indptr, rows.indices))
+        return cls(indptr, indices, rows.data, bounds)
 
     @property
     def n_ranges(self) -> int:
@@ -153,7 +154,7 @@ class _Rows(NamedTuple):
 
 
 def _chunks(nnz: int) -> Array:
-    """Ends of runs of non-zeros, the last one past them all."""
+    """Bounds of chunks of non-zeros."""
     return np.append(np.arange(0, max(nnz, 1), _CHUNK), nnz)
 
 

@@ -1,4 +1,4 @@
-"""Random weights, the same for a feature wherever its block is."""
+"""Random weights of features, independent of their division into blocks."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ _CHUNK = 2**16
 def random_rows(rng: np.random.Generator, first: int, last: int, n_components: int) -> Array:
     """Rows from `first` to `last` of random weights, Gamma(2, 1/2) as in the paper.
 
-    The first features have the stream of `rng` itself, which is left as it is; others have
-    children of it.
+    The first features use a copy of the stream of `rng`, the others children of it.
 
     Examples
     --------
@@ -35,7 +34,7 @@ def random_rows(rng: np.random.Generator, first: int, last: int, n_components: i
 
 
 def skip_rows(rng: np.random.Generator, n_features: int, n_components: int) -> None:
-    """Move a stream on to behind the weights that were drawn from it."""
+    """Advance a stream past the weights drawn from a copy of it."""
     rng.gamma(2.0, 0.5, size=(min(n_features, _CHUNK), n_components))
 
 

@@ -1,4 +1,4 @@
-"""Where the weights of a fit are kept, so that it can be resumed."""
+"""Storage of the weights of a fit in checkpoints."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .features import Features
 
 
 class WeightStore(Protocol):
-    """Keeps W, and what L-BFGS remembers of it, for every start of a fit.
+    """Stores W, and the L-BFGS state of its block, for every start of a fit.
 
     Attributes
     ----------
@@ -27,16 +27,16 @@ class WeightStore(Protocol):
     waits: bool
 
     def save(self, weights: dict[int, Features]) -> Arrays:
-        """Arrays for the file of the fit, to restore the W of every start from."""
+        """Arrays for the file of the fit, from which W of every start can be restored."""
 
     def load(self, found: Arrays) -> dict[int, Features]:
         """The W of every start, restored."""
 
     def tidy(self) -> None:
-        """The file of the fit is written: remove what only the previous one refers to."""
+        """Called after the file of the fit is written: remove files of the previous one."""
 
     def remove(self) -> None:
-        """The fit is complete."""
+        """Called when the fit is complete."""
 
 
 class FileStore:
@@ -73,7 +73,7 @@ class FileStore:
 
 
 def joined(states: dict[int, Arrays], prefix: str = "") -> Arrays:
-    """Numbered states as one."""
+    """Merge numbered states into one."""
     return {
         f"{prefix}{number}.{name}": array
         for number, state in states.items()

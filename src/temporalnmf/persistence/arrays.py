@@ -50,7 +50,7 @@ def _are_checks(checks: Array) -> bool:
 
 _NO_FORECASTS = "does not describe forecasts"
 _NOT_ONE = "has components that do not sum to one"
-# In this order: the first array with a length defines it.
+# The order matters: the first array with a length defines it.
 _TABLE = {
     "components_": Spec("K F", rule=_sum_to_one(1e-6), broken=_NOT_ONE),
     "activations_": Spec("N K", rule=np.any, broken="is empty or holds zeros only"),

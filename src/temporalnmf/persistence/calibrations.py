@@ -13,7 +13,7 @@ from ..messages.warning import warn
 
 
 def calibration_arrays(found: Calibration) -> dict[str, Array]:
-    """Numbers in the places where earlier versions look for them, and a row per check."""
+    """Numbers where earlier versions expect them, and a row per check."""
     noise, first, entries = found.noise, found.of("totals")[0], found.of("entries")
     held = [round(tally.inside * first.n_origins) for tally in (first.before, first.after)]
     share = entries[0].before.inside if entries else found.coverage
@@ -51,8 +51,8 @@ def calibration_of(arrays: Mapping[str, Array]) -> Calibration | None:
 def _old_calibration(arrays: Mapping[str, Array]) -> Calibration:
     """The calibration of an earlier version, of totals one step ahead, without scores and widths.
 
-    The variance of entries dμ + cμ² had a second term, which sums of entries cannot have: it is
-    dropped.
+    The second term of its variance of entries, dμ + cμ², does not carry over to sums of entries:
+    it is dropped.
     """
     coverage, n, inside, widened, _, dispersion, clumping = arrays["calibration"].tolist()
     level = arrays["calibration_level"]

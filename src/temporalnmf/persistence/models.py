@@ -1,13 +1,13 @@
-"""Models in files: arrays and JSON in one zip, no pickle, readable from anywhere.
+"""Model files: arrays and JSON, without pickle, readable in any language.
 
-A model file is a NumPy .npz archive, that is a zip of
+A model file is a NumPy .npz archive, that is a zip archive of
 
-    header.json          what the model is: format, schema, versions, parameters, numbers
+    header.json          format, schema, versions, parameters, numbers
     labels.json          names of the features and times of the steps
     <name>.npy           arrays, little-endian float64 (float32 data stay so), int64 or bool; see
                          persistence/arrays.py and docs/formats.md
 
-Reading it never runs code from it. Components in a folder are copied to a folder beside the file.
+Reading never executes code from the file. Components in a folder are copied to one beside the file.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from scipy import sparse
 from .. import __version__, registry
 from .._typing import Array
 from ..chains.base import Chain, Point
-from ..components import ShardedComponents, refuse_replacing, set_aside, staged_copy
+from ..components import OURS, ShardedComponents, set_aside, staged_copy
 from ..data.series import Series, arrays_of, dense, matrix_of
 from ..inference.config import Config
 from ..inference.gaps import fitted_steps
@@ -37,7 +37,7 @@ from ..likelihoods.base import Likelihood
 from ..messages.errors import ArgumentError
 from ..messages.warning import warn
 from ..runtime.archives import LARGEST, Archive, Json, refuse_wild_indices
-from ..runtime.files import refuse_overwriting, written_whole
+from ..runtime.files import refuse_overwriting, refuse_replacing, written_whole
 from ..sampling.draws import PosteriorDraws
 from ..sampling.run import drawn_steps
 from ..solvers.options import OPTIONS, flattened, nested
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
 FORMAT = "temporalnmf model"
 # Raised by one whenever an older program could not read, or would misread, the file. 2: draws.
 SCHEMA = 2
-# Of files whose components are in a folder beside them; other files keep the lower number, so that
-# older programs can read them.
+# Schema of files whose components are in a folder beside them. Other files keep the lower number,
+# so that older programs can read them.
 SHARDED_SCHEMA = 3
 
 _ARRAYS = ("components_", "activations_", "history_", "history_iterations_", "observed_")
@@ -62,10 +62,10 @@ _NUMBERS: dict[str, tuple[type, ...]] = {
 }  # fmt: skip
 _POSTERIOR = ("activations", "factor", "covariance")
 _DRAWS = ("components", "activations", "smoothing", "log_posterior")
-# Settings of a run, not of a model, which are neither written nor read. A file with a checkpoint,
-# for instance, would choose a path that is written to.
+# Settings of a fit, not of a model, which are neither written nor read: with a checkpoint, for
+# instance, a file could choose a path that is written to.
 _OF_A_RUN = ("callback", "warm_start", "checkpoint", "checkpoint_every", "n_jobs", "verbose")
-# Parameters that multiply the cost of a later fit: a file may only lower their defaults.
+# Parameters that multiply the cost of a later fit: a file may lower the defaults, not raise them.
 _CAPPED = ("max_iter", "n_init", "n_draws", "n_tune", "n_chains")
 
 
@@ -161,7 +161,7 @@ def _folder_of(path: Path) -> Path:
 def _staged(
     components: Array | ShardedComponents, path: Path, overwrite: bool
 ) -> AbstractContextManager[Callable[[], None]]:
-    """A copy of components in a folder, and a function that puts it beside the file."""
+    """Copy components in a folder; yields a function that puts the copy beside the file."""
     folder = _folder_of(path)
     if not isinstance(components, ShardedComponents):
         return nullcontext(lambda: None)
@@ -170,7 +170,7 @@ def _staged(
         raise ArgumentError("path", str(path), problem, "Use the suffix .npz.")
     if folder.resolve() == components.folder:
         return nullcontext(lambda: None)
-    refuse_replacing(folder, overwrite)
+    refuse_replacing(folder, overwrite, OURS, "components")
     return staged_copy(components, folder)
 
 
@@ -274,7 +274,7 @@ def _check_header(header: object, path: Path) -> Json:
 def _sharded(path: Path, header: Json) -> ShardedComponents | None:
     """The components in the folder beside a file; None if they are in the file.
 
-    If saving was killed between folder and file, those of the file are still set aside.
+    If saving was killed between replacing folder and file, the old components are still set aside.
     """
     if header.get("components") != "sharded":
         return None
@@ -331,7 +331,7 @@ def _warn_of_caps(capped: dict[str, int], parameters: Json, path: Path) -> None:
 def _attributes(
     header: Json, labels: Json, arrays: dict[str, Array], n_features: int
 ) -> dict[str, object]:
-    """Attributes of the fitted estimator, but for its components."""
+    """Attributes of the fitted estimator, except its components."""
     N, K = arrays["activations_"].shape
     chain, timeline = made_chain(header["chain"]), Timeline.from_dict(labels["timeline"])
     _check_chain(chain, K)
@@ -430,7 +430,7 @@ def _draws_of(described: Json | None, arrays: dict[str, Array]) -> PosteriorDraw
 def _check_steps(
     arrays: dict[str, Array], chain: Chain, draws: PosteriorDraws | None, series: Series | None
 ) -> None:
-    """Refuse steps that no fit to such data has."""
+    """Refuse fitted steps that no fit to such data can have."""
     observed = arrays["observed_"]
     points: tuple[Point, ...] = ("mean", "mode")
     if draws is not None:

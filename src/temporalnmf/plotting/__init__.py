@@ -1,4 +1,4 @@
-"""Pictures, one function each. Needs matplotlib, the extra "plot"."""
+"""Plots, one function each. Needs matplotlib, the extra "plot"."""
 
 from .canvas import BLUE, GREY, ORANGE, PALETTE, Figure
 from .chains import (

@@ -1,4 +1,4 @@
-"""Shared by all pictures: matplotlib (the extra "plot"), colours, axes, grids of panels."""
+"""Shared by all plots: matplotlib (the extra "plot"), colours, axes, grids of panels."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def is_index(value: object) -> bool:
 
 
 def line_style(k: int) -> tuple[str, str]:
-    """Colour and dashes of component k, the same in every picture."""
+    """Colour and dashes of component k, the same in every plot."""
     rounds, color = divmod(k, len(PALETTE))
     return PALETTE[color], _DASHES[rounds % len(_DASHES)]
 
@@ -106,7 +106,7 @@ def thicken(legend: Legend) -> None:
 
 
 def log_scale(ax: Axes) -> None:
-    """A logarithmic y-axis with a few plain labels, which matplotlib's own are not; set last."""
+    """A logarithmic y-axis with a few plain labels, unlike matplotlib's; set after plotting."""
     from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
     ax.set_yscale("log")

@@ -1,4 +1,4 @@
-"""Pictures of chains, and of a choice between models."""
+"""Plots of chains, and of a choice between models."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Seed = int | Sequence[int] | np.random.Generator | None
 
-# Orders of magnitude above and below the start that a logarithmic picture shows.
+# Orders of magnitude above and below the start that a logarithmic plot shows.
 _DECADES = 15.0
 
 # The paper's figures: one panel per regime, hyper-parameters in the paper's order.
@@ -81,7 +81,7 @@ def plot_paths(
         low, high = max(shown.min(), start - _DECADES), min(shown.max(), start + _DECADES)
         margin = 0.05 * (high - low) + 1e-3
         for path in logs:
-            draw(steps, np.maximum(path, -400.0))  # a path to zero leaves the frame at the bottom
+            draw(steps, np.maximum(path, -400.0))  # a path to zero leaves the axes at the bottom
             zeros = np.flatnonzero(np.isneginf(path))
             if zeros.size:
                 ax.plot(steps[zeros[0]], low, "x", color=ORANGE, markersize=4, clip_on=False)
@@ -134,7 +134,7 @@ def plot_prior(
     mean, deviation = chain.mean(h1, steps), np.sqrt(chain.var(h1, steps))
     if log is None:
         log = bool(fan[4].max() > 100.0 * fan[0].min())
-    # All quantiles are visible; moments may leave the picture.
+    # All quantiles are visible; moments may lie outside the axes.
     low, high, start = fan[0].min(), fan[4].max(), fan[2, 0]
     if log:
         ax.set_yscale("log")

@@ -1,4 +1,4 @@
-"""Pictures of posterior draws: do the runs agree?"""
+"""Plots of posterior draws: do the runs agree?"""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ def plot_ranks(model: TemporalNMF, components: Components = None, *, ax: AxesLik
     """Ranks of the draws of each run among the draws of all runs.
 
     A line is the share of a run's draws below a rank, minus the share of all draws: flat if the
-    run is like the others, above zero where it has more small values than they. If all runs draw
-    from the same distribution, all lines stay in the grey band with probability 95 %. The band
-    accounts for autocorrelation: the more slowly runs mix, the wider it is.
+    run is like the others, above zero where it has more small values. If all runs draw from the
+    same distribution, all lines stay in the grey band with probability 95 %. The band accounts for
+    autocorrelation: the more slowly runs mix, the wider it is.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Pictures of a fitted model: activations, components, convergence and residuals."""
+"""Plots of a fitted model: activations, components, convergence and residuals."""
 
 from __future__ import annotations
 

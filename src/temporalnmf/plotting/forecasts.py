@@ -1,4 +1,4 @@
-"""Pictures of forecasts."""
+"""Plots of forecasts."""
 
 from __future__ import annotations
 

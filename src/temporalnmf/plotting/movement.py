@@ -1,4 +1,4 @@
-"""How far components move in a step, compared with what the chain expects."""
+"""How far components move in a step, compared with how far the chain expects them to."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def plot_movement(
     """How far components move in a step, and how far the chain expects them to.
 
     Both are distributions of log h_n / h_{n−1} at pairs of observed steps: of posterior draws of
-    the activations, and of one step of the chain from the same h_{n−1}. If the chain is right, the
-    two agree. If components move much more than expected, the chain is too stiff and a looser one
-    follows them better; if much less, a stiffer one gives narrower bands.
+    the activations, and of one step of the chain from the same h_{n−1}. If the chain is correct,
+    the two agree. If components move much more than expected, the chain is too stiff and a looser
+    one follows them better; if much less, a stiffer one gives narrower bands.
 
     Parameters
     ----------

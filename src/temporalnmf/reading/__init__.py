@@ -1,8 +1,8 @@
 """Tables in files and frames: rows are time steps, columns are features.
 
-Wide tables have a row per time: the reader of each format makes a `Sheet`, the cells as they lie in
-the file; the rest is common. Long tables have a row per time and feature: they are read in blocks
-and added up.
+Wide tables have a row per time. The reader of each format returns a `Sheet`, the cells as in the
+file; the rest is shared. Long tables have a row per time and feature: they are read in blocks and
+added up.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def frame_sheet(name: str, frame: pd.DataFrame, transpose: bool, time: str | Non
 def _frame_labels(
     name: str, frame: pd.DataFrame, transpose: bool, time: str | None
 ) -> tuple[list[str] | None, str, int | None]:
-    """Labels of the rows, where they are, and the number of the column that holds them, if any."""
+    """Labels of the rows, where they are, and the index of the column that holds them, if any."""
     index = frame.index
     if index.nlevels > 1:
         levels = f"{index.nlevels} levels ({', '.join(map(str, index.names))})"
@@ -68,7 +68,7 @@ def starts_with_labels(name: str, frame: pd.DataFrame, transpose: bool = False) 
     """Whether the first column of a pandas frame labels its rows; with times, if not transposed.
 
     It does if the index does not, and the column has the name of a time or does not hold numbers.
-    An unnamed index of whole numbers may be years, or the row numbers of a frame that was filtered.
+    An unnamed index of whole numbers may be years, or the row numbers of a filtered frame.
     """
     index = frame.index
     if index.nlevels > 1 or index.name is not None or not frame.shape[1]:
@@ -92,7 +92,7 @@ def starts_with_labels(name: str, frame: pd.DataFrame, transpose: bool = False) 
 
 
 def is_plain(index: pd.Index) -> bool:
-    """Whether a pandas index merely numbers the rows, or columns, from 0."""
+    """Whether a pandas index only numbers the rows, or columns, from 0."""
     return index.name is None and bool(index.equals(pd.RangeIndex(len(index))))
 
 
@@ -186,7 +186,7 @@ def _member(archive: Archive, name: str) -> Array | None:
 
 
 def _chosen(file: str, arrays: dict[str, Array | None]) -> tuple[str, Array]:
-    """The only table, or the only one with a usual name."""
+    """The only table, or the only one with a name from `ARRAY_NAMES`."""
     tables = [
         (name, array)
         for name, array in arrays.items()
@@ -220,10 +220,10 @@ _MARKET = re.compile(
 
 
 def _market(data: bytes) -> Cells:
-    """The matrix of a text.
+    """The matrix of a Matrix Market text.
 
-    SciPy's reader allocates whatever the header says and reads beyond the end of a damaged text
-    (scipy 1.17: a NUL or a truncated number ends the process).
+    SciPy's reader allocates whatever the header says and reads past the end of a damaged text
+    (SciPy 1.17: a NUL or a truncated number crashes the process).
     """
     found = _MARKET.match(data)
     if found is None:
@@ -261,7 +261,7 @@ def _market(data: bytes) -> Cells:
 
 
 def _filled(values: Array, shape: tuple[int, int], sign: float) -> Array:
-    """From values column by column; of a symmetric matrix, only those below the diagonal."""
+    """A matrix from its columns; of a symmetric one, from the part below the diagonal."""
     if not sign:
         return values.reshape(shape[::-1]).T
     matrix = np.zeros(shape)

@@ -31,7 +31,7 @@ PLAINLY_MISSING = ("", "na", "nan", "null")  # the others are counted and noted
 
 def is_time_name(name: str) -> bool:
     name = unicodedata.normalize("NFC", name.strip().casefold())  # é may be two characters
-    return name in ("", "unnamed: 0", *TIME_NAMES)  # pandas' name for no name
+    return name in ("", "unnamed: 0", *TIME_NAMES)  # the second is pandas' name for an empty one
 
 
 _THOUSANDS = {
@@ -89,7 +89,7 @@ def number_in(cell: str, comma: bool, thousands: bool = False) -> float | None:
         return math.nan
     if thousands and has_thousands(cell, comma):
         cell = cell.replace("." if comma else ",", "")
-    # Only Python reads 1_000 as a number; beside decimal commas, 1.234 is ambiguous.
+    # Only Python reads 1_000 as a number; with decimal commas, 1.234 is ambiguous.
     if "_" in cell or (comma and "." in cell):
         return None
     try:
@@ -124,7 +124,7 @@ def bytes_of(path: Path) -> bytes:
 
 @contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
-    """The bytes of a file, unpacked if it is a gzip file."""
+    """The bytes of a file, decompressed if it is a gzip file."""
     if path.suffix.lower() != ".gz":
         with path.open("rb") as file:
             yield file
@@ -137,11 +137,11 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
             raise ValueError(f"{problem} Compress it again.") from error
 
 
-# A few packed bytes can fill all memory. Tables of text are packed to a tenth or so, tables of
-# zeros to a hundredth.
+# A few compressed bytes can fill all memory. Text tables shrink to about a tenth, tables of zeros
+# to a hundredth.
 MOST_GROWTH = 200
-HARMLESS = 1 << 28  # unpacked bytes that need no check
-_CHUNK = 1 << 20  # bytes unpacked at once
+HARMLESS = 1 << 28  # decompressed bytes that need no check
+_CHUNK = 1 << 20  # bytes decompressed at once
 LONGEST_LABEL = 1000  # characters of a name or a time
 
 
@@ -162,7 +162,7 @@ class _Unpacked(gzip.GzipFile):
 
 
 def refuse_long_labels(name: str, longest: int) -> None:
-    """Refuse excessive labels: NumPy gives every label the length of the longest."""
+    """Refuse very long labels: NumPy stores every label with the length of the longest."""
     if longest > LONGEST_LABEL:
         limit = f"at most {LONGEST_LABEL:,} are allowed"
         raise ValueError(f"{name} has a label of {longest:,} characters; {limit}. Shorten it.")

@@ -1,4 +1,4 @@
-"""Frames and labelled arrays in memory become tables."""
+"""Tables from frames and labelled arrays in memory."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def as_table(
 
 
 def is_xarray(data: object) -> TypeGuard[DataArray]:
-    """Whether data come from xarray, which is not imported for this."""
+    """Whether data are of xarray, without importing it."""
     return hasattr(data, "dims") and hasattr(data, "coords")
 
 

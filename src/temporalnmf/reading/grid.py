@@ -51,12 +51,12 @@ class TimeTable:
 
     @property
     def numbered(self) -> bool:
-        """Whether steps are merely numbered because there were no times."""
+        """Whether steps are only numbered, because there were no times."""
         return any(note.startswith(_NUMBERED) for note in self.notes)
 
     @property
     def unnamed(self) -> bool:
-        """Whether features are merely numbered because they had no names."""
+        """Whether features are only numbered, because they had no names."""
         return self.features.tolist() == numbered_names(len(self.features))
 
     def __repr__(self) -> str:
@@ -114,7 +114,7 @@ def table_of(
 
 
 def _refuse_huge_grid(n_steps: int, n_features: int, name: str) -> None:
-    """Periods without a row take memory, too: a few dates may be thousands of years apart."""
+    """Refuse a grid that does not fit into memory: dates may be thousands of years apart."""
     try:
         refuse_larger(24 * n_steps * n_features, f"{n_steps:,} steps")
     except ValueError as error:
@@ -123,18 +123,18 @@ def _refuse_huge_grid(n_steps: int, n_features: int, name: str) -> None:
 
 
 def plain(total: float) -> str:
-    """A total for people: 12,345 or 12,345.6 or 0.000123."""
+    """A total as text: 12,345 or 12,345.6 or 0.000123."""
     if total == round(total):
         return f"{total:,.0f}"
     return f"{total:,.1f}" if total >= 1000 else f"{total:.6g}"
 
 
-MOST_OF_TOTAL = 0.9  # a column that holds more,
-TIMES_THE_NEXT = 5  # and is so many times as large as the next one, may be an exposure
+MOST_OF_TOTAL = 0.9  # a column with a larger share of the total
+TIMES_THE_NEXT = 5  # that is at least this many times the next one may be an exposure
 
 
 def _about_sizes(X: Cells, features: Array, sheet: Sheet) -> Notes:
-    """A note on a feature that dwarfs all others, such as a population."""
+    """A note on a feature much larger than all others, such as a population."""
     sums = np.nansum(X, axis=0) if isinstance(X, np.ndarray) else X.sum(axis=0)
     totals = np.asarray(sums).ravel()
     if len(totals) < 2:
@@ -180,7 +180,7 @@ def _timeline(
 
 
 def _refuse_totals(sheet: Sheet, X: Cells, labels: list[str]) -> None:
-    """Refuse a last row with a label of another kind that adds up those above it."""
+    """Refuse a last row that has a label of another kind and is the sum of all others."""
     numbered = [any(map(str.isdigit, label)) for label in labels]
     if numbered[-1] in numbered[:-1]:
         return
@@ -193,7 +193,7 @@ def _refuse_totals(sheet: Sheet, X: Cells, labels: list[str]) -> None:
 
 
 def _about_numbering(X: Cells) -> Notes:
-    """A note on a first feature that may be times: it rises evenly, or is whole and monotone."""
+    """A note on a first feature that may be times: evenly rising, or whole and monotone."""
     if not isinstance(X, np.ndarray):
         return (_NUMBERED,)
     first, rise = X[:, 0], np.diff(X[:, 0])

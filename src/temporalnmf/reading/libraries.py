@@ -11,7 +11,7 @@ def load(name: str) -> ModuleType:
     try:
         return import_module(name)
     except ImportError as error:
-        needed = "Long tables, Parquet files and polars frames need pandas and pyarrow"
+        needed = "Long tables, Parquet files, pandas and polars frames need pandas and pyarrow"
         raise ImportError(f'{needed}: pip install "temporalnmf[io]".') from error
 
 

@@ -1,4 +1,4 @@
-"""Long tables, with a row per time and feature, are added up block by block."""
+"""Long tables, with a row per time and feature, added up block by block."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_ENTRIES = 1 << 30  # of a mask with a value per entry, which is dense
 
 
 class Sums:
-    """Sums over the rows read so far. Times and features have the numbers of their labels."""
+    """Sums over the rows read so far, by the codes of the labels of times and features."""
 
     def __init__(self) -> None:
         # Sums of values, numbers of rows of value 0 and of rows without a value: (times, features)
@@ -33,11 +33,11 @@ class Sums:
         self.least, self.most = np.zeros(0), np.zeros(0)  # exposure of each time
         self.n_rows = self.n_blank = 0
         self.total = 0.0
-        # Rows without a time, a feature or a value: how many, and their total. By column
+        # By column: number of rows without a time, a feature or a value, and their total
         self.dropped: dict[str, tuple[int, float]] = {}
 
     def add(self, columns: Columns, t: Array, f: Array, v: Array, shape: tuple[int, int]) -> None:
-        """Add a block: numbers of times and features, and values. `shape` counts the labels."""
+        """Add a block: codes of times and features, and values; `shape` counts the labels."""
         unknown = np.isnan(v) if columns.value is not None else np.ones(len(v), dtype=bool)
         blank = (t < 0) & (f < 0) & unknown
         unvalued = (t >= 0) & (f >= 0) & np.isnan(v)
@@ -51,7 +51,7 @@ class Sums:
             count, total = self.dropped.get(name, (0, 0.0))
             self.dropped[name] = (count + int(without.sum()), total + float(np.nansum(v[without])))
             kept &= ~without
-        new = np.flatnonzero(t >= len(self.first))[::-1]  # backwards: the first is written last
+        new = np.flatnonzero(t >= len(self.first))[::-1]  # in reverse: the first row wins
         self.first = _grown(self.first, shape[0], -1)
         self.first[t[new]] = self.n_rows + self.n_blank + new
         self.n_blank += int(blank.sum())
@@ -91,7 +91,7 @@ class Sums:
 def _piled(
     pile: sparse.csr_array, t: Array, f: Array, v: Array, shape: tuple[int, int]
 ) -> sparse.csr_array:
-    """The pile (times, features), grown to `shape`, with values added to it."""
+    """The sums (times, features), grown to `shape`, with values added."""
     piece = sparse.coo_array((v, (t, f)), shape=shape).tocsr()
     if not pile.nnz:
         return piece
@@ -106,8 +106,8 @@ def _grown(array: Array, size: int, fill: float) -> Array:
 class LongGrid(NamedTuple):
     """The steps of a long table.
 
-    `kept` are the numbers of the times on the grid, `steps` their steps; `observed` (n_steps,)
-    says which steps have a value.
+    `kept` are the codes of the times on the grid, `steps` their steps; `observed` (n_steps,) says
+    which steps have a value.
     """
 
     line: Timeline
@@ -118,7 +118,7 @@ class LongGrid(NamedTuple):
     notes: Notes
 
     def all_notes(self, n_hidden: int) -> Notes:
-        """With notes on cells and steps that have rows, but no value."""
+        """All notes, with those on cells and steps that have rows but no value."""
         cells = f"cells whose only row has no value: {n_hidden:,}, taken as missing"
         empty = np.setdiff1d(self.steps, np.flatnonzero(self.observed))
         steps = about_empty_steps(self.line.times[empty])
@@ -126,7 +126,7 @@ class LongGrid(NamedTuple):
 
 
 class LongRows:
-    """The rows of a long table, from one source or several. `place` is that of a row in errors."""
+    """The rows of a long table, from one or more sources; `place` names a row in errors."""
 
     def __init__(self, name: str, columns: Columns, place: Callable[[int], str]) -> None:
         self.name, self.columns, self.place = name, columns, place
@@ -136,7 +136,7 @@ class LongRows:
         self.source_notes: list[Sequence[str]] = []
 
     def read(self, source: Source) -> Iterator[tuple[Array, pa.Array, Array]]:
-        """Numbers of times, the column of features, and values of each block, to be added."""
+        """Codes of times, the column of features, and values of each block, to be added."""
         columns, row = self.columns, 0
         values, exposures = Values(source, columns.value), Values(source, columns.exposure)
         for time, feature, *others in source.blocks:
@@ -172,7 +172,7 @@ class LongRows:
         """The steps, when all rows have been added."""
         self._check()
         sums = self.sums
-        # A time whose rows have no value is still a time: it is missing.
+        # A time whose rows have no value is a missing step.
         kept = np.flatnonzero(sums.times + np.diff(sums.blanks.indptr))
         line, steps, same, notes = self._timeline(kept, freq, drop_partial)
         left_out = kept[steps < 0]
@@ -184,7 +184,7 @@ class LongRows:
         about_sizes: Notes = ()
         if self.columns.exposure is not None:
             sizes, about_sizes = self._exposure(line, kept, steps, same)
-        # Files may be written in different ways; each note is given once.
+        # Files may differ in format; each note is given once.
         notes = (
             *dict.fromkeys(note for found in self.source_notes for note in found),
             *sums.notes(self.columns, left_out),
@@ -197,7 +197,7 @@ class LongRows:
     def _timeline(
         self, kept: Array, freq: str | None, drop_partial: bool
     ) -> tuple[Timeline, Array, Array, Notes]:
-        """The grid, the step of each label, a number for labels of the same time, and notes."""
+        """The grid, the step of each label, the index of its distinct time, and notes."""
         first = self.sums.first[kept]
 
         def where(n: int) -> str:
@@ -219,7 +219,7 @@ class LongRows:
     def _exposure(
         self, line: Timeline, kept: Array, steps: Array, same: Array
     ) -> tuple[Array, Notes]:
-        """One exposure per time, however it is written, added up per step."""
+        """One exposure per distinct time, added up per step."""
         _, first, inverse = np.unique(same, return_index=True, return_inverse=True)
         least, most = np.full(len(first), np.inf), np.full(len(first), -np.inf)
         np.minimum.at(least, inverse, self.sums.least[kept])
@@ -285,7 +285,7 @@ def long_table(
 
 
 def _names(features: Labels, counts: Array) -> tuple[Array, Array]:
-    """Names of the features that have a row, sorted, and their numbers."""
+    """Names of the features that have a row, sorted, and their codes."""
     names = np.array([str(name) for name in features.known.to_pylist()])
     kept = np.flatnonzero(counts)
     whole = all(name.isdecimal() for name in names[kept].tolist())
@@ -302,7 +302,7 @@ _LENGTHS = {
 
 
 def _about_freq(line: Timeline, sums: Sums) -> Notes:
-    """Suggest periods for times that hardly ever occur twice, so that there are 30 to 1000."""
+    """A note that suggests periods, up to 1000, if there are fewer than two rows per step."""
     n_steps = len(line.labels)
     if line.labels.dtype.kind != "M" or n_steps <= max(MANY_STEPS, sums.n_rows / 2):
         return ()

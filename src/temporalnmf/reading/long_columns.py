@@ -1,4 +1,4 @@
-"""Columns of long tables as numbers. There is a Python object per label, never per row."""
+"""Columns of long tables as numbers, with a Python object per label, never per row."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from . import cells
 from .libraries import pa, pc
 
 Name = str | None  # of a column, None if there is none
-MANY = 100_000  # labels for which Arrow's own parser of dates pays off
+MANY = 100_000  # with more labels, dates are parsed by Arrow, which is faster
 
 
 class Columns(NamedTuple):
-    """The names of the columns of a long table."""
+    """Names of the columns of a long table."""
 
     time: str
     feature: str
@@ -63,9 +63,9 @@ class Columns(NamedTuple):
 class Source(NamedTuple):
     """Blocks of rows, and how errors refer to them.
 
-    A block has an Arrow array for each of `Columns.names`. `place` maps the number of a row to its
-    place in the file. Commas in numbers may be decimal commas if `decimal_commas`; `thousands` is
-    the sign that may separate thousands. `notes` are complete when all blocks have been read.
+    A block has an Arrow array for each of `Columns.names`. `place` maps the index of a row to its
+    place in the file. With `decimal_commas`, commas in numbers may be decimal commas; `thousands`
+    is the character that may separate thousands. `notes` are complete once all blocks are read.
     """
 
     name: str
@@ -77,7 +77,7 @@ class Source(NamedTuple):
 
 
 class Labels:
-    """Numbers labels in the order in which they occur."""
+    """Assigns codes to labels, in the order in which they occur."""
 
     def __init__(self, missing: tuple[str, ...], name: str) -> None:
         self.missing, self.name = missing, name
@@ -93,7 +93,7 @@ class Labels:
         return 0 if self._known is None else len(self._known)
 
     def codes(self, column: pa.Array) -> Array:
-        """The numbers of the labels of a block, -1 for missing ones."""
+        """The codes of the labels of a block, -1 for missing ones."""
         try:
             return self._codes(encoded(column))
         except pa.ArrowException as error:
@@ -110,19 +110,19 @@ class Labels:
             new = pa.concat_arrays([self.known, new])
         self._known = new
         numbers = to_numpy(pc.index_in(labels, value_set=self.known).fill_null(-1))
-        # One more at the end, for rows without a label.
+        # The last one is for rows without a label.
         numbers = np.append(numbers, np.int32(-1))
         return numbers[to_numpy(column.indices.cast(pa.int64()).fill_null(len(numbers) - 1))]
 
     def _cleaned(self, labels: pa.Array) -> pa.Array:
-        """Without blanks around them; missing ones are null."""
+        """Labels without surrounding whitespace; missing ones are null."""
         if pa.types.is_floating(labels.type):
             return pc.if_else(pc.is_nan(labels), None, labels)
         if not is_string(labels.type):
             return labels
         labels = pc.utf8_trim_whitespace(labels.cast(pa.large_string()))
         cells.refuse_long_labels(self.name, pc.max(pc.utf8_length(labels)).as_py() or 0)
-        # Arrow loses the second of the two signs if a block ends between them.
+        # Arrow loses the \n of \r\n if a block ends between them.
         labels = pc.replace_substring(pc.replace_substring(labels, "\r\n", "\n"), "\r", "\n")
         missing = pc.is_in(pc.utf8_lower(labels), value_set=pa.array(self.missing, labels.type))
         return pc.if_else(missing, pa.scalar(None, labels.type), labels)
@@ -193,7 +193,7 @@ class Values:
             return self._one_by_one(texts.to_pylist(), places, first)
 
     def _with_points(self, texts: pa.Array) -> pa.Array:
-        """Decimal commas as points. Beside them a point is not a decimal point, in any block."""
+        """Decimal commas as points. If there are any, no block may have decimal points."""
         self.comma |= pc.any(pc.match_substring(texts, ",")).as_py()
         points = pc.match_substring(texts, ".")
         if self.points:
@@ -209,7 +209,7 @@ class Values:
         return pc.replace_substring(texts, ",", ".")
 
     def _doubt_points(self, texts: pa.Array, points: pa.Array) -> None:
-        """Notice whether points may separate thousands."""
+        """Record whether points may separate thousands."""
         alike = pc.match_substring_regex(texts, cells.Points.AS_THOUSANDS)
         examples = texts.filter(alike)
         self.doubt.example = self.doubt.example or (str(examples[0]) if len(examples) else "")
@@ -223,7 +223,7 @@ class Values:
             raise self.doubt.refusal(f"{self.source.name}, {self.column}")
 
     def _one_by_one(self, texts: list[str], places: Array, first: int) -> Array:
-        """Cells that Arrow cannot read: 1,234, +5, and those that are not numbers."""
+        """Read cells that Arrow cannot: 1,234, +5, and those that are not numbers."""
         comma, thousands = self.comma or self.points, bool(self.source.thousands)
         values = np.empty(len(texts))
         for k, text in enumerate(texts):

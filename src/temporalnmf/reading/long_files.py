@@ -19,7 +19,7 @@ SAMPLE_BYTES = 1 << 18
 
 
 class _Form(NamedTuple):
-    """How a text file is written."""
+    """The format of a text file."""
 
     encoding: str
     separator: str
@@ -98,7 +98,7 @@ def text_blocks(path: Path, form: _Form, places: list[int]) -> Iterator[list[pa.
 
 
 def _explained(path: Path, form: _Form, error: str) -> ValueError:
-    """The error that Arrow found, with its line."""
+    """An error of Arrow, with the line it occurred in."""
     name = path.name
     with opened(path) as file:
         try:
@@ -121,7 +121,7 @@ def _line(path: Path, form: _Form, n: int) -> int:
 def read_long_parquet(path: Path, columns: Columns) -> Source:
     fields = _parquet_fields(path, columns)
     if any(_EXTENSION in (field.metadata or {}) for field in fields):
-        # Arrow takes periods of pandas for plain numbers until pandas has registered its types.
+        # Arrow reads periods of pandas as plain numbers until pandas has registered its types.
         load("pandas.core.arrays.arrow.extension_types")
 
     def blocks() -> Iterator[list[pa.Array]]:
@@ -148,7 +148,7 @@ def column_names(path: Path) -> list[str]:
 
 
 def _parquet_fields(path: Path, columns: Columns) -> list[pa.Field]:
-    """The fields of the columns. Those that would take excessive memory are refused."""
+    """The fields of the columns; refused if they would take too much memory."""
     with damage_told(path, "Parquet", "Write it again."), parquet.open_file(path) as file:
         meta, schema = file.metadata, file.schema_arrow
         for group in range(meta.num_row_groups):  # read one after the other
@@ -185,7 +185,7 @@ def _compact(column: pa.Array, name: str, file: str) -> pa.Array:
     """A column of a block without the texts that only other blocks use."""
     if pa.types.is_dictionary(column.type):
         used = column.indices.unique().drop_null()
-        # `take` checks the bounds, which Arrow has not done so far.
+        # `take` checks the indices, which Arrow has not done before.
         texts = column.dictionary.take(used)
         column = pa.DictionaryArray.from_arrays(pc.index_in(column.indices, used), texts)
     if parquet.is_text(column.type):

@@ -14,7 +14,7 @@ from .libraries import pa, pc, pq
 
 HARMLESS_TEXT = 1 << 26  # bytes of text in a wide table that need no check
 LONGEST_TEXT = 1 << 17  # bytes of a single cell, as in CSV
-# Rows to read at once: few if Arrow copies a text for each reference to it, else many.
+# Rows to read at once: few if Arrow copies a text for every reference to it, else many.
 FEW_ROWS, MANY_ROWS = 64, 1 << 19
 
 
@@ -22,7 +22,7 @@ def open_file(path: Path, encoded: bool = True) -> pq.ParquetFile:
     """A Parquet file whose text is read dictionary-encoded.
 
     A few bytes can refer to a long text any number of times, and Arrow would copy it each time.
-    Statistics of single columns are never read: damaged ones end the process.
+    Statistics of single columns are never read: damaged ones crash the process.
     """
     meta = pq.read_metadata(path)
     kinds = [meta.schema.column(j).physical_type for j in range(meta.num_columns)]
@@ -31,7 +31,7 @@ def open_file(path: Path, encoded: bool = True) -> pq.ParquetFile:
 
 
 def batches(path: Path, names: list[str], many: int) -> Iterator[pa.RecordBatch]:
-    """Some columns in batches of up to `many` rows, or of few where text is not encoded."""
+    """Some columns in batches of up to `many` rows, or of few if text is not encoded."""
     done = 0
     for encoded in (True, False):
         with open_file(path, encoded) as file:
@@ -48,7 +48,7 @@ def batches(path: Path, names: list[str], many: int) -> Iterator[pa.RecordBatch]
                         yield batch.slice(skip)
                 return
             except (OSError, NotImplementedError) as error:
-                # Arrow cannot encode texts that are stored as differences to the previous one.
+                # Arrow cannot encode texts that are stored as differences (delta encoding).
                 if not encoded or "implemented" not in str(error):
                     raise
 
@@ -120,7 +120,7 @@ def refuse_unpacked(meta: pq.FileMetaData, groups: Iterable[int]) -> None:
 
 
 def check(path: Path, file: pq.ParquetFile) -> None:
-    """Refuse a file that would take excessive memory, before it is taken."""
+    """Refuse a file that would take too much memory, before it is read as a whole."""
     meta, fields = file.metadata, list(file.schema_arrow)
     for field in fields:
         if is_nested(field.type):

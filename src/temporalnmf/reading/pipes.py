@@ -1,4 +1,4 @@
-"""What is no plain file becomes one: pipes, and files whose name does not tell their format."""
+"""Plain files from pipes, and from files whose name does not show their format."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DEVICES = (Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd"))
 
 @contextmanager
 def plain_file(path: Path) -> Iterator[Path]:
-    """A file with a suffix, to be read any number of times: `path` itself, or a copy."""
+    """A file with a suffix that can be read repeatedly: `path` itself, or a copy."""
     if path.is_file() and path.suffix and path.parent not in _DEVICES:
         yield path
         return
@@ -27,12 +27,12 @@ def plain_file(path: Path) -> Iterator[Path]:
 
 
 def is_stream(path: Path) -> bool:
-    """Whether a path can be read once only: a pipe, or what a shell gives as an open file."""
+    """Whether a path can be read only once: a pipe, or an open file such as /dev/stdin."""
     return path.is_fifo() or (path.parent in _DEVICES and path.is_file())
 
 
 def copied(path: Path, folder: Path) -> Path:
-    """A copy in a folder, with the suffix of its content."""
+    """A copy in a folder, with the suffix of its format."""
     if not path.exists() or path.is_dir():
         raise FileNotFoundError(f"{path}: there is no such file. Check the path.")
     if not (path.is_file() or path.is_fifo()):
@@ -57,7 +57,7 @@ def _suffix(path: Path) -> str:
         packed = ".gz"
         try:
             start = zlib.decompressobj(wbits=31).decompress(start, 1 << 10)
-        except zlib.error:  # told by whoever reads it
+        except zlib.error:  # reported by the reader
             start = b""
     known = (suffix for magic, suffix in _FORMATS.items() if start.startswith(magic))
     return next(known, ".csv") + packed

@@ -1,4 +1,4 @@
-"""Wide tables as they lie in a file, and the checks of their values and names."""
+"""Wide tables as they are in a file, and checks of their values and names."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Wrong:
 
 @dataclass(frozen=True)
 class Sheet:
-    """Cells (R, C) as they lie in a file, and the labels of rows and columns, if any.
+    """Cells (R, C) as they are in a file, and the labels of rows and columns, if any.
 
-    In a text file `lines` are the line numbers of the rows, columns are counted from 1, and `comma`
-    says whether there are decimal commas. Other files are counted from 0. `at` is the column that
-    held the labels of the rows, `corner` its name.
+    In text files, `lines` are the line numbers of the rows, columns are counted from 1, and `comma`
+    says whether there are decimal commas. In other files, rows and columns are counted from 0. `at`
+    is the column that held the labels of the rows, `corner` its name.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Sheet:
         return f"column {number + (self.at is not None and j >= self.at)}"
 
     def time(self, n: int) -> str:
-        """The place of a time."""
+        """The place of a time, for errors."""
         return self.column(n) if self.transpose else self.row(n)
 
     def feature(self, f: int) -> str:
@@ -144,7 +144,7 @@ def refuse_text(sheet: Sheet, wrong: Wrong) -> None:
 
 
 def _refuse_long(sheet: Sheet, wrong: Wrong) -> None:
-    """Refuse text beside repeated times: a long table whose columns have to be named."""
+    """Refuse a long table read as a wide one: times repeat, and one column is text."""
     n_rows, n_columns = sheet.cells.shape
     texts = [j for j, count in wrong.columns.items() if count > n_rows / 2]
     if sheet.transpose or sheet.rows is None or sheet.columns is None or n_columns > 2:
@@ -189,7 +189,7 @@ def numbered_names(n_features: int) -> list[str]:
 
 
 def refuse_total(X: Cells, names: list[str], name: str) -> None:
-    """Refuse a feature that is the sum of all others, also rounded if its name means total."""
+    """Refuse a feature that is the sum of all others, up to rounding if its name means total."""
     with np.errstate(over="ignore", invalid="ignore"):
         rows = np.asarray(X.sum(axis=1, dtype=float)).ravel()
         known = np.isfinite(rows)  # no cell of the row is missing
@@ -207,7 +207,7 @@ def refuse_sum(feature: str, own: Array, rows: Array, n_used: int, name: str) ->
     `own` and `rows` (N,) are its values and the sums of all features, `n_used` of which are not 0.
     """
     named = is_total(feature)
-    # It is as large as all others together, and there are at least two others.
+    # It must be as large as all others together, and there must be at least two others.
     with np.errstate(over="ignore"):
         mine, total = own.sum(), rows.sum()
     few = n_used < (2 if named else 3)
@@ -222,7 +222,7 @@ def refuse_sum(feature: str, own: Array, rows: Array, n_used: int, name: str) ->
 
 
 def repeated(keys: Sequence[str]) -> tuple[int, int] | None:
-    """The places of the first key that occurs twice."""
+    """The indices of the first key that occurs twice."""
     seen: dict[str, int] = {}
     for n, key in enumerate(keys):
         if seen.setdefault(key, n) != n:

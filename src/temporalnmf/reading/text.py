@@ -77,7 +77,7 @@ def read_text(path: Path, transpose: bool, time: str | None) -> Sheet:
 
 
 def _about_points(sheet: Sheet, rows: Iterator[list[str]]) -> tuple[str, ...]:
-    """A note on points that may separate thousands; refused beside whole numbers of hundreds."""
+    """A note on points that may separate thousands; refused if a column has integers ≥ 100, too."""
     points, hundreds = cells.Points(), set()
     firsts: dict[int, tuple[int, str]] = {}  # by column: row and text of such a number
     for i, record in enumerate(rows):
@@ -130,12 +130,12 @@ def _decoded(path: Path) -> tuple[bytes, str]:
 
 
 _AS_UTF8 = "Save the file as UTF-8 (in Excel: 'CSV UTF-8')."
-# All but control characters and the five bytes that Windows-1252 leaves free.
+# All but control characters and the five bytes that Windows-1252 does not define.
 _WINDOWS = bytes({*range(256)} - {*range(9), 11, *range(14, 32), 0x81, 0x8D, 0x8F, 0x90, 0x9D})
 
 
 def encoding_of(name: str, file: IO[bytes]) -> str:
-    """UTF-16 (Excel's "Unicode text"), UTF-8, or Windows-1252 if the file can be nothing else."""
+    """UTF-16 (Excel's "Unicode text"), UTF-8, or else Windows-1252 if its bytes allow it."""
     if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         return "utf-16"
     file.seek(0)
@@ -177,18 +177,18 @@ def records(
         raise ValueError(f"{problem}. Check its quotation marks.") from error
     finally:
         if not file.closed:
-            source.detach()  # whoever opened the file closes it
+            source.detach()  # the caller closes the file
 
 
 def separator_of(text: bytes) -> str:
-    """The first that gives all of the first lines the same width, else the one with most cells."""
+    """The first separator that gives the first lines equal widths, else the one with most cells."""
     widths = {separator: _widths(text, separator) for separator in _SEPARATORS}
     alike = (separator for separator, w in widths.items() if min(w) == max(w) > 1)
     return next(alike, max(",;\t", key=lambda separator: widths[separator][0]))
 
 
 def _widths(text: bytes, separator: str) -> list[int]:
-    """How many cells the first lines have, 0 for one that cannot be split."""
+    """Numbers of cells in the first lines, 0 for a line that cannot be split."""
     widths = []
     try:
         for _, record in islice(records("", text, separator), 20):
@@ -199,7 +199,7 @@ def _widths(text: bytes, separator: str) -> list[int]:
 
 
 def has_grouping_points(text: bytes, separator: str) -> bool:
-    """Whether some number is like 1.234,5. Then 1.234 is more than a thousand."""
+    """Whether some number is written like 1.234,5, so that 1.234 is more than a thousand."""
     return separator == ";" and _GROUPED.search(text) is not None
 
 
@@ -261,7 +261,7 @@ def _has_header(name: str, head: list[str], transpose: bool, comma: bool, groupe
 
 
 def _holds_labels(corner: str | None, margin: list[str], transpose: bool, comma: bool) -> bool:
-    """Whether the first column holds times (features if transposed), not numbers to factorize."""
+    """Whether the first column holds times (features if transposed), not data."""
     if corner is not None and transpose:
         return not is_date(corner)  # a date is one of the times
     if corner is not None and cells.is_time_name(corner):
@@ -273,7 +273,7 @@ def _holds_labels(corner: str | None, margin: list[str], transpose: bool, comma:
 
 
 class _Numbers:
-    """Reads rows of cells. `grouped` says whether some had thousands separators."""
+    """Reads rows of cells; `grouped` says whether any had thousands separators."""
 
     def __init__(self, comma: bool, thousands: bool) -> None:
         self.comma, self.thousands, self.grouped = comma, thousands, False

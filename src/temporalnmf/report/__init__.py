@@ -49,7 +49,7 @@ def write_report(
     question : str, default=None
         The question that the report answers; made from the data if not given.
     command : str or sequence of str, default=None
-        The command that fitted the model, shown as it is; the call in Python if not given.
+        The command that fitted the model, shown verbatim; the call in Python if not given.
     steps : int, default=None
         Steps to forecast, 0 for none; a twentieth of the series, but from three to twelve, if not
         given.
@@ -138,7 +138,7 @@ def _unbroken(text: str) -> Markup:
 
 
 def _embedded(data: object) -> str:
-    """JSON with <, > and & escaped, which therefore cannot end its script element."""
+    """JSON with <, > and & escaped, so that it cannot end its script element."""
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     for sign in "<>&":
         text = text.replace(sign, f"\\u{ord(sign):04x}")

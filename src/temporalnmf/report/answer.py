@@ -1,4 +1,4 @@
-"""The summary at the top of a report: a few sentences for a reader in a hurry."""
+"""The summary at the top of a report, in a few sentences."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FAR_BELOW, _BY_FAR = 0.5, 2.0
 
 
 def answer_of(subject: Subject, gaps: str, convergence: str) -> list[str]:
-    """The summary; `gaps` and `convergence` are its sentences about these."""
+    """The summary, with the given sentences about gaps and convergence."""
     found = subject.model.calibration_
     sentences = [
         _last_step(subject),
@@ -91,7 +91,7 @@ def _recent(subject: Subject) -> str:
 
 
 def _outlook(subject: Subject) -> str:
-    """The last step of the forecast; an interval that was not checked is not stated as a fact."""
+    """The last step of the forecast, and whether its interval was checked."""
     point, bands = subject.totals_ahead()
     total = number_text(point[-1])
     expected = f"For {subject.texts_ahead[-1]} the model expects a total of {total}"

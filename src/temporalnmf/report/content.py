@@ -30,10 +30,10 @@ from .runs import Verdict, runs_content, verdict_of
 from .subject import COVERAGE, Subject
 from .texts import NO_BREAK, Content, clean, level, number, percent, percents, thinned
 
-# Most rows of a table.
+# Largest numbers of rows in tables.
 _MOST_GAPS, _MOST_AHEAD = 40, 500
 _LONGEST_NOTE = 1000
-# Movement found that differs from the movement expected by more than this factor is remarked on.
+# Movement that differs from what the chain expects by more than this factor is noted.
 _LIVELY = 1.25
 
 _POINTS = {
@@ -118,7 +118,7 @@ def _question(subject: Subject) -> str:
 
 
 def _notes(subject: Subject) -> list[str]:
-    """Notes on the past steps that are not among those on the forecast."""
+    """Notes on the past steps that are not also notes on the forecast."""
     ahead = subject.ahead.notes if subject.n_ahead else ()
     return [
         clean(note.render(WORDS), _LONGEST_NOTE) for note in subject.past.notes if note not in ahead
@@ -338,7 +338,7 @@ def _long_run(chain: Chain, subject: Subject) -> str:
 
 
 def _movement(subject: Subject) -> list[Content] | None:
-    """How far components move in a step: expected by the chain, and found.
+    """How far components move in a step: as expected by the chain, and as found.
 
     Both are the standard deviation of log h_{n+1} − log h_n: of steps of the chain from the
     fitted activations, and of posterior paths.
@@ -364,7 +364,7 @@ def _movement(subject: Subject) -> list[Content] | None:
 
 
 def _expected_pairs(model: TemporalNMF, rng: np.random.Generator) -> Array:
-    """Pairs (n, 2, K) of activations; the second follows the first by a step of the chain."""
+    """Pairs (n, 2, K) of activations, one step of the chain apart."""
     draws = model.posterior_
     if draws is None:
         starts = rng.choice(model.activations_, size=2000)

@@ -9,7 +9,7 @@ from .runs import run_charts
 from .subject import Subject
 from .texts import Content, number, numbers, thinned
 
-# Most numbers in a chart, about nine bytes each, and most points of a line.
+# Largest numbers of values in a chart, about nine bytes each, and of points of a line.
 _MOST_NUMBERS, _MOST_POINTS = 90_000, 2_000
 # Digits of a position on the axis, which may be in milliseconds.
 _EXACT = 15
@@ -55,7 +55,7 @@ def _axis(subject: Subject) -> tuple[str, Array]:
     times = subject.model.times_
     if subject.n_ahead:
         ahead = subject.ahead.times
-        if ahead.dtype.kind != times.dtype.kind:  # uneven times go on as "+1", "+2", …
+        if ahead.dtype.kind != times.dtype.kind:  # uneven times continue as "+1", "+2", …
             return "text", np.arange(len(times) + len(ahead), dtype=float)
         times = np.concatenate([times, ahead])
     kind, places = "text", np.arange(len(times), dtype=float)
@@ -63,12 +63,12 @@ def _axis(subject: Subject) -> tuple[str, Array]:
         kind, places = "date", times.astype("datetime64[ms]").astype(np.int64).astype(float)
     elif times.dtype.kind in "iuf":
         kind, places = "number", times.astype(float)
-    # Steps are evenly spaced if their times do not increase.
+    # If times do not increase, steps are drawn evenly spaced.
     return (kind, places) if np.all(np.diff(places) > 0) else ("text", np.arange(len(times)))
 
 
 def _kept(subject: Subject) -> Array:
-    """Past steps to draw: the recent ones, some of those before, peaks and the worst."""
+    """Past steps to draw: recent ones, some earlier ones, peaks, and the largest errors."""
     most = min(_MOST_POINTS, _MOST_NUMBERS // (3 * subject.n_components))
     recent = min(subject.window, most // 2)
     older = subject.n_steps - recent

@@ -27,7 +27,7 @@ _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
 def how_it_was_made(
     model: TemporalNMF, command: str | Sequence[str] | None, source: str | PathLike[str] | None
 ) -> Content:
-    """All that is needed to make the report again, and to check that it is the same."""
+    """Everything needed to reproduce the report, and to check the result."""
     parameters = parameters_of_fit(model)
     if command is None:
         command = f"{type(model)(**nested(parameters))!r}.fit(X)"
@@ -71,7 +71,7 @@ def _checksums(model: TemporalNMF, source: str | PathLike[str] | None) -> dict[s
 
 
 def _checksum(arrays: Iterable[Array]) -> str:
-    """Of arrays as little-endian doubles, row by row."""
+    """SHA-256 of arrays as little-endian doubles, row by row."""
     digest = hashlib.sha256()
     for array in arrays:
         digest.update(np.ascontiguousarray(array, dtype="<f8").tobytes())

@@ -1,4 +1,4 @@
-"""Remarks on forecasts, worded for readers of a report who did not make it."""
+"""Notes on forecasts, worded for readers of a report."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._typing import Array
+from ..chains.parameters import letter_of
 from ..messages.formatting import counted, number_text
 from ..sampling.diagnostics import ESS_PER_RUN, FEWEST, RHAT, Diagnosis, Quantity
 from ..sampling.draws import PosteriorDraws
@@ -14,11 +15,9 @@ from ..sampling.traces import Trace, ranks, traces
 from .subject import Subject
 from .texts import Content, level, numbers
 
-# Most runs in a chart, points of a line, and rows of a table.
+# Largest numbers of runs in a chart, points of a line, and rows of a table.
 _MOST_RUNS, _MOST_POINTS, _MOST_COMPONENTS = 8, 300, 40
 _LEVEL = 0.9
-
-_LETTERS = {"alpha": "α", "beta": "β", "rho": "ρ"}
 
 # Verdict, explanation and sentence for the summary, by case.
 _VERDICTS = {
@@ -69,7 +68,7 @@ _VERDICTS = {
 
 
 class Verdict(NamedTuple):
-    """Whether a fit can be trusted: in short, in a few sentences, and for the summary."""
+    """Whether a fit converged: in a few words, in a few sentences, and for the summary."""
 
     converged: bool
     verdict: str
@@ -108,7 +107,7 @@ def _case(found: Diagnosis, unsettled: list[Quantity]) -> str:
 
 
 def _differs(quantity: Quantity) -> bool:
-    """Whether runs, or halves of one, differ; not if there are too few draws to tell."""
+    """Whether runs, or halves of one, differ; false if there are too few draws to tell."""
     return bool(np.isfinite(quantity.rhat) and quantity.rhat > RHAT)
 
 
@@ -199,7 +198,7 @@ def _quantity_words(name: str, subject: Subject) -> str:
         "activations": "Activations of the components",
         "smoothing": "Smoothing of the components",
     }
-    return known.get(name) or f"{_letter(name)} of the chain"
+    return known.get(name) or f"{letter_of(name)} of the chain"
 
 
 def _panel_words(trace: Trace, subject: Subject) -> str:
@@ -213,17 +212,11 @@ def _panel_words(trace: Trace, subject: Subject) -> str:
         return known[trace.name]
     what, number = trace.name.split(" of component ")
     of = f"“{subject.names[int(number) - 1]}”"
-    return f"Activation of {of}" if what == "activation" else f"{_letter(what)} of {of}"
-
-
-def _letter(name: str) -> str:
-    """α_z for alpha_z, as a chain writes its numbers."""
-    letter, _, index = name.partition("_")
-    return _LETTERS.get(letter, letter) + (f"_{index}" if index else "")
+    return f"Activation of {of}" if what == "activation" else f"{letter_of(what)} of {of}"
 
 
 def _learned(subject: Subject, draws: PosteriorDraws) -> Content | None:
-    """Hyper-parameters that were drawn too: medians and 90 % intervals, by component."""
+    """Learned hyper-parameters: medians and 90 % intervals, by component."""
     smoothing = _interval(draws.smoothing.ravel()) if np.ptp(draws.smoothing) > 0.0 else None
     if not draws.learned and smoothing is None:
         return None
@@ -232,7 +225,7 @@ def _learned(subject: Subject, draws: PosteriorDraws) -> Content | None:
     shown = subject.names[:_MOST_COMPONENTS] if columns else []
     return {
         "level": level(_LEVEL),
-        "headings": [_letter(name) for name in draws.learned],
+        "headings": [letter_of(name) for name in draws.learned],
         "rows": [
             {"index": k, "name": name, "cells": [column[k] for column in columns]}
             for k, name in enumerate(shown)

@@ -1,4 +1,4 @@
-"""Everything that several parts of a report need of a fitted model."""
+"""The results of a fitted model that several parts of a report share."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Totals = tuple[Array, list[tuple[float, Array, Array]]]
 
 
 class Subject:
-    """A fitted model, its past with bands, and its forecast of `n_ahead` steps, maybe 0."""
+    """A fitted model, its past with bands, and its forecast of `n_ahead` steps, if any."""
 
     def __init__(
         self, model: TemporalNMF, steps: int | None, forecast: Forecast | None, n_features: int
@@ -60,7 +60,7 @@ class Subject:
 
     @property
     def draws(self) -> PosteriorDraws:
-        """The posterior draws of a model that has some."""
+        """The posterior draws, of a model fitted by draws."""
         assert self.model.posterior_ is not None
         return self.model.posterior_
 

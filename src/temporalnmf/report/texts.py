@@ -25,14 +25,14 @@ Number = float | int | None
 
 
 def clean(text: str, longest: int = _LONGEST_NAME) -> str:
-    """Text from a foreign file: valid UTF-8, without control characters, cut if too long."""
+    """Text from an untrusted file: valid UTF-8, without control characters, cut if too long."""
     text = text.encode("utf-8", "replace").decode()
     text = "".join(c if c.isprintable() else " " for c in text)
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def number(value: float | None, digits: int = _DRAWN) -> Number:
-    """A number for JSON, rounded to significant digits but not below units; None if not finite."""
+    """A number for JSON, rounded to significant digits or to units; None if not finite."""
     if value is None or not np.isfinite(value):
         return None
     short = float(value)
@@ -82,7 +82,7 @@ def change(before: float, after: float) -> str:
 
 @dataclass(frozen=True)
 class Unit:
-    """What a step is called, its length if the noun does not say it, and a time in a sentence."""
+    """The noun for a step, its length if the noun does not say it, and a template for a time."""
 
     noun: str
     length: str = ""
@@ -120,7 +120,7 @@ def unit_of(every: str, times: ArrayLike) -> Unit:
 
 
 def _when(every: str, labels: Array) -> str:
-    """A sentence's words for a time."""
+    """A template for a time in a sentence."""
     if labels.dtype.kind != "M":
         of_text = "at “{}”" if every == AS_GIVEN else "in {}"  # 2001-W07
         return {"U": of_text, "f": "at time {}"}.get(labels.dtype.kind, "at step {}")

@@ -1,1 +1,1 @@
-"""What every program needs of its machine: threads, compilation, signals, files, archives."""
+"""Threads, compilation, signals, files and archives."""

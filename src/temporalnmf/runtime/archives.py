@@ -1,4 +1,4 @@
-"""Untrusted files of NumPy and JSON: sizes are checked before memory is allocated.
+"""Untrusted NumPy and JSON files: sizes are checked before memory is allocated.
 
 Nothing in them is ever run: arrays of Python objects, which NumPy would unpickle, are refused.
 """
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from .._typing import Array  # not at run time: it loads the compiler
 
 T = TypeVar("T")
-# The objects of JSON.
 Json: TypeAlias = dict[str, Any]
 # Largest compression ratio of zip and gzip. Other methods have no limit, and Python decompresses
 # them completely whatever size a file declares.
@@ -64,7 +63,7 @@ def memory_of_machine() -> int:
 
 
 def refuse_larger(size: int, what: str) -> None:
-    """Refuse data that do not fit into memory, before it is allocated."""
+    """Refuse data that do not fit into memory, before allocating any."""
     left = memory_left()
     if size > left:
         raise ValueError(
@@ -74,7 +73,7 @@ def refuse_larger(size: int, what: str) -> None:
 
 
 def json_of(data: bytes, *, nan: bool = False) -> Any:
-    """The value of a JSON text. Too deep nesting is refused, and NaN unless it is expected."""
+    """The value of a JSON text. Too deep nesting is refused, and NaN unless `nan` is true."""
     try:
         return json.loads(data, parse_constant=float if nan else _no_number)
     except RecursionError as error:
@@ -93,7 +92,7 @@ _NO_NUMBERS = "it is not an NPY file of numbers: it is damaged or holds Python o
 
 
 def npy_header(file: IO[bytes]) -> _Header:
-    """Shape, whether in Fortran order, and type of an NPY file; leaves it at its first number."""
+    """Shape, Fortran order and type of an NPY file, which is left at its first number."""
     try:
         version = np.lib.format.read_magic(file)
     except ValueError as error:
@@ -101,7 +100,7 @@ def npy_header(file: IO[bytes]) -> _Header:
     try:
         shape, fortran, kind = _parsed_header(file, version)
     except Exception as error:  # any error of Python's parser for a damaged header
-        # Its MemoryError is about nested brackets: the text of a header is short.
+        # A MemoryError comes from nested brackets, not from a lack of memory.
         cause = None if isinstance(error, MemoryError) else error
         raise ValueError(f"it is not an NPY file of numbers ({_in_a_line(error)})") from cause
     if kind.hasobject:
@@ -281,7 +280,7 @@ def refuse_wild_indices(matrix: sparse.csr_array) -> None:
 
 
 def path_inside(folder: Path, name: str) -> Path:
-    """A file in a folder; refused if it is a link to a place outside."""
+    """A file in a folder; refused if it is a link to a path outside."""
     path = folder / name
     if path.is_symlink() and not path.resolve().is_relative_to(folder.resolve()):
         raise ValueError(
@@ -292,12 +291,12 @@ def path_inside(folder: Path, name: str) -> Path:
 
 
 def refuse_links_out(folder: Path) -> None:
-    """Refuse a folder to write to that contains a link to a place outside of it."""
+    """Refuse a folder to write to that contains a link to a path outside of it."""
     if not folder.is_dir():
         return
     whole = Path(os.path.realpath(folder))
     for entry in sorted(folder.iterdir()):
-        # Circular links resolve to a place in the folder here, and are an error later.
+        # Circular links resolve to a path in the folder, and raise an error later.
         if entry.is_symlink() and not Path(os.path.realpath(entry)).is_relative_to(whole):
             raise ValueError(
                 f"{entry} is a link to a place outside of the folder, which would be written to. "

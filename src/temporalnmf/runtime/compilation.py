@@ -41,8 +41,8 @@ class _Announcer(event.Listener):
 class _Guard(event.Listener):
     """Defers Ctrl-C while the main thread compiles a function and those that it calls.
 
-    Compilers call back to Python, where exceptions are swallowed: numba would raise another error
-    instead, or none.
+    The compiler calls back into Python and swallows exceptions there: Numba would raise another
+    error, or none.
     """
 
     def __init__(self) -> None:

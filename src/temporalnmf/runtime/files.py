@@ -24,7 +24,7 @@ from .signals import stop_behind
 _MACHINE = f"{zlib.crc32(platform.node().encode()):08x}"
 _numbers = itertools.count()
 T = TypeVar("T")
-# Files that were put in place and their inodes, see `watched_writes`.
+# Files that were written, and their inodes, see `watched_writes`.
 _Placed = list[tuple[Path, int]]
 _placed: ContextVar[_Placed | None] = ContextVar("placed", default=None)
 
@@ -33,16 +33,16 @@ _placed: ContextVar[_Placed | None] = ContextVar("placed", default=None)
 def written_whole(path: Path) -> Iterator[Path]:
     """A temporary file that becomes `path` if the block succeeds, and is deleted if not.
 
-    Missing folders are created. Of a link, the target is replaced. A replaced file keeps its
-    permissions. Several processes may write to the same path: each has its own temporary file, and
-    readers always see a whole file. Files that killed processes left behind are deleted.
+    Missing folders are created. If `path` is a link, its target is replaced. A replaced file keeps
+    its permissions. Several processes may write to the same path: each has its own temporary file,
+    and readers always see a whole file. Files that killed processes left behind are deleted.
     """
     target = path.resolve() if path.is_symlink() else path
     if target.exists() and not target.is_file() and not target.is_dir():
         raise OSError(f"{path} is a device or a pipe, not a file. Name a file.")
     names = f".{target.name[:50]}.{_MACHINE}"  # short enough for all file systems
     own = (f"{names}-{os.getpid()}-{number}.partial{target.suffix}" for number in _numbers)
-    # A name that exists already may be an attack.
+    # An existing file of this name may be an attack, such as a link.
     partial = next(path for path in map(target.with_name, own) if not os.path.lexists(path))
     behind = sys.exc_info()[1]
     with room_told(path, partial):
@@ -51,7 +51,7 @@ def written_whole(path: Path) -> Iterator[Path]:
         try:
             partial.touch(exist_ok=False)
             if target.is_file():
-                shutil.copymode(target, partial)  # from the start
+                shutil.copymode(target, partial)  # before there is any content
             yield partial
             with partial.open("r+b") as file:
                 os.fsync(file.fileno())  # else a power cut may leave an empty file
@@ -69,7 +69,7 @@ def written_whole(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def watched_writes() -> Iterator[Callable[[], list[Path]]]:
-    """A function that lists the files put in place in this block so far."""
+    """Yield a function that lists the files written in this block so far."""
     placed: _Placed = []
 
     def there() -> list[Path]:
@@ -84,7 +84,7 @@ def watched_writes() -> Iterator[Callable[[], list[Path]]]:
 
 @contextmanager
 def room_told(path: Path, partial: Path | None = None) -> Iterator[None]:
-    """Errors for lack of disk space name `path`, not the temporary file, and a remedy."""
+    """Let errors about a full disk name `path`, not the temporary file, and a remedy."""
     try:
         yield
     except OSError as error:
@@ -148,9 +148,9 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def plain_cell(value: T) -> T | str:
-    """A cell that no spreadsheet runs: text that would be a formula gets an apostrophe in front.
+    """A cell that no spreadsheet executes: an apostrophe is put before text that is a formula.
 
-    Names may come from untrusted files. Numbers are unchanged, also as text. `own_text` removes
+    Names may come from untrusted files. Numbers are unchanged, even as text. `own_text` removes
     the apostrophe.
 
     Examples
@@ -162,7 +162,7 @@ def plain_cell(value: T) -> T | str:
 
 
 def own_text(cell: str) -> str:
-    """The text from which `plain_cell` made a cell.
+    """The text of a cell that `plain_cell` wrote.
 
     Examples
     --------
@@ -173,7 +173,7 @@ def own_text(cell: str) -> str:
 
 
 def _is_formula(text: str) -> bool:
-    """Whether a spreadsheet would run a text, or the text behind apostrophes at its start."""
+    """Whether a spreadsheet would execute a text, without the apostrophes at its start."""
     bare = text.lstrip("'")
     return _FORMULA.match(bare) is not None and _NUMBER.fullmatch(bare) is None
 
@@ -187,6 +187,17 @@ def about_apostrophes(texts: Iterable[object]) -> tuple[str, ...]:
         f"names such as {first!r} are written as {plain_cell(first)!r}, so that no spreadsheet "
         f"runs them; temporalnmf removes the apostrophe when it reads the file",
     )
+
+
+def refuse_replacing(folder: Path, overwrite: bool, ours: re.Pattern[str], what: str) -> None:
+    """Refuse to replace a folder, unless it may be overwritten and has only files of `ours`."""
+    refuse_overwriting(folder, overwrite)
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(f"{folder} is a file, and {what} are a folder. Name another.")
+    foreign = [path.name for path in folder.glob("*") if not ours.fullmatch(path.name)]
+    if foreign:
+        problem = f"which does not belong to a folder of {what}, so it is not replaced."
+        raise FileExistsError(f"{folder} holds {min(foreign)!r}, {problem} Name another folder.")
 
 
 def refuse_overwriting(path: Path, overwrite: bool) -> None:

@@ -15,7 +15,7 @@ _RAISING = (signal.default_int_handler, stop)
 
 
 class Interrupt:
-    """Whether Ctrl-C was pressed, or SIGTERM came."""
+    """Whether Ctrl-C was pressed, or SIGTERM was received."""
 
     number: int | None = None
 

@@ -17,7 +17,7 @@ _PAUSE = 0.5
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM was received. It is cleaned up after as after Ctrl-C."""
+    """SIGTERM was received. It is handled like Ctrl-C."""
 
 
 _received: int | None = None  # the last signal
@@ -50,12 +50,12 @@ def not_raised(lost: sys.UnraisableHookArgs) -> None:
 
 
 def so_far() -> str:
-    """The message on what an interrupted command has done."""
+    """The message of an interrupted command: what it has done so far."""
     return _tell()
 
 
 def tell_by(tell: Callable[[], str]) -> None:
-    """Set the function that makes this message."""
+    """Set the function that returns this message."""
     global _tell
     _tell = tell
 
@@ -105,12 +105,13 @@ def that_end_with_us() -> dict[str, object]:
 
 
 def end_with(parent: int) -> None:
-    """End this process when its parent ends, even if that is killed.
+    """End this process when its parent ends, even if the parent is killed.
 
-    Processes of joblib would stay for minutes. Nothing changes in a process that is not a child.
+    joblib's processes would stay alive for minutes. In a process that is not a child of `parent`,
+    this does nothing.
     """
     if current_process().name.startswith("LokyProcess") and os.getppid() != parent:
-        os._exit(1)  # it was killed while this process started
+        os._exit(1)  # the parent was killed while this process started
     name = f"ends with {parent}"
     if os.getppid() != parent or name in (thread.name for thread in threading.enumerate()):
         return

@@ -32,12 +32,12 @@ class StateError(ValueError):
 
 
 def named(name: str) -> dict[str, object]:
-    """The array has another name than the field; "" for a state whose fields have no prefix."""
+    """The name of the array, if not the field's; "" for a state whose fields have no prefix."""
     return {"name": name}
 
 
 def within(least: float, most: float = LARGEST) -> dict[str, object]:
-    """Numbers are in this range; NaN is not."""
+    """The range of the numbers, which excludes NaN."""
     return {"range": (np.float64(least), np.float64(most))}
 
 
@@ -88,7 +88,7 @@ def checked(
 ) -> Array:
     """A copy of an array; refused if its type or shape differs from that of `form`.
 
-    Numbers have to be in their range, too, where the mask `where` says so.
+    Numbers selected by the mask `where` must be in their range, too.
     """
     if name not in arrays:
         raise StateError(f"it has no {name}")

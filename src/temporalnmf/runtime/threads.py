@@ -44,7 +44,7 @@ class Threads:
     """
 
     def __init__(self, n_jobs: int | None = None) -> None:
-        # joblib counts processes, and a daemon may have none; it may have threads.
+        # A positive number is not passed to joblib, which allows daemon processes only 1.
         if n_jobs is None or n_jobs < 0:
             nested = bool(get_active_backend()[0].nesting_level)  # inside joblib.Parallel
             n_jobs = 1 if n_jobs and nested else effective_n_jobs(n_jobs)
@@ -82,8 +82,8 @@ _ALONE: Array = np.zeros(LINE, dtype=np.int64)
 class Pool:
     """The calling thread (number 0) and its helpers.
 
-    Everything but the kernels runs under Python's lock, so plain attributes are safe. A helper
-    that had no pass for a while waits for its semaphore.
+    Everything but the kernels holds the GIL, so plain attributes are safe. A helper that had no
+    pass for a while waits for its semaphore.
     """
 
     def __init__(self, n_threads: int) -> None:
@@ -114,7 +114,7 @@ class Pool:
         try:
             job(0)
         finally:
-            # A pass that failed here has to end in all threads before its arrays are used.
+            # If the pass failed here, it must end in all threads before its arrays are reused.
             self.flags[0] = self.posted
             while not wait(self.flags, self.posted):
                 time.sleep(0)
@@ -132,8 +132,8 @@ class Pool:
     def _help(self, thread: int) -> None:
         seen = 0
         while True:
-            # First the flag, then the check: a job that is posted in between releases the
-            # semaphore. A release without a job only means another check.
+            # Set the flag before the check: a job posted in between releases the semaphore. A
+            # release without a job only causes another check.
             self.asleep[thread] = True
             if self.posted == seen:
                 self.semaphores[thread].acquire()

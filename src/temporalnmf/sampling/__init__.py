@@ -1,4 +1,4 @@
-"""Posterior draws: each unknown from its law given all others, in turn (Gibbs)."""
+"""Posterior draws by Gibbs sampling: each unknown in turn, given all others."""
 
 from .diagnostics import Diagnosis, Quantity
 from .draws import PosteriorDraws

@@ -1,8 +1,8 @@
-"""Have the runs of draws found the same law? R-hat and effective sample sizes.
+"""Convergence of runs: R-hat and effective sample sizes.
 
 After Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), Rank-normalization, folding, and
-localization: an improved R-hat. Runs are split in halves, values are replaced by normal scores of
-their ranks; the tail is that of the indicators of the 5 % and 95 % quantiles.
+localization: an improved R-hat. Runs are split in halves and values replaced by normal scores of
+their ranks; tail sizes are those of the indicators of the 5 % and 95 % quantiles.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from ..messages.errors import Arg, Text
 if TYPE_CHECKING:
     from .draws import PosteriorDraws
 
-# Above, and below, these one should not rely on draws (Vehtari et al., section 2).
+# Largest R-hat and least effective sample size of reliable draws (Vehtari et al., section 2).
 RHAT, ESS_PER_RUN = 1.05, 50
 FEWEST = 4
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """How well one kind of quantity is known from draws: the worst of its numbers."""
+    """Convergence of one kind of quantity: the worst of its values."""
 
     name: str
     rhat: float
@@ -38,24 +38,24 @@ class Quantity:
     ess_tail: float
 
     def settled(self, n_runs: int) -> bool:
-        """Whether one can rely on it."""
+        """Whether its draws have converged."""
         return self.rhat <= RHAT and min(self.ess_bulk, self.ess_tail) >= ESS_PER_RUN * n_runs
 
 
 @dataclass(frozen=True, repr=False)
 class Diagnosis:
-    """Whether the runs of draws agree with each other, and how many draws they are worth.
+    """Whether the runs agree, and how many independent draws they are worth.
 
     Attributes
     ----------
     quantities : tuple of Quantity
-        Log posterior, totals, forecasts, activations and what is learned.
+        Log posterior, totals, forecasts, activations and learned hyper-parameters.
     n_runs, n_draws : int
-        Draws per run that were kept.
+        Number of runs, and of draws kept per run.
     rhat_of_components : tuple of float
         The worst R-hat of the activations of each component.
     likeness : tuple of float
-        How alike each component is between the runs, 0 to 1: the least cosine of means.
+        Similarity of each component between runs, 0 to 1: the least cosine of means.
     """
 
     quantities: tuple[Quantity, ...]
@@ -66,12 +66,12 @@ class Diagnosis:
 
     @property
     def ok(self) -> bool:
-        """Whether all quantities are settled."""
+        """Whether all quantities have converged."""
         return all(quantity.settled(self.n_runs) for quantity in self.quantities)
 
     @property
     def verdict(self) -> str:
-        """In words: what can be relied on, and what to do about the rest."""
+        """What is reliable, and what to do about the rest, in words."""
         return str(self.advice)
 
     @property
@@ -123,17 +123,17 @@ def _least(quantities: Iterable[Quantity]) -> float:
 
 
 def _times(effective: float, n_runs: int) -> int:
-    """How many times as many sweeps would do, if R-hat is only a matter of time; 2 to 50."""
+    """Factor, 2 to 50, by which sweeps should increase if the runs are only slow."""
     wanted = ESS_PER_RUN * n_runs / max(effective, 1e-300)
     return min(max(math.ceil(wanted), 2), 50)
 
 
-# Runs are not slow but somewhere else if R-hat is above, and the components less alike than, these.
+# Runs have different components, rather than being slow, if R-hat is above, and similarity below.
 _APART, _ALIKE = 1.2, 0.95
 
 
 def diagnose(draws: PosteriorDraws) -> Diagnosis:
-    """Look at everything that is reported."""
+    """Diagnose all reported quantities."""
     H = draws.activations
     C, D = H.shape[:2]
     chain_means = draws.means_ahead(np.arange(C * D), 1).reshape(C, D, -1)
@@ -168,18 +168,18 @@ def rhat(x: Array) -> Array:
 
 
 def ess_bulk(x: Array) -> Array:
-    """Effective number (…) of draws (runs, draws, …) for the middle of the law."""
+    """Effective sample size (…) of draws (runs, draws, …) for the bulk of the distribution."""
     return _ess(_scores(_halves(x)))
 
 
 def ess_tail(x: Array) -> Array:
-    """Effective number (…) of draws (runs, draws, …) for 5 % and 95 % quantiles, the smaller."""
+    """Effective sample size (…) of draws (runs, draws, …): the smaller of both 5 % tails."""
     quantiles = np.quantile(x, [0.05, 0.95], axis=(0, 1))
     return np.minimum(*(_ess(_halves((x <= q).astype(float))) for q in quantiles))
 
 
 def _halves(x: Array) -> Array:
-    """First and second halves of the runs as runs of their own."""
+    """First and second halves of the runs as separate runs."""
     x = np.asarray(x, dtype=float)
     n = x.shape[1] // 2
     return np.concatenate([x[:, :n], x[:, x.shape[1] - n :]])
@@ -213,12 +213,12 @@ def _ess(x: Array) -> Array:
     with np.errstate(all="ignore"):
         rho = 1.0 - (within - autocovariance) / total
     rho[0] = 1.0
-    # Pairs of lags (0, 1), (2, 3), … as long as their sum is positive, the last ones left out.
+    # Pairs of lags (0, 1), (2, 3), … while their sum is positive, without the last ones.
     most = max((n - 3) // 2, 0)
     pairs = rho[: 2 * (most + 1) : 2] + rho[1 : 2 * (most + 1) : 2]
     positive = np.logical_and.accumulate(pairs[:most] > 0.0, axis=0)
     monotone = np.minimum.accumulate(np.where(positive, pairs[:most], 0.0), axis=0)
-    # The even lag after them counts, too, unless it is negative and ended the sequence.
+    # The even lag after them is added, too, unless it is negative and ended the sequence.
     length = positive.sum(axis=0)[None]
     even, pair = (
         np.take_along_axis(x, i, axis=0)[0] for x, i in ((rho, 2 * length), (pairs, length))

@@ -1,4 +1,4 @@
-"""The draws of a fit, and what follows from them."""
+"""The posterior draws of a fit, with forecasts and gaps by the chain."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from ..chains.base import Chain
 from ..inference.gaps import fill_gaps
 from .diagnostics import Diagnosis, diagnose
 
-# Paths that a median is taken from.
+# Simulated paths for a median.
 _FOR_MEDIANS = 2000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PosteriorDraws:
-    """Draws from the posterior, kept every `thin` sweeps, by run and in order.
+    """Posterior draws of every `thin`-th sweep, by run and in order.
 
-    Components have the same place in all runs: those of later runs were matched to the first.
+    Components have the same order in all runs: those of later runs are matched to the first.
 
     Attributes
     ----------
@@ -30,13 +30,13 @@ class PosteriorDraws:
         Of the steps up to the last observed one; without dynamics, of the observed ones.
     parameters : dict
         Hyper-parameters of the chain by name, (n_chains, draws, n_components) each; empty if none
-        was learned. Some only follow others, such as β = α of `Rate(alpha="learn")`.
+        was learned. Some depend on others, such as β = α of `Rate(alpha="learn")`.
     learned : tuple of str
-        Names of those that were learned.
+        Names of the learned ones.
     smoothing, log_posterior : array, (n_chains, draws)
-        The density is up to a constant.
+        The log posterior is up to a constant.
     chain : Chain
-        With the hyper-parameters that do not move.
+        With the hyper-parameters that are not learned.
     level : float
         Mean of the prior of a first activation, Gamma with shape 1/2.
     thin : int
@@ -62,12 +62,12 @@ class PosteriorDraws:
 
     @property
     def nbytes(self) -> int:
-        """Memory that the draws take."""
+        """Size of the draws in bytes."""
         return self.components.nbytes + self.activations.nbytes
 
     @property
     def n_draws(self) -> int:
-        """Of all runs together."""
+        """Number of draws of all runs together."""
         return int(self.smoothing.size)
 
     @cached_property
@@ -76,18 +76,18 @@ class PosteriorDraws:
         return diagnose(self)
 
     def pick(self, n: int) -> Array:
-        """Numbers of n draws, evenly spread over all, with repetition if there are fewer."""
+        """Indices of n draws, evenly spaced, with repetition if there are fewer."""
         return (
             np.arange(n) * self.n_draws // n if n <= self.n_draws else np.arange(n) % self.n_draws
         )
 
     def flat(self, name: str) -> Array:
-        """Components or activations of all runs, one after the other."""
+        """Components or activations of all runs, concatenated."""
         array: Array = getattr(self, name)
         return array.reshape(-1, *array.shape[2:])
 
     def chain_at(self, which: Array) -> Chain:
-        """The chain of some draws: all their components in a row, as those of one chain."""
+        """The chain of some draws, with the components of all of them in a row."""
         K = self.activations.shape[3]
         chain = copy.copy(self.chain)
         for name, value in chain.get_params().items():
@@ -100,8 +100,8 @@ class PosteriorDraws:
     def means_ahead(self, which: Array, steps: int) -> Array:
         """Expected activations (draws, steps, K) of the steps after the last, draw by draw.
 
-        Without dynamics the last value goes on, as for a posterior mode. If the law of a draw has
-        no mean, all get the median of what may come instead, see `has_means`.
+        Without dynamics the last value is repeated, as for a posterior mode. If a draw has no
+        mean, all get the median of simulated paths instead, see `has_means`.
         """
         last = self.chain.state_of(self.flat("activations")[which])
         if not self.chain.dynamic or steps == 0:
@@ -132,7 +132,7 @@ class PosteriorDraws:
         return self.paths_ahead(which, since, rng)[:, -1]
 
     def steps(self, which: Array, kept: Array, n_steps: int, rng: np.random.Generator) -> Array:
-        """Activations (draws, n_steps, K) of all steps; those not drawn follow by the chain."""
+        """Activations (draws, n_steps, K) of all steps; those not drawn are simulated."""
         drawn = self.flat("activations")[which]
         found = np.empty((len(which), n_steps, drawn.shape[2]))
         found[:, kept] = drawn
@@ -169,12 +169,7 @@ class PosteriorDraws:
             log_posterior=self.log_posterior.reshape(-1)[which][None],
         )
 
-    def with_activations(self, activations: Array) -> PosteriorDraws:
-        """With activations of other steps, (all draws, steps, K)."""
-        C, D, _, K = self.activations.shape
-        return replace(self, activations=activations.reshape(C, D, -1, K))
-
 
 def used_smoothing(given: float | str, draws: PosteriorDraws | None) -> float:
-    """The smoothing of a fit: what was given, or the posterior mean of what was learned."""
+    """The smoothing of a fit: as given, or the posterior mean if it was learned."""
     return float(draws.smoothing.mean()) if draws is not None and given == "learn" else float(given)

@@ -1,10 +1,10 @@
-"""Posterior draws of components and activations, one unknown after the other.
+"""Gibbs sampling of components and activations.
 
 Counts are split over the components, v_fn = Σ_k v_fkn; given the parts,
 
     column k of W ~ Dirichlet(s + Σ_n v_fkn),     Σ_f v_fkn ~ Poisson(e_n h_kn),
 
-since columns of W sum to one, so the activations of each component are drawn on their own
+since columns of W sum to one, so the activations of each component are drawn separately
 (`Chain.draw`). Hyper-parameters to learn are drawn in between (`learning.py`).
 
 Given H, features interact only through sums, so they may be in several blocks
@@ -28,18 +28,17 @@ from ..data.series import Series, dense
 from ..kernels.allocation import allocate_rows, draw_weights
 from ..kernels.floor import FLOOR
 from ..messages.errors import Arg, Text
-from ..observations.base import Observations, cut
+from ..observations.base import Observations
+from ..observations.sparse import Rows
 from ..runtime.archives import json_of
 from ..runtime.states import NON_NEGATIVE, POSITIVE, StateError, arrays_of, restore, within
 from ..runtime.threads import MOST_RANGES, Threads
 from .learning import Parameters
 from .sharing import share
 
-# Counts that make a range worth handing to a thread.
-_RANGE = 2**12
-# A weight to start from: draws would not move away from zero.
+# Least starting weight: draws would not move away from zero.
 LEAST = 1e-12
-# Largest logarithm, or logit, of a hyper-parameter that draws ever reach.
+# Largest absolute logarithm, or logit, of a drawn hyper-parameter in a valid checkpoint.
 FARTHEST = 100.0
 
 
@@ -49,7 +48,7 @@ Stream = Mapping[str, object]
 
 @dataclass
 class SweepState:
-    """Everything that the draws to come depend on; streams are JSON."""
+    """Everything that later draws depend on; streams are JSON."""
 
     W: Array = field(metadata=NON_NEGATIVE)
     H: Array = field(metadata=POSITIVE)
@@ -60,7 +59,7 @@ class SweepState:
 
 
 class Sweeps:
-    """One run of draws: its state and its sweeps, wherever the features are.
+    """One run: its state and its sweeps, wherever the features are stored.
 
     Parameters
     ----------
@@ -69,12 +68,12 @@ class Sweeps:
     H : array, (K, N)
         Starting point, positive.
     first : First
-        Law of the first activation, for chains that have none of their own.
+        Prior of the first activation, for chains that do not define it.
     exposure : array, (N,)
         Zero for steps that are missing.
     rng : numpy Generator
     held : int
-        Steps at the beginning whose activations are known.
+        Number of known, fixed steps at the beginning.
     """
 
     def __init__(
@@ -93,13 +92,13 @@ class Sweeps:
 
     @property
     def chain(self) -> Chain:
-        """The chain with its present hyper-parameters."""
+        """The chain with its current hyper-parameters."""
         return self.parameters.chain.chain
 
-    # Where features are involved: for subclasses.
+    # Operations on features, for subclasses.
 
     def weights(self, kind: DTypeLike = float) -> Array:
-        """W, (F, K), here."""
+        """W (F, K), in the memory of this process."""
         raise NotImplementedError
 
     def count_active(self) -> int:
@@ -107,7 +106,7 @@ class Sweeps:
         raise NotImplementedError
 
     def log_sum(self) -> float:
-        """Σ log w over them."""
+        """Σ log w over active features."""
         raise NotImplementedError
 
     def streams(self) -> list[Stream]:
@@ -119,13 +118,13 @@ class Sweeps:
         raise NotImplementedError
 
     def drop(self) -> None:
-        """The run is over."""
+        """Called at the end of the run."""
 
     def _value(self, observations: Observations) -> float:
         raise NotImplementedError
 
     def _allocate(self) -> Array:
-        """Split the counts; returns those of each component by step, (K, N)."""
+        """Split the counts; returns their sums by component and step, (K, N)."""
         raise NotImplementedError
 
     def _draw_components(self) -> None:
@@ -135,7 +134,7 @@ class Sweeps:
     def _share_components(self) -> None:
         raise NotImplementedError
 
-    # Where they are not.
+    # Operations without features.
 
     def sweep(self, *, fixed_W: bool = False) -> None:
         """Draw every unknown once; only activations if `fixed_W`."""
@@ -161,7 +160,8 @@ class Sweeps:
         value += float(self.chain.path_law(K)(self.H, self.Z, self.first).sum())
         value += K * float(gammaln(n_active * s) - n_active * gammaln(s))
         value += (s - 1.0) * self.log_sum()
-        return self.parameters.with_prior(value)
+        chain, smoothing = self.parameters
+        return value + chain.log_prior() + smoothing.log_prior()
 
     def _state(self) -> SweepState:
         streams = json.dumps([*self.streams(), self._rng.bit_generator.state])
@@ -174,7 +174,7 @@ class Sweeps:
         return arrays_of(self._state(), prefix)
 
     def restore(self, arrays: dict[str, Array], prefix: str = "") -> None:
-        """Resume from there; refused if it cannot be the state of such a run."""
+        """Resume from a state; raises if it cannot be the state of such a run."""
         state = self._state()
         restore(state, arrays, prefix)
         chain, smoothing = self.parameters
@@ -203,7 +203,7 @@ class DrawnBlock:
     W : array, (F, K)
         Starting point, positive.
     seed : numpy SeedSequence
-        Of a stream per range.
+        Seed of one stream per range.
     threads : Threads
     """
 
@@ -216,22 +216,19 @@ class DrawnBlock:
         threads: Threads,
     ) -> None:
         X, unseen, self.active = _counts(series, exposure > 0.0)
-        by_feature = sparse.csr_array(X.T)
-        self._counts = by_feature.indptr, by_feature.indices, by_feature.data
+        rows = Rows.of(sparse.csr_array(X.T))
+        self._counts, self._bounds = (rows.indptr, rows.indices, rows.counts), rows.bounds
         self._unseen = unseen.indptr, unseen.indices
-        bounds = np.searchsorted(by_feature.indptr, cut(int(by_feature.nnz), _RANGE))
-        bounds[0], bounds[-1] = 0, by_feature.shape[0]
-        self._bounds = bounds
         self._streams = tuple(map(np.random.default_rng, seed.spawn(MOST_RANGES)))
-        # It takes 0.2 ms to hand all of them over: longer than a sweep of small data.
-        self._handed = self._streams[:1] if len(bounds) == 2 else self._streams
+        # Passing all of them takes 0.2 ms, longer than a sweep of small data.
+        self._handed = self._streams[:1] if len(self._bounds) == 2 else self._streams
         self.exposure, self.threads = exposure, threads
         self.hold(W)
         # Counts of each component by feature, of the last sweep.
         self._parts = np.empty(self.W.shape)
 
     def hold(self, W: Array) -> None:
-        """Take these weights, (F, K)."""
+        """Set the weights, (F, K)."""
         self.W = np.array(W, order="C")
 
     def weights(self, kind: DTypeLike = float) -> Array:
@@ -253,7 +250,7 @@ class DrawnBlock:
         return np.ascontiguousarray(of_steps.sum(axis=0).T)
 
     def draw_weights(self, smoothing: float) -> Array:
-        """W given the parts, not yet divided by its sums, which are returned."""
+        """Draw W given the parts, before division by its sums, which are returned."""
         self.threads.run(
             draw_weights, len(self._bounds) - 1, self._parts, smoothing, self.active,
             self._bounds, self._handed, self.W,
@@ -261,7 +258,7 @@ class DrawnBlock:
         return self.W.sum(axis=0)
 
     def divide(self, totals: Array) -> None:
-        """W / totals, those of all blocks."""
+        """Divide W by the totals of all blocks."""
         self.W /= totals
 
     def log_sum(self) -> float:
@@ -329,7 +326,7 @@ class Gibbs(DrawnBlock, Sweeps):
 
 
 def check_counts(series: Series) -> None:
-    """Refuse weights, and numbers that are not whole."""
+    """Raise if there are weights other than 0 and 1, or values that are not whole numbers."""
     _counts(series, series.observed)
 
 
@@ -337,7 +334,7 @@ _MODES = Arg("solver", "'accelerated'")
 
 
 def _counts(series: Series, there: Array) -> tuple[sparse.csr_array, sparse.csr_array, Array]:
-    """Counts (N, F), a row per feature of what steps that are there lack, features ever seen."""
+    """Counts (N, F), missing entries (F, N) of the steps `there`, features ever seen (F,)."""
     weights = np.asarray(dense(series.weights), dtype=float)
     known = np.isin(weights, (0.0, 1.0))
     if not known.all():
@@ -366,7 +363,7 @@ def _counts(series: Series, there: Array) -> tuple[sparse.csr_array, sparse.csr_
         )
     if weights.shape[1] == 1 and np.array_equal(weights[:, 0] > 0.0, there):
         return X, sparse.csr_array(X.shape[::-1]), np.ones(X.shape[1], dtype=bool)
-    # A step that all features of a block lack may be there for those of another.
+    # A step that is missing in this block may be observed in another.
     weights = np.broadcast_to(weights, X.shape)
     active = np.any(weights > 0.0, axis=0)
     unseen = there[:, None] & (weights == 0.0) & active

@@ -1,4 +1,4 @@
-"""Activations of other data, or of more steps, at components and hyper-parameters as drawn."""
+"""Draws of activations of other data, or more steps, given drawn components and parameters."""
 
 from __future__ import annotations
 
@@ -22,22 +22,21 @@ from .gibbs import Gibbs
 from .learning import LearnedChain, LearnedSmoothing, Parameters
 from .run import drawn_steps
 
-# Draws of components that activations of other data are drawn for, at the most; sweeps for each of
-# them, after those for the first. The components of the next draw are much like those of the last,
-# but the level of a stiff chain takes some sweeps to follow.
+# For other data: maximum number of draws of components; sweeps for each, and for the first. The
+# next components are similar, but the level of a stiff chain takes some sweeps to follow.
 _MOST = 100
 _SWEEPS, _FIRST_SWEEPS = 10, 50
-# Sweeps for each draw of a longer series, which starts near its law.
+# Sweeps for each draw of a longer series, whose start is nearly a posterior draw.
 _FEW_SWEEPS = 5
 _TINY = float(np.finfo(float).tiny)
 
 
 class Inferred(NamedTuple):
-    """Activations of a series, and the draws that they belong to."""
+    """Activations of a series, and the indices of their draws."""
 
     numbers: Array  # (draws,)
     draws: Array  # (draws, n_steps, K)
-    expected: Array  # the same, but means of steps that follow from others by the chain
+    expected: Array  # the same, with means in place of simulated steps
 
 
 class FittedSteps(NamedTuple):
@@ -56,10 +55,10 @@ def infer_draws(
     *,
     continue_chain: bool = False,
 ) -> Inferred:
-    """Draw activations of a series for components that were drawn.
+    """Draw activations of a series, given draws of the components.
 
-    With `continue_chain` the first step follows the last fitted one, whose activations stay as
-    drawn. The data of the fit, given again, have the activations drawn with the components.
+    With `continue_chain` the first step follows the last fitted one, whose drawn activations are
+    fixed. For the data of the fit, the activations of the fit are returned.
     """
     check_observed(series, continue_chain)
     rng = np.random.default_rng(0)
@@ -81,7 +80,7 @@ def infer_draws(
 def _all_steps(
     draws: PosteriorDraws, numbers: Array, kept: Array, n_steps: int, rng: np.random.Generator
 ) -> Inferred:
-    """All steps of draws of the steps `kept`; `numbers` are those of their components."""
+    """All steps from draws of the steps `kept`; `numbers` are the indices of their components."""
     which = np.arange(draws.n_draws)
     paths = draws.steps(which, kept, n_steps, rng)
     return Inferred(numbers, paths, draws.expected_steps(which, kept, n_steps))
@@ -90,14 +89,14 @@ def _all_steps(
 def redraw(config: Config, posterior: PosteriorDraws, whole: Series, kept: Array) -> PosteriorDraws:
     """The draws of a fit with activations of a longer series, drawn given all of its data.
 
-    Each draw of components W and hyper-parameters θ keeps its place. Its activations start at the
-    old path, the last step repeated, times E[h | new data] / E[h | old data] over the draws of the
-    same run before it, and are then swept five times (50 times for the first draw of a run). Where
-    new data say nothing of the past, the start has the law p(H | W, θ, data) already; elsewhere it
-    has about its mean and spread. `kept` are the steps to draw, see `drawn_steps`.
+    Draws of components W and hyper-parameters θ are kept. The activations of a draw start at the
+    old path, the last step repeated, times E[h | new data] / E[h | old data] over the previous
+    draws of the run, and are updated in five sweeps (50 for the first draw of a run). Where new
+    data carry no information, the start is a draw of p(H | W, θ, data) already; elsewhere it has
+    about its mean and spread. `kept` are the steps to draw, see `drawn_steps`.
     """
     C, D, N, K = posterior.activations.shape
-    if len(kept) == N:  # new steps without data do not change the law of the others
+    if len(kept) == N:  # new steps without data do not change the others
         return posterior
     found = np.empty((C, D, len(kept), K))
     seed = np.random.SeedSequence(whole.n_steps)  # repeated appends must not reuse a stream
@@ -115,13 +114,13 @@ def redraw(config: Config, posterior: PosteriorDraws, whole: Series, kept: Array
                 after, before = after + found[run, i], before + start
                 if interrupt.pressed:
                     raise KeyboardInterrupt
-    return posterior.with_activations(found)
+    return replace(posterior, activations=found)
 
 
 def _draw(
     config: Config, posterior: PosteriorDraws, used: Series, numbers: Array, before: Array | None
 ) -> Array:
-    """Activations (draws, N, K); `before` (draws, K) stands before the first step."""
+    """Activations (draws, N, K); `before` (draws, K) are those before the first step."""
     K, held = posterior.activations.shape[3], 0
     used = _of_known_features(posterior, used)
     H = start_activations(used, K)
@@ -149,16 +148,16 @@ def _gibbs(
     *,
     held: int = 0,
 ) -> Gibbs:
-    """A sampler of activations, at the components of the first draw."""
+    """A sampler of activations, with the components of the first draw."""
     W, K = posterior.flat("components")[0].T, len(H)
     chain = LearnedChain(posterior.chain, K * posterior.level, K)
-    parameters = Parameters(chain, LearnedSmoothing(1.0, False))  # components stay
+    parameters = Parameters(chain, LearnedSmoothing(1.0, False))  # components are fixed
     first = First(level=posterior.level)
     return Gibbs(series, parameters, W, H, first, seed, threads, held=held)
 
 
 def _sweep(gibbs: Gibbs, posterior: PosteriorDraws, number: int, sweeps: int) -> None:
-    """Draw activations, some times, with the components and hyper-parameters of one draw."""
+    """Sweep activations, given the components and hyper-parameters of one draw."""
     W = np.maximum(posterior.flat("components")[number].T.astype(float), FLOOR)
     gibbs.W = np.ascontiguousarray(W / W.sum(axis=0))
     gibbs.parameters.chain.chain = posterior.chain_at(np.array([number]))
@@ -167,7 +166,7 @@ def _sweep(gibbs: Gibbs, posterior: PosteriorDraws, number: int, sweeps: int) ->
 
 
 def _of_known_features(posterior: PosteriorDraws, series: Series) -> Series:
-    """Features without weight say nothing, also if they are observed for the first time now."""
+    """The series without counts of features that have no weight in any draw."""
     known = posterior.flat("components").any(axis=(0, 1))
     if known.all():
         return series

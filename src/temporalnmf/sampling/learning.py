@@ -1,10 +1,10 @@
-"""Hyper-parameters that are drawn along with components and activations.
+"""Hyper-parameters drawn together with components and activations.
 
 A hyper-parameter that the user set to "learn" has one value per component and a weak prior around
 the value it would have otherwise:
 
     log-normal, by default with a spread of e^2, so 95 % lie within a factor of 50;
-    a rate β that decides on growth (rate, hier_rate, shape): β/α log-normal, with e^(1/2);
+    a rate β that determines growth (rate, hier_rate, shape): β/α log-normal, with e^(1/2);
     ρ of BGAR: uniform between 0 and 1;
     the smoothing of W: log-normal around 0.1 with a spread of e^2, one value for all columns.
 
@@ -29,50 +29,50 @@ from .._typing import Array
 from ..chains.base import Chain
 
 _WIDE, _GROWTH = 2.0, 0.5
-# Smoothing: where its prior is centred. Counts from this on are summed one by one.
+# Centre of the prior of the smoothing. Counts from _TABLE on are summed one by one.
 SMOOTHING = 0.1
 _TABLE = 256
 
 
 class Prior(NamedTuple):
-    """Normal law of a coordinate; a spread of None is the log odds of a uniform variable."""
+    """Normal prior of a coordinate; a spread of None is the log odds of a uniform variable."""
 
     centre: float
     spread: float | None
 
     def log_density(self, x: Array) -> Array:
-        """Up to a constant."""
+        """Log density up to a constant."""
         if self.spread is None:
             return -x - 2.0 * np.logaddexp(0.0, -x)
         return -0.5 * ((x - self.centre) / self.spread) ** 2
 
 
 class LearnedChain:
-    """The chain with its hyper-parameters as they are now, and how they move.
+    """The chain with its current hyper-parameters, and draws of them.
 
     Parameters
     ----------
     chain : Chain
-        As the user gave it; words "auto" and "learn" are taken here.
+        As the user gave it, perhaps with "auto" and "learn".
     level : float
-        Mean of Σ_k h_kn that the data ask for.
+        Level of the data: the mean of Σ_k h_kn.
     n_components : int
 
     Attributes
     ----------
     names : tuple of str
-        Of the hyper-parameters that are learned.
+        Names of the learned hyper-parameters.
     priors : dict
-        Of their coordinates.
+        Priors of their coordinates.
     coordinates : dict
-        Where they are now, (K,) each, on the real line.
+        Their current values on the real line, (K,) each.
     chain : Chain
-        With numbers, K where they are learned.
+        The chain at these values.
     """
 
     def __init__(self, chain: Chain, level: float, n_components: int) -> None:
         started = chain.resolve(level, n_components, "draw")
-        self._given, self._level, self._n = chain, level / n_components, n_components
+        self._given, self._level = chain, level / n_components
         self.names = started._learned
         self.priors: dict[str, Prior] = {}
         for name in self.names:
@@ -95,7 +95,7 @@ class LearnedChain:
         for name in self.names:
             x = coordinates[name]
             if name in type(chain)._fraction:
-                # Strictly inside: odds of e^±30 are beyond anything data could tell.
+                # Strictly inside (0, 1): no data could tell odds beyond e^±30 apart.
                 setattr(chain, name, expit(np.clip(x, -30.0, 30.0)))
                 continue
             unit = chain._measured_in.get(name)
@@ -106,17 +106,17 @@ class LearnedChain:
         return chain
 
     def move(self, coordinates: dict[str, Array]) -> None:
-        """Go to other coordinates."""
+        """Set other coordinates."""
         self.coordinates, self.chain = coordinates, self.at(coordinates)
 
     def log_prior(self) -> float:
-        """Of where they are, up to a constant."""
+        """Log prior of the current values, up to a constant."""
         return sum(
             float(np.sum(p.log_density(self.coordinates[n]))) for n, p in self.priors.items()
         )
 
     def draw(self, H: Array, Z: Array, rng: np.random.Generator) -> None:
-        """Draw all of them given paths H (K, N) and auxiliary variables."""
+        """Draw all hyper-parameters given paths H (K, N) and auxiliary variables."""
         for name, prior in self.priors.items():
 
             def density(x: Array, name: str = name, prior: Prior = prior) -> Array:
@@ -124,11 +124,6 @@ class LearnedChain:
                 return prior.log_density(x) + at.path_law(len(H)).given_first(H, Z)
 
             self.move({**self.coordinates, name: slice_steps(rng, density, self.coordinates[name])})
-
-    @property
-    def values(self) -> dict[str, Array]:
-        """Learned hyper-parameters by name, (K,) each."""
-        return {name: np.array(getattr(self.chain, name)) for name in self.names}
 
 
 @dataclass
@@ -139,13 +134,13 @@ class LearnedSmoothing:
     learned: bool
 
     def log_prior(self) -> float:
-        """Of log s, up to a constant."""
+        """Log prior of log s, up to a constant."""
         if not self.learned:
             return 0.0
         return float(-0.5 * (np.log(self.value / SMOOTHING) / _WIDE) ** 2)
 
     def draw(self, counts: Array, rng: np.random.Generator) -> None:
-        """Draw it given the counts (F′, K) of features that play a part, weights integrated out."""
+        """Draw it given the counts (F′, K) of active features, weights integrated out."""
         if not self.learned:
             return
         tally, large = tallied(counts)
@@ -172,47 +167,41 @@ class LearnedSmoothing:
 
 
 class Parameters(NamedTuple):
-    """What a run of draws may learn besides components and activations.
+    """The unknowns of a run besides components and activations.
 
-    It is the sampler's counterpart of `Problem`, which solvers ask for better estimates. A part
-    draws itself given the other unknowns if the user has set it to "learn", else it is constant.
+    The sampler's counterpart of `Problem`. Each is drawn given the other unknowns if the user has
+    set it to "learn", else it is constant.
     """
 
     chain: LearnedChain
     smoothing: LearnedSmoothing
 
-    def with_prior(self, log_likelihood: float) -> float:
-        """Add the log prior of all parts, up to a constant."""
-        for part in self:
-            log_likelihood += part.log_prior()
-        return log_likelihood
-
 
 class Tally(NamedTuple):
-    """What the law of the smoothing asks of counts (F′, K): sums over features."""
+    """Sums over features of counts (F′, K), for the density of the smoothing."""
 
     n_features: int
     totals: Array  # Σ_f y, (K,)
-    table: Array  # how often small counts 0, 1, 2 … are there
+    table: Array  # frequencies of small counts 0, 1, 2 …
     n_large: int
 
 
 def tallied(counts: Array) -> tuple[Tally, Array]:
-    """The sums over the features of some counts, and large counts themselves."""
+    """The `Tally` of counts, and the large counts."""
     small = counts < _TABLE
     large = counts[~small]
     table = np.bincount(counts[small].astype(np.int64), minlength=_TABLE)
     return Tally(len(counts), counts.sum(axis=0), table, len(large)), large
 
 
-# Steps by which an interval may grow, and trials within it.
+# Maximum number of widths of an interval, and of trials within it.
 _GROWN, _TRIALS = 32, 200
 
 
 def slice_steps(
     rng: np.random.Generator, log_density: Callable[[Array], Array], x: Array, width: float = 1.0
 ) -> Array:
-    """A slice step for each of some independent unknowns x (K,), side by side.
+    """A slice step for each of several independent unknowns x (K,), vectorized.
 
     Intervals grow by stepping out and the draw is by shrinkage (Neal's figures 3 and 5).
 
@@ -220,10 +209,10 @@ def slice_steps(
     ----------
     rng : numpy Generator
     log_density : callable
-        Of x, (K,): the log density of each, up to constants.
+        Log densities of x, (K,), up to constants.
     x : array, (K,)
     width : float
-        About the width of the laws. Any is right.
+        Approximate width of the distributions. Any is valid.
     """
     level = log_density(x) - rng.standard_exponential(len(x))
     left = x - width * rng.random(len(x))

@@ -33,13 +33,13 @@ from .draws import PosteriorDraws
 from .gibbs import FARTHEST, LEAST, Gibbs, Sweeps, check_counts
 from .learning import SMOOTHING, LearnedChain, LearnedSmoothing, Parameters
 
-# Most bytes of the components of all draws, by which `thin` is chosen if it is not given; and the
-# least number of draws per run.
+# Maximum bytes of the components of all draws if `thin` is chosen automatically, and the minimum
+# number of draws per run.
 MEMORY = 2**28
 _FEWEST_KEPT = 8
-# Bytes beyond which data in blocks, whose components may be larger than any memory, are refused.
+# Maximum bytes of the components of all draws for data in blocks.
 _MOST_MEMORY = 2**31
-# A start is a posterior mode, not solved to the end.
+# A start is a roughly solved posterior mode.
 _START_ITER, _START_TOL = 100, 1e-4
 # Sweeps between two evaluations of the log posterior while tuning.
 _EVALUATE = 10
@@ -49,7 +49,7 @@ class SplitCounts(AnySeries, Protocol):
     """Counts that are not in memory."""
 
     def check_counts(self) -> None:
-        """Refuse weights, and numbers that are not whole."""
+        """Raise if there are weights other than 0 and 1, or values that are not whole numbers."""
 
     def sweeps(
         self,
@@ -59,7 +59,7 @@ class SplitCounts(AnySeries, Protocol):
         first: First,
         seed: np.random.SeedSequence,
     ) -> Sweeps:
-        """A run of draws; the weights to start from are dropped."""
+        """A run; the starting weights are dropped."""
 
 
 def draw_factors(config: Config, series: AnySeries) -> Fitted:
@@ -113,7 +113,7 @@ def draw_factors(config: Config, series: AnySeries) -> Fitted:
 
 
 def _check_room(config: Config, n_features: int) -> None:
-    """Refuse draws that do not fit into the memory of this process."""
+    """Raise if the draws do not fit into the memory of this process."""
     each = config.n_chains * config.n_components * n_features * 4
     _, n_kept = kept_draws(config, each)
     if n_kept * each > _MOST_MEMORY:
@@ -129,7 +129,7 @@ def drawn_steps(observed: Array, chain: Chain) -> Array:
     """Indices of the steps whose activations are drawn.
 
     Missing first steps are drawn, since the first activation has a prior; trailing ones are
-    simulated from the last. Without dynamics missing steps carry no information.
+    simulated from the last drawn step. Without dynamics, only observed steps are drawn.
     """
     seen = np.flatnonzero(observed)
     return np.arange(seen[-1] + 1) if chain.dynamic else seen
@@ -137,7 +137,7 @@ def drawn_steps(observed: Array, chain: Chain) -> Array:
 
 @dataclass
 class _Position:
-    """How far the runs of a fit are."""
+    """Progress of the runs of a fit."""
 
     run: int = field(metadata=NON_NEGATIVE)
     done: int = field(metadata=NON_NEGATIVE)  # sweeps of this run
@@ -146,7 +146,7 @@ class _Position:
 
 @dataclass
 class _Store:
-    """The draws of all runs, (C, D, …), with zeros for those to come."""
+    """The draws of all runs, (C, D, …), with zeros for later ones."""
 
     components: Array = field(metadata=NON_NEGATIVE)
     activations: Array = field(metadata=POSITIVE)
@@ -165,7 +165,7 @@ class _Store:
             values[run, draw] = getattr(gibbs.chain, name)
 
     def restore(self, arrays: dict[str, Array], run: int, n_draws: int) -> None:
-        """Take the draws up to some of a run; refused if they cannot be of these runs."""
+        """Restore all draws before draw `n_draws` of a run; raises if they are invalid."""
         drawn = np.zeros(self.smoothing.shape, dtype=bool)
         drawn[:run] = drawn[run, :n_draws] = True
         restore(self, arrays, "kept", drawn)
@@ -180,7 +180,7 @@ class _Store:
 
 
 class _Sampler:
-    """The runs of a fit, one after the other, each on all threads."""
+    """The runs of a fit, in sequence, each on all threads."""
 
     def __init__(
         self,
@@ -244,7 +244,7 @@ class _Sampler:
         self.store.restore(arrays, run, max(done - self.config.n_tune, 0) // self.thin)
 
     def _start(self, run: int) -> Sweeps:
-        """A run at a posterior mode under the default chain, from a random start of its own."""
+        """A run from a posterior mode under the default chain, with its own random start."""
         config, observations = self.config, self.observations
         root = np.random.SeedSequence([*self.seeds, run])
         of_start, of_draws = root.spawn(2)
@@ -256,7 +256,7 @@ class _Sampler:
         rng = np.random.default_rng(of_start)
         features, H = start_factors(config, problem, self.series, self.kept, rng)
         if run > 0:
-            # Also if starting values were given: each run has its own start.
+            # Each run has its own start, even if starting values were given.
             features, H = features.perturbed(rng), H * rng.gamma(2.0, 0.5, size=H.shape)
         solver = registry.create(registry.SOLVERS, "accelerated", "solver")
         result = solver.solve(problem, features, H, Monitor(_START_ITER, _START_TOL))
@@ -327,13 +327,13 @@ class _Sampler:
 
 
 def kept_draws(config: Config, bytes_each: int) -> tuple[int, int]:
-    """Sweeps per draw that is kept, and how many are."""
+    """Sweeps per kept draw, and the number of kept draws per run."""
     thin = config.thin or thinning(config.n_draws, bytes_each)
     return thin, max(config.n_draws // thin, 1)
 
 
 def thinning(n_draws: int, bytes_each: int) -> int:
-    """Sweeps per draw that is kept, so that components take no more than `MEMORY`."""
+    """Sweeps per kept draw, so that components take at most `MEMORY`."""
     wanted = -(-n_draws * bytes_each // MEMORY)
     return max(min(wanted, n_draws // _FEWEST_KEPT), 1)
 
@@ -349,9 +349,9 @@ def _moving(learned: LearnedChain) -> list[str]:
 def _side_by_side(
     config: Config, store: _Store, level: float, learned: LearnedChain, thin: int
 ) -> PosteriorDraws:
-    """Components in one order for all runs: by total activation in the first, matched to it."""
+    """Draws with one order of components: by total activation in the first run, others matched."""
     first = store.components[0].mean(axis=0, dtype=float).T
-    # Components with hyper-parameters of their own have their place in every run.
+    # Components with their own hyper-parameters keep their order in every run.
     bound = config.own_parameters
     if config.named_by_place:
         order = np.arange(first.shape[1])
@@ -379,7 +379,7 @@ def _mean_chain(draws: PosteriorDraws) -> Chain:
 
 
 def _history(config: Config, draws: PosteriorDraws, n_sweeps: int) -> Monitor:
-    """The history and the verdict, as a solver reports them."""
+    """A monitor with the history and the verdict, as a solver has it."""
     C, D = draws.smoothing.shape
     monitor = Monitor(n_sweeps, 0.0)
     monitor.history = (-draws.log_posterior[0]).tolist()

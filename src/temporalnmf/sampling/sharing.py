@@ -1,17 +1,17 @@
-"""Moves along which the rates do not change at all: one component takes over a part of another.
+"""Moves that leave the rates unchanged: one component takes over a part of another.
 
-Where components overlap, data cannot tell how much of what they share belongs to which, and draws
-of W given H, then H given W, creep along. For a pair (i, j) the group
+If components overlap, data do not determine how to divide their common part, and alternating draws
+of W and H mix slowly. For a pair (i, j) the group
 
     w_i → e^{−t} w_i + (1 − e^{−t}) w_j,     h_i → e^t h_i,     h_j → h_j − (e^t − 1) h_i      (D1)
 
-leaves w_i h_i + w_j h_j as it is, so t has the density of the priors alone, times the volume
+leaves w_i h_i + w_j h_j unchanged, so t has the density of the priors alone, times the volume
 e^{t (N − F + 1)} of the map: N activations of i grow, F − 1 free weights shrink. A slice step for t
-keeps the posterior (generalised Gibbs; Liu and Sabatti 2000).
+leaves the posterior invariant (generalised Gibbs; Liu and Sabatti 2000).
 
-The way from where a weight would become negative to where an activation would is as long wherever
-one stands on it, so a pair for which it is short may be left out. So may data with many features:
-the volume holds t within 1/F, and there is a feature that one of two components lacks.
+The range of t in which weights and activations stay positive has the same length after a move, so a
+pair with a short range may be skipped. So may data with many features: the volume confines t to
+about 1/F, and some feature is usually absent from one of the two components.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from .._typing import Array
 from ..chains.base import Chain, First
 from .learning import slice_step
 
-# Features from which on, and ways up to which, nothing is gained.
+# Skip more features, or a shorter range of t, than this.
 _MOST_FEATURES, _SHORT = 200, 1e-3
-# Of t: beyond, weights would be lost to rounding.
+# Largest |t|: beyond it, weights would be lost to rounding.
 _FAR = 20.0
 
 
@@ -55,11 +55,11 @@ def _move(
     path = np.empty_like(h)
 
     def moved(t: float) -> Array:
-        """The weights of i; activations of both are left in `path`."""
+        """The new weights of i; writes the new activations of both to `path`."""
         grown = math.exp(t)
         np.multiply(grown, h[0], out=path[0])
         np.subtract(h[1], (grown - 1.0) * h[0], out=path[1])
-        w = w_j + (w_i - w_j) / grown  # where the two are alike nothing cancels
+        w = w_j + (w_i - w_j) / grown  # no cancellation if the two are similar
         return w / w.sum()
 
     def density(t: float) -> float:
@@ -71,7 +71,7 @@ def _move(
         value = volume * t + float(law(path, z, first).sum())
         return value + (smoothing - 1.0) * float(np.log(w).sum())
 
-    # Beyond these ends a weight or an activation would be negative.
+    # Outside this range a weight or an activation would be negative.
     low = math.log(max(1.0 - float(np.min(w_i / w_j)), 1e-300))
     high = math.log1p(float(np.min(h[1] / h[0])))
     if high - low < _SHORT:

@@ -24,7 +24,7 @@ class Trace(NamedTuple):
     name: str
     values: Array  # (n_runs, n_draws)
     rhat: float  # infinite if there are too few draws to compute it
-    wide: bool  # positive, perhaps with a long tail: its logarithm should be plotted
+    wide: bool  # positive, perhaps with a long tail: plot its logarithm
 
 
 class Ranks(NamedTuple):
@@ -41,7 +41,7 @@ class Ranks(NamedTuple):
 
 
 def required_draws(draws: PosteriorDraws | None, solver: str, what: str) -> PosteriorDraws:
-    """The draws of a fitted model; refused if it has none, with the name of the function."""
+    """The draws of a fitted model; raises, naming the function `what`, if it has none."""
     if draws is None:
         remedy = Text("Fit the model with {gibbs}.", gibbs=Arg("solver", "'gibbs'"))
         raise ArgumentError("solver", solver, f": {what} needs posterior draws.", remedy)

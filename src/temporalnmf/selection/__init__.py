@@ -1,4 +1,4 @@
-"""Choosing between models by what they predict."""
+"""Model selection by errors on held-out data."""
 
 from .search import Candidate, Selection, select
 from .splitters import HiddenBlocks, HiddenEntries, HiddenSteps, RollingOrigin, Split

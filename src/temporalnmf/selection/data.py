@@ -1,4 +1,4 @@
-"""Data for comparisons of models: on their time grid, NaN where nothing was observed."""
+"""Data for comparisons of models: on their time grid, NaN if not observed."""
 
 from __future__ import annotations
 

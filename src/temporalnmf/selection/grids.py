@@ -1,4 +1,4 @@
-"""Hyper-parameters to try, which every chain has: around the defaults, from loose to tight."""
+"""Hyper-parameters to try: each chain has a grid around its defaults, from loose to tight."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _grids(of: str) -> dict[str, Grid]:
 
 
 OUR_GRIDS = _grids("grid")
-# Posterior draws can learn what a mode cannot, and gain from tighter chains.
+# Posterior draws can learn more than a mode can, and gain from tighter chains.
 GIBBS_GRIDS = _grids("draws_grid")
 
 

@@ -10,14 +10,11 @@ from ..estimator import TemporalNMF
 from .data import Matrix, dense
 
 
-def mean_activation(
-    X: Matrix, train: Array, n_components: int, exposure: Array | None = None
-) -> float:
+def mean_activation(X: Matrix, train: Array, n_components: int, exposure: Array) -> float:
     """Mean activation of a component in the training data, gaps filled with the feature's mean.
 
     `train` is a mask of steps or of entries. With exposure (N,) the result is a rate.
     """
-    exposure = np.ones(X.shape[0]) if exposure is None else exposure
     if sparse.issparse(X) and train.ndim == 1:
         total = float(X[train].sum() / exposure[train].sum())
     else:
@@ -35,15 +32,12 @@ def _rate(X: Array, seen: Array, exposure: Array) -> Array:
     return X.sum(axis=0) / np.where(sizes > 0.0, sizes, 1.0)
 
 
-def last_values(
-    X: Matrix, train: Array, smoothing: float = 0.0, exposure: Array | None = None
-) -> Array:
-    """Every step of X predicted by the rate of the last training step before it, (N, F).
+def last_values(X: Matrix, train: Array, smoothing: float, exposure: Array) -> Array:
+    """Predictions of every step of X by the rate of the last training step before it, (N, F).
 
     `smoothing` is a pseudo-count added to each feature, as in the components of a model; totals
     stay the same. Steps up to the first training step are predicted by that one.
     """
-    exposure = np.ones(len(train)) if exposure is None else exposure
     known = np.flatnonzero(train)
     last = np.maximum(np.searchsorted(known, np.arange(len(train))) - 1, 0)  # index into `known`
     rows = dense(X[known])

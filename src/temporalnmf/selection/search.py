@@ -25,6 +25,7 @@ from ..messages.errors import ArgumentError, Text
 from ..messages.formatting import counted
 from ..messages.warning import without
 from ..metrics import error_of
+from ..reading.libraries import pd
 from ..runtime.signals import that_end_with_us
 from ..sampling.learning import SMOOTHING
 from ..solvers.options import solver_name
@@ -35,12 +36,12 @@ from .splitters import HiddenSteps, RandomState, Split, Splitter
 from .statistics import resampled_error
 
 if TYPE_CHECKING:
-    import pandas as pd
     from distributed import Client
     from matplotlib.axes import Axes
 
 Chains = str | Chain | Iterable[str | Chain] | Mapping[str, Iterable[Settings]]
 Parameters = dict[str, Any]  # of TemporalNMF
+Progress = Callable[[int, int], None]  # called with the fits done, and all
 
 _PLAIN = "none"
 # Models that ignore the order of steps.
@@ -156,11 +157,6 @@ class Selection:
 
     def to_frame(self) -> pd.DataFrame:
         """All candidates as a pandas frame, the lowest error first."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            message = 'Selection.to_frame needs pandas: pip install "temporalnmf[io]".'
-            raise ImportError(message) from error
         return pd.DataFrame(self.rows()).sort_values("error", kind="stable", ignore_index=True)
 
     def rows(self) -> list[dict[str, str | int | float | bool]]:
@@ -204,7 +200,7 @@ def select(
     n_jobs: int | None = None,
     client: Client | None = None,
     random_state: RandomState = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
     **params: Any,
 ) -> Selection:
     """Choose chain, hyper-parameters and number of components by their errors on held-out data.
@@ -283,14 +279,7 @@ def select(
         for seed in starts
     ]
     shared = data, sizes, splits, params
-    found = np.full(len(work), np.nan)
-    n_unconverged = 0
-    outcomes = _outcomes(shared, work, n_jobs, client)
-    for n_done, (i, (error, converged)) in enumerate(outcomes, start=1):
-        found[i] = error
-        n_unconverged += not converged
-        if progress is not None:
-            progress(n_done, len(work))
+    found, n_unconverged = _scored(shared, work, n_jobs, client, progress)
     errors = found.reshape(len(tried), len(splits), n_init).mean(axis=2)
     ratio = float(np.mean([split.hidden.sum() / split.train.sum() for split in splits]))
     candidates = []
@@ -361,14 +350,27 @@ def _chain(name: str, setting: Settings | Chain, level: float) -> Chain:
     return chain.set_params(**in_units(setting, level))
 
 
-def _outcomes(
-    shared: Shared, work: Sequence[Task], n_jobs: int | None, client: Client | None
-) -> Iterator[tuple[int, Outcome]]:
-    """Index of a task and its outcome, as the fits finish."""
+def _scored(
+    shared: Shared,
+    work: Sequence[Task],
+    n_jobs: int | None,
+    client: Client | None,
+    progress: Progress | None,
+) -> tuple[Array, int]:
+    """Errors of all tasks, and how many of the fits did not converge."""
+    outcomes: Iterator[tuple[int, Outcome]]
     if client is not None:
-        return spread(client, outcome, shared, work)
-    jobs = (delayed(outcome)(shared, *task) for task in work)
-    return enumerate(Parallel(n_jobs, return_as="generator", **that_end_with_us())(jobs))
+        outcomes = spread(client, outcome, shared, work)
+    else:
+        jobs = (delayed(outcome)(shared, *task) for task in work)
+        outcomes = enumerate(Parallel(n_jobs, return_as="generator", **that_end_with_us())(jobs))
+    errors, n_unconverged = np.full(len(work), np.nan), 0
+    for n_done, (i, (error, converged)) in enumerate(outcomes, start=1):
+        errors[i] = error
+        n_unconverged += not converged
+        if progress is not None:
+            progress(n_done, len(work))
+    return errors, n_unconverged
 
 
 def outcome(

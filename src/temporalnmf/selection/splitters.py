@@ -1,6 +1,6 @@
-"""Ways to hide part of a series, to compare predictions with the values that were there.
+"""Ways to hide part of a series, to compare predictions with the hidden values.
 
-`split(X)` yields `Split` masks, or explains why a request is impossible. Steps without any
+`split(X)` yields `Split` masks, or raises an error that explains why it cannot. Steps without any
 observation are never hidden: there would be nothing to compare with.
 """
 
@@ -28,8 +28,8 @@ _ATTEMPTS = 100
 class Split(NamedTuple):
     """Training, validation and test set.
 
-    Three disjoint boolean masks of the same shape, (N,) for steps or (N, F) for entries. Places
-    that are in none of them are ignored.
+    Three disjoint boolean masks of the same shape, (N,) for steps or (N, F) for entries. What is in
+    none of them is ignored.
     """
 
     train: Array

@@ -11,7 +11,7 @@
 
 Both orders are stored because a pass over the data needs both, and sorting in every iteration would
 take longer than reading. File names follow from the number of a shard, never from the content of a
-file. Nothing in a folder is ever run.
+file. Nothing in a folder is ever executed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .. import __version__
 from .._typing import Array
 from ..messages.errors import Arg, Text
 from ..runtime.archives import json_of, npy_header, path_inside
-from ..runtime.files import refuse_overwriting
+from ..runtime.files import refuse_replacing
 from ..timeline.grid import StoredTimeline, Timeline
 
 FORMAT = "temporalnmf shards"
@@ -104,7 +104,7 @@ class Shards:
 
     @classmethod
     def open(cls, path: str | PathLike[str]) -> Shards:
-        """Read the header of a folder, and check that its files are there and of the right size."""
+        """Read the header of a folder, and check that its files exist and have the right size."""
         path = Path(path).resolve()
         shards = shards_of(path, _header_of(path))
         for i in range(shards.n_shards):
@@ -166,7 +166,7 @@ class Shards:
         return sparse.csr_array(sparse.hstack(parts, format="csr"))
 
     def check(self, i: int) -> None:
-        """Read a shard and refuse damaged numbers, on which compiled code would rely."""
+        """Read a shard, and refuse damaged numbers, which compiled code would trust."""
         for order, columns in (("features", self.n_times), ("steps", self._width(i))):
             indptr, indices, values = self._compressed(i, order)
             _check_rows(self._file(i, f"{order}.indices.npy"), indptr, indices, columns)
@@ -296,7 +296,7 @@ def _header_of(path: Path) -> Header:
 
 
 def shards_of(path: Path, header: Header) -> Shards:
-    """Check a header: compiled code relies on its numbers."""
+    """The shards of a header, whose numbers are checked, since compiled code trusts them."""
     try:
         timeline = Timeline.from_dict(header["timeline"])
         N, given = len(timeline.labels), header["exposure"]
@@ -332,15 +332,8 @@ def shards_of(path: Path, header: Header) -> Shards:
 
 
 def check_folder(folder: Path, overwrite: bool) -> None:
-    """Refuse a place for shards. Folders with other files are never replaced."""
-    refuse_overwriting(folder, overwrite)
-    if not folder.exists():
-        return
-    if not folder.is_dir():
-        raise NotADirectoryError(f"{folder} is a file, and shards are a folder. Name another.")
-    if foreign := [path.name for path in folder.iterdir() if not _OURS.fullmatch(path.name)]:
-        problem = f"{min(foreign)!r}, which is not part of a folder of shards"
-        raise FileExistsError(f"{folder} holds {problem}, and is not replaced. Name another.")
+    """Refuse a folder that may not be replaced by shards, such as one with other files."""
+    refuse_replacing(folder, overwrite, _OURS, "shards")
 
 
 _ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r"}
@@ -349,7 +342,7 @@ _UNESCAPES = {escape: sign for sign, escape in _ESCAPES.items()}
 
 
 def escaped(name: str) -> str:
-    """A name without line ends."""
+    """A name without line breaks."""
     return name.translate(_ESCAPED)
 
 

@@ -1,4 +1,4 @@
-"""Cells of a long table on disk, in runs that are sorted by feature."""
+"""Cells of a long table on disk, in sorted runs, as in an external merge sort."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ..reading.libraries import pa, pc
 from ..reading.long_columns import to_numpy
 
 CELL_BYTES = 128  # memory of a cell while it is sorted
-_PER_RANGE = 64  # names remembered per range of features, to cut ranges of equal size
+_PER_RANGE = 64  # sampled names per range of features, to make ranges of equal size
 
 
 class Piece(NamedTuple):
-    """Names, and cells in any order: number of the name, of the column, value (NaN if missing)."""
+    """Names, and cells in any order: index of the name, column, value (NaN if missing)."""
 
     names: pa.Array
     f: Array
@@ -73,7 +73,7 @@ def _order(names: pa.Array, whole: bool) -> Array:
 
 
 def _key(whole: bool, name: str) -> tuple[int, str, str]:
-    """The order of `_order` for single names."""
+    """The sort key of a name, for the order of `_order`."""
     digits = name.lstrip("0") if whole else ""
     return len(digits), digits, name
 
@@ -110,7 +110,7 @@ class Runs:
     def __init__(self, folder: Path, most: int) -> None:
         self.folder, self.most = folder, most
         self.found: list[Run] = []
-        self.marks: list[str] = []  # the name of every so many cells
+        self.marks: list[str] = []  # the name of every `every`-th cell
         self.every = max(most // _PER_RANGE, 1)
         self.pieces: list[Piece] = []
         self.size = 0
@@ -135,7 +135,7 @@ class Runs:
         self.marks += names.take(marked).to_pylist()
 
     def settled(self) -> bool:
-        """Whether all names are whole numbers; if not, all runs are sorted as text from now on."""
+        """Whether all names are whole numbers; if not, all runs are sorted as text."""
         whole = all(run.whole for run in self.found)
         for k, run in enumerate(self.found):
             if run.whole and not whole:
@@ -176,6 +176,6 @@ def read_rows(stem: Path, first: int, last: int) -> tuple[Array, Array, Array]:
 
 
 def _read_numbers(path: Path, kind: type[np.generic], first: int, last: int) -> Array:
-    """Some of the numbers of a file. Not mapped: the pages of a map would accumulate in memory."""
+    """Some of the numbers of a file; not mapped, since mapped pages would accumulate in memory."""
     start = int(first) * np.dtype(kind).itemsize
     return np.fromfile(path, dtype=kind, count=int(last - first), offset=start)

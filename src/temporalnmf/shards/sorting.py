@@ -1,11 +1,11 @@
-"""Long tables of any size become shards: rows are sorted on disk, in bounded memory.
+"""Shards from long tables of any size, by an external merge sort in bounded memory.
 
 Rows come in blocks, in any order. As many as fit into memory are added up per feature and time and
 written as a *run*, sorted by feature. The features are then cut into ranges; the cells of a range
-are collected from all runs, added up, and appended to one sorted stream. Only then is the number of
-non-zeros known, and the stream is cut into shards.
+are collected from all runs, added up, and appended to one sorted stream. Now the number of
+non-zeros is known, and the stream is cut into shards.
 
-Times are few: they are kept in memory, and rows refer to them by number until the grid is known.
+Times are few: they stay in memory, and rows refer to them by their codes until the grid is known.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .folder import Shards, check_folder, escaped, is_shards, unescaped
 from .runs import CELL_BYTES, Piece, Runs, added_up, read_rows, write_rows
 from .writing import ShardWriter, cut, shard_count
 
-Progress = Callable[[int, int | None, str], None]  # done, wanted (None if unknown), in words
+Progress = Callable[[int, int | None, str], None]  # done, total (None if unknown), description
 Part = tuple[list[str], sparse.csr_array, sparse.csr_array]  # names, cells, missing cells
 
 
@@ -60,7 +60,7 @@ def shard_long(
         CSV, TSV or Parquet, or a folder of such files, which are read one after the other. If a
         folder has Parquet files, only these are read.
     folder : path
-        The folder to write. Temporary files lie beside it.
+        The folder to write. Temporary files are written beside it.
     columns : Columns
         Names of the columns.
     freq, drop_partial
@@ -178,7 +178,7 @@ def files_of(path: Path) -> list[Path]:
 
 
 def _read(source: Source, rows: LongRows, runs: Runs, tell: Progress) -> None:
-    """Send the cells of a file to runs. `rows` sums over features, as if there were only one."""
+    """Add the cells of a file to the runs, and their sums over all features to `rows`."""
     for t, feature, v in rows.read(source):
         # Labels of this block only: those of all blocks may not fit into memory.
         names = Labels(("",), f"{source.name}: column {rows.columns.feature!r}")
@@ -191,14 +191,14 @@ def _read(source: Source, rows: LongRows, runs: Runs, tell: Progress) -> None:
 
 
 def _texts(labels: pa.Array) -> pa.Array:
-    """Labels of features as text, as Python writes them."""
+    """Labels of features as text, as `str` writes them."""
     if not (is_string(labels.type) or pa.types.is_integer(labels.type)):
         labels = pa.array([str(label) for label in labels.to_pylist()], pa.large_string())
     return labels.cast(pa.large_string())
 
 
 def _merged(runs: Runs, grid: LongGrid, n_times: int, tell: Progress) -> Iterator[Part]:
-    """Ranges of features in order."""
+    """The features in order, in ranges."""
     n_steps = len(grid.observed)
     step_of = np.full(n_times, n_steps, dtype=np.int32)  # n_steps for times that are left out
     step_of[grid.kept] = grid.steps
@@ -213,7 +213,7 @@ def _merged(runs: Runs, grid: LongGrid, n_times: int, tell: Progress) -> Iterato
                 piece = run.piece(first, last)
                 pieces.append(piece._replace(t=step_of[piece.t]))
                 size += len(piece.v)
-            if size > 2 * runs.most:  # a feature in all runs, perhaps
+            if size > 2 * runs.most:  # such as a feature that is in all runs
                 pieces = [Piece.of(*added_up(pieces, n_steps + 1, whole))]
                 size = 0
         if pieces:
@@ -224,7 +224,7 @@ def _merged(runs: Runs, grid: LongGrid, n_times: int, tell: Progress) -> Iterato
 def _part(names: pa.Array, cells: sparse.csr_array, observed: Array) -> Part:
     """The features of a range of names that have a value.
 
-    The last column holds times that were left out: they make a feature, but no cell.
+    The last column holds times that were left out: a feature with values there is kept, too.
     """
     piece = Piece.of(names, cells)
     blank = np.isnan(piece.v)
@@ -241,7 +241,7 @@ def _part(names: pa.Array, cells: sparse.csr_array, observed: Array) -> Part:
 
 
 class _Largest:
-    """The feature with the largest sum, and the sums of all, of features that come in parts."""
+    """The feature with the largest sum, and the sums of all features, found part by part."""
 
     def __init__(self, n_steps: int) -> None:
         self.name, self.n_used = "", 0

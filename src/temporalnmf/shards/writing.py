@@ -18,6 +18,7 @@ from scipy import sparse
 
 from .. import __version__
 from .._typing import Array
+from ..messages.arguments import check_sizes
 from ..messages.errors import ArgumentError, Text
 from ..timeline.grid import Timeline
 from .folder import (
@@ -131,9 +132,9 @@ class ShardWriter:
         if self._steps != N:
             raise ValueError(f"timeline has {N} steps for shards of {self._steps}. Give one each.")
         if exposure is not None:
-            _check_exposure(exposure, N)
+            exposure = check_sizes(exposure, N, "give it 1, and hide it with {observed=}")
         seen = np.ones(N, dtype=bool) if observed is None else np.asarray(observed)
-        # The rows of the table are gone: only the steps that had one are kept.
+        # Rows of the table are not stored, only the steps that had one.
         line = replace(timeline, rows=np.unique(timeline.rows[timeline.rows >= 0]))
         header: Header = {
             "format": FORMAT,
@@ -149,7 +150,7 @@ class ShardWriter:
             "nonzeros": self._nonzeros,
             "has_missing": self._has_missing,
             "timeline": {**line.to_dict(), "absent": line.absent.tolist()},
-            "exposure": None if exposure is None else np.asarray(exposure, dtype=float).tolist(),
+            "exposure": None if exposure is None else exposure.tolist(),
             "observed": seen.astype(bool).tolist(),
             "notes": list(notes),
         }
@@ -160,7 +161,7 @@ class ShardWriter:
         return Shards.open(self.folder)
 
     def _put_in_place(self) -> None:
-        check_folder(self.folder, self.overwrite)  # it may exist by now
+        check_folder(self.folder, self.overwrite)  # it may have been created meanwhile
         old = self.folder.with_name(f".{self.folder.name}.old")
         shutil.rmtree(old, ignore_errors=True)
         if not self.folder.exists():
@@ -232,21 +233,6 @@ def _check_names(count: int, width: int) -> None:
         raise ValueError(f"names has {count:,} names for {width:,} features. Give one each.")
 
 
-def _check_exposure(exposure: Array, n_times: int) -> None:
-    try:
-        sizes = np.asarray(exposure, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise ArgumentError("exposure", exposure, ": expected positive numbers.") from error
-    if sizes.shape != (n_times,):
-        raise ValueError(f"exposure has shape {sizes.shape}: expected ({n_times},), one per step.")
-    if not (good := np.isfinite(sizes) & (sizes > 0.0)).all():
-        found = f"exposure contains {sizes[~good][0]}: it must be positive and finite"
-        remedy = (
-            "A step without exposure is a missing step: give it 1, and hide it with {observed=}."
-        )
-        raise ValueError(Text(f"{found}. {remedy}"))
-
-
 def _parts_of(
     X: Array | sparse.sparray, observed: Array | None
 ) -> tuple[sparse.csr_array, sparse.csr_array | None, Array]:
@@ -303,7 +289,7 @@ def _refuse_value(cells: sparse.csr_array, k: int) -> NoReturn:
 
 
 def shard_count(nonzeros: int, n_features: int, wanted: int | None = None) -> int:
-    """The number of shards: the one wanted, or one that depends on the data alone."""
+    """The number of shards: `wanted`, or one that depends on the data alone."""
     if wanted is not None:
         if not 1 <= wanted <= n_features:
             problem = f"is out of range: there are {n_features:,} features."

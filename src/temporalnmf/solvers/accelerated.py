@@ -1,4 +1,4 @@
-"""Majorize–minimize to find a basin, then a quasi-Newton method to get to its bottom.
+"""Majorize–minimize to find a basin, then a quasi-Newton method to find its minimum.
 
 After some iterations of MM the variables are √W and log H (√H if the chain has no dynamics, since
 then zeros are common). Auxiliary variables of a chain are always optimal, so the objective is a
@@ -33,14 +33,14 @@ _WARM_UP = 30
 _STAGE = 10
 # Iterations of MM after a stage that failed, doubled for each failure in a row.
 _SETBACK = 10
-# A direction is too long where the slope at its end is more than this share of that at its start.
+# A trial point is too far if its slope exceeds this share of minus the slope at the start.
 _PASSED = 0.9
 _SHORTEST = 1e-6
 # Largest change of a log activation in one iteration.
 _LONGEST = 1.0
-# Least share of the root of a smoothed weight that is left after one iteration.
+# Least factor by which the root of a smoothed weight shrinks in one iteration.
 _SHRINK = 0.2
-# Keeps the metric of log h away from zero where neither data nor chain determine h.
+# Added to the metric of log h, which is zero where neither data nor chain determine h.
 _LEAST_CURVATURE = 1.0
 
 
@@ -48,8 +48,8 @@ _LEAST_CURVATURE = 1.0
 class _AcceleratedSolve(Solve):
     """A solve in progress.
 
-    There are `simple` iterations of MM to come before the next stage, and `setback` more if that
-    stage fails. The path is None before the first stage, and after one that failed.
+    `simple` iterations of MM remain before the next stage, and `setback` follow if that stage
+    fails. The path is None before the first stage, and after a failed one.
     """
 
     simple: int = field(default_factory=lambda: _WARM_UP)
@@ -81,13 +81,16 @@ class _AcceleratedSolve(Solve):
             self._accept(path, aux, objective)
             super().record(self.objective, n)
         else:
-            path.undo()
+            if not self.fixed_weights:
+                self.features.undo()
+                self.features.end_path()
             self.simple, self.setback, self.path = self.setback, 2 * self.setback, None
         return True
 
     def _accept(self, path: _Path, aux: Array, objective: float) -> None:
         """Move to the end of a stage that lowered the objective."""
-        path.commit()
+        if not self.fixed_weights:
+            self.features.commit()
         self.H[...], self.aux = path.H, aux
         self.objective, self.setback = objective, _SETBACK
         if self.problem.learns and not self.fixed_weights:
@@ -138,8 +141,8 @@ class Accelerated(MajorizeMinimize):
 class _Path:
     """L-BFGS from one starting point.
 
-    The roots of W are with the features, the variables of H are here. Products of vectors are
-    sums over both. Fields are what checkpoints hold; if `resumed`, they have yet to be restored.
+    The roots of W are stored with the features, the variables of H here. Products of vectors are
+    sums over both. Checkpoints contain the fields; if `resumed`, they are yet to be restored.
     """
 
     newest: Array = field(metadata=FREE_LENGTH)  # rows of memory, from new to old
@@ -186,19 +189,8 @@ class _Path:
             self.features.set_weights(self.totals)
         return steps > 0
 
-    def commit(self) -> None:
-        """Accept the current point."""
-        if not self.fixed_W:
-            self.features.commit()
-
-    def undo(self) -> None:
-        """Return to the W that was committed last."""
-        if not self.fixed_W:
-            self.features.undo()
-            self.features.end_path()
-
     def reconsider(self, problem: Problem) -> None:
-        """H or the chain has changed: evaluate again."""
+        """Evaluate again after a change of H or of the chain."""
         self.problem = problem
         x, h = self.track.x, self.H.ravel()
         # Roots keep their sign: the differences of gradients in memory belong to it.
@@ -218,7 +210,7 @@ class _Path:
         while slope < 0.0 and length > _SHORTEST:
             totals = self._try_step(length)
             (slope, end, st, ss, tt), slopes, forward, backward = self._evaluate(totals)
-            # Limits may have cut the move short in places.
+            # Limits may have shortened the move of some variables.
             if not slope < 0.0:
                 break
             if end <= -_PASSED * slope:
@@ -227,7 +219,7 @@ class _Path:
                 return True
             # Secant estimate of where the slope is zero.
             length *= min(max(slope / (slope - end), 0.1), 0.5) if np.isfinite(end) else 0.1
-        # The memory may mislead: try without it.
+        # The memory may be misleading: try without it.
         had_memory, self.newest = len(self.newest) > 0, self.newest[:0]
         return had_memory and self._step()
 
@@ -261,7 +253,7 @@ class _Path:
         self.track.try_step(length, Limits(n_roots, 0.0, np.log(FLOOR), _LONGEST))
         if self.fixed_W:
             return np.empty(0)
-        # Zero is a barrier for smoothed weights, and a place to pass through for others.
+        # Zero is a barrier for smoothed weights only; roots of others may change sign.
         return self.features.try_step(length, _SHRINK if self.problem.smoothing else 0.0)
 
     def _evaluate(self, totals: Array) -> tuple[Array, Array, Array, Array]:
@@ -318,7 +310,7 @@ class _Path:
         return next(row for row in range(len(self.slopes)) if row not in used)
 
     def _remember(self, st: float, ss: float, tt: float, forward: Array, backward: Array) -> None:
-        """Keep the move to the trial point, in its row, if the slope grew along it."""
+        """Keep the move to the trial point in memory if the slope grew along it."""
         row = self._free_row()
         self.products[:, row], self.products[row] = forward, backward
         self.curvatures[row] = st

@@ -16,7 +16,7 @@ from .monitor import Monitor
 from .state import Checkpoints, SolverState
 
 _MAX_STEPS = 300
-# Newton's error after a step of this relative size is its square, below rounding.
+# The error of Newton's method after a step of this relative size is its square, below rounding.
 _LAST_STEP = 1e-9
 
 
@@ -31,7 +31,7 @@ class FitResult:
 
     @property
     def W(self) -> Array:
-        """(F, K), here."""
+        """(F, K), in the memory of this process."""
         return self.features.array()
 
 
@@ -90,7 +90,7 @@ class Solve:
         self.record(self.problem.objective(features, H, self.aux), n)
 
     def stage(self) -> bool:
-        """Replace iterations by another method; whether that was done."""
+        """Replace iterations by another method; returns whether that was done."""
         return False
 
     def record(self, objective: float, n: int) -> None:
@@ -103,7 +103,7 @@ class Solve:
         return arrays_of(SolverState.of(self.problem, self.monitor, self.H, self.aux))
 
     def restore(self, arrays: Arrays) -> None:
-        """Resume from there; refused if it cannot be the state of such a solve."""
+        """Resume from a state; raises if it cannot be the state of such a solve."""
         state = SolverState.restored(self.problem, len(self.H), arrays)
         self.H, self.aux = state.H, state.aux
         self.problem = state.resume(self.problem, self.monitor)
@@ -137,14 +137,14 @@ class MajorizeMinimize:
         problem : Problem
         W : array, (F, K), or Features
         H : array, (K, N)
-            Starting points. Arrays are not changed, weights that features hold are.
+            Starting points. Arrays are not changed, the weights of features are.
         monitor : Monitor
         fixed_W : bool
             Update H only.
         held : int
-            The first `held` steps of H stay as they are.
+            The first `held` steps of H are fixed.
         checkpoints : Checkpoints or None
-            Called between iterations; may hold a state to resume from.
+            Called between iterations; may have a state to resume from.
         """
         observations = problem.observations
         if not isinstance(W, Features):

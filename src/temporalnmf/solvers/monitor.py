@@ -1,4 +1,4 @@
-"""When to stop, and the history of the objective."""
+"""Stopping rule, and the history of the objective."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from ..runtime.signals import raise_if_stopped
 
 
 class Progress(NamedTuple):
-    """What a callback gets at each evaluation of the objective; the arrays are read-only views.
+    """Argument of a callback at each evaluation of the objective; arrays are read-only views.
 
     Attributes
     ----------
     iteration : int
     objective, decrease : float
     components : array, (n_components, n_features), or Features
-        Of data that are not in memory (Dask, shards) the weights stay where they are, since
-        bringing them here at every evaluation may cost more than the iterations between. Then
-        `components.array()` gathers them, (n_features, n_components).
+        Features if the data are not in memory (Dask, shards): gathering the weights at every
+        evaluation may cost more than the iterations. `components.array()` gathers them,
+        (n_features, n_components).
     activations : array, (n_times, n_components)
     """
 
@@ -41,7 +41,7 @@ _LONGEST = 10
 
 
 class Monitor:
-    """Records the history of the objective and says why the fit stopped.
+    """Records the history of the objective, and stops the fit.
 
     The objective costs as much as an iteration, so it is evaluated once in up to ten of them, and
     more often near the end: after a decrease of d, in d/tol iterations. Printing and callbacks
@@ -97,7 +97,7 @@ class Monitor:
 
     @property
     def remaining(self) -> int:
-        """Iterations that are left."""
+        """Remaining iterations."""
         return self.max_iter - self.iteration
 
     def record(self, objective: float, W: Array | Features, H: Array, iterations: int) -> None:

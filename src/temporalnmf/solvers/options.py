@@ -1,4 +1,4 @@
-"""Options that belong to one solver, and where a fit keeps its state."""
+"""Options of the Gibbs sampler and of checkpoints."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Gibbs(BaseEstimator):
     Parameters
     ----------
     n_draws, n_tune : int, default=500, 500
-        Sweeps after, and before, a run has settled.
+        Sweeps after, and during, tuning.
     n_chains : int, default=4
-        Runs, each from a start of its own. Two or more show whether they agree, see
+        Runs, each from its own start. Two or more show whether they agree, see
         `TemporalNMF.posterior_`.
     thin : int or None, default=None
         Keep every `thin`-th draw; None keeps as many as fit into 256 MB, and at least 8 per run.

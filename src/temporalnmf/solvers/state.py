@@ -1,4 +1,4 @@
-"""The state of a solver between two iterations, which it resumes from with the same bits."""
+"""The state of a solver between two iterations, from which it resumes with identical results."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Checkpoints:
 
 @dataclass
 class SolverState:
-    """The part that all solvers share."""
+    """The state that all solvers share."""
 
     H: Array = field(metadata=POSITIVE)
     aux: Array
@@ -45,7 +45,7 @@ class SolverState:
     interval: int = field(metadata=within(1))
     ended: Array  # whether it has stopped, and whether it has converged
     reason: str
-    chain: dict[str, Array] = field(metadata=POSITIVE | FREE_LENGTH)  # what it has learned
+    chain: dict[str, Array] = field(metadata=POSITIVE | FREE_LENGTH)  # learned hyper-parameters
 
     @classmethod
     def of(cls, problem: Problem, monitor: Monitor, H: Array, aux: Array) -> SolverState:
@@ -60,7 +60,7 @@ class SolverState:
 
     @classmethod
     def restored(cls, problem: Problem, n_components: int, arrays: Arrays) -> SolverState:
-        """The state that arrays hold; refused if no solver of this problem can be in it."""
+        """The state in arrays; raises if it cannot be that of a solver of this problem."""
         H = np.ones((n_components, problem.observations.shape[1]))
         aux = problem.chain.auxiliary(H, problem.scale)
         found = cls.of(problem, Monitor(1, 0.0), H, aux)
@@ -72,7 +72,7 @@ class SolverState:
         return found
 
     def resume(self, problem: Problem, monitor: Monitor) -> Problem:
-        """Set the monitor; returns the problem with what the chain has learned."""
+        """Set the monitor; returns the problem with the learned chain."""
         monitor.history, monitor.iterations = self.history.tolist(), self.iterations.tolist()
         monitor.iteration, monitor.interval = monitor.iterations[-1], self.interval
         ended, monitor.converged = map(bool, self.ended)

@@ -1,4 +1,4 @@
-"""Times of steps: dates and numbers in all their spellings, on a regular grid."""
+"""Times of steps: dates and numbers in many formats, on a regular grid."""
 
 from .grid import Timeline, time_texts, timeline_of
 

@@ -18,8 +18,8 @@ from . import formats
 from .formats import ShortDate, SlashedDate
 
 NO_TIME = ("", "na", "nan", "nat", "null", "none", "<na>")
-_LARGEST = 2**62  # whole number, so that differences are numbers of 64 bits, too
-MOST = 0.75  # share of the labels that decides how to read them; the others are then reported
+_LARGEST = 2**62  # whole number: differences fit into 64 bits, too
+MOST = 0.75  # share of the labels that decides how all are read; the others are reported
 Where = Callable[[int], str]
 Notes = tuple[str, ...]
 _Value = int | float | datetime | SlashedDate | str | None  # of a label; None if it is missing
@@ -34,8 +34,8 @@ def parse_times(
 ) -> tuple[Array, Notes]:
     """Values of labels (n,) as int64, float64, datetime64 or str, and notes on how they were read.
 
-    Errors call the table `name` and label n `where(n)`. The `style` of a timeline that the labels
-    continue decides whether one or two labels such as 2001/02 are months or fiscal years.
+    Errors name the table `name` and label n `where(n)`. If the labels continue a timeline, its
+    `style` decides whether one or two labels such as 2001/02 are months or fiscal years.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def _kind(value: _Value) -> str:
 def _coarsest(dates: Array) -> Array:
     """The same dates, in days if they are whole days, else in seconds, …"""
     for unit in ("D", "s", "ms", "us", "ns"):
-        with suppress(OverflowError):  # days are too many of the finest units
+        with suppress(OverflowError):  # out of range in a finer unit
             coarse = dates.astype(f"datetime64[{unit}]")
             if np.array_equal(coarse, dates):
                 return coarse
@@ -118,7 +118,7 @@ def _value(label: object) -> _Value:
     if isinstance(label, date):
         return datetime.combine(label, time())
     if isinstance(label, Real):
-        with suppress(OverflowError):  # a whole number beyond all floats is text
+        with suppress(OverflowError):  # a whole number larger than any float is text
             if math.isfinite(label):
                 return int(label) if isinstance(label, Integral) else float(label)
     text = str(label).strip()
@@ -133,20 +133,20 @@ def _value(label: object) -> _Value:
 
 
 def _text(label: object) -> str:
-    """A label that is text, "" for numbers and dates."""
+    """The text of a label; "" for numbers and dates."""
     written = isinstance(label, str) or hasattr(label, "to_timestamp")
     return str(label).strip() if written else ""
 
 
 def _fiscal_years(texts: list[str], name: str, where: Where, style: str) -> Array | None:
-    """The first years of a column of fiscal years, None if it is something else."""
+    """The first years of a column of fiscal years, or None for other labels."""
     if not all(map(formats.FISCAL.fullmatch, texts)):
         return None
     starts = [formats.fiscal_start(text) for text in texts]
     years = np.array([start for start in starts if start is not None], dtype=np.int64)
     odd = next((n for n, start in enumerate(starts) if start is None), None)
     months = all(formats.date_in(text) is not None for text in texts)  # 2001/02 may be February
-    # Three or more are fiscal years: as months, they would be at least 13 months apart.
+    # Three or more are fiscal years: months would be at least 13 months apart.
     if odd is None and (not months or len(texts) > 2 or style in formats.FISCAL_STYLES):
         return (years - 1970).astype("datetime64[Y]")
     if len(years) < MOST * len(texts) or (months and all(text[4] == "-" for text in texts)):
@@ -209,7 +209,7 @@ def _years_of_dates(dates: list[ShortDate]) -> list[int]:
 def _consecutive_years(
     dates: list[ShortDate], consecutive: Callable[[list[ShortDate]], bool]
 ) -> list[int] | None:
-    """Years counted back from the last date; None if they are consecutive in no direction."""
+    """Years counted back from the last date; None if neither direction is consecutive."""
     for ordered in (dates, dates[::-1]):
         if consecutive(ordered):
             last = ordered[-1].year
@@ -218,7 +218,7 @@ def _consecutive_years(
 
 
 def _runs_through(months: list[ShortDate]) -> bool:
-    """Whether the year rises by one exactly when the months start again: Dec 19, Jan 20."""
+    """Whether the year rises by one exactly when the months wrap around: Dec 19, Jan 20."""
     wraps = 0
     for one, following in pairwise(months):
         rise = (following.year - one.year) % 100
@@ -279,7 +279,7 @@ def _compact_dates(values: list[int]) -> Array | None:
 
 
 def _dates(values: list[datetime]) -> tuple[Array, Notes]:
-    """Dates in UTC. Midnights of a time zone stay on their day."""
+    """Dates in UTC. Midnights of a time zone keep their date."""
     notes: Notes = ()
     if any(value.tzinfo is not None for value in values):
         if all(value.time() == time() for value in values):
@@ -318,11 +318,10 @@ def as_weeks(labels: ArrayLike, name: object) -> tuple[ArrayLike, Notes]:
 
 
 def style_of(labels: ArrayLike, dates: Array, known: str = "") -> str:
-    """The style in which labels of weeks, quarters or fiscal years are written, "" for others.
+    """The style of labels that are weeks, quarters or fiscal years, "" for others.
 
-    It is the first of `STYLES` that reproduces every label or, if the labels are written in
-    several styles, at least one. Labels that are dates have the style `known` if it can express
-    them.
+    It is the first of `STYLES` that reproduces every label or, if the labels mix styles, at least
+    one. Labels that are dates have the style `known` if it can express them.
     """
     if dates.dtype.kind != "M":
         return ""

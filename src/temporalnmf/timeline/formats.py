@@ -1,4 +1,4 @@
-"""How numbers and dates are written."""
+"""Formats of numbers and dates."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def number_in(text: str) -> int | float | None:
 
 
 def date_in(text: str) -> datetime | None:
-    """A date that can be read in one way only.
+    """An unambiguous date.
 
     ISO dates with or without a day, weeks, quarters, 3/2001, and dates with the name of the month
     in English or German.
@@ -87,7 +87,7 @@ def _month(word: str) -> int:
 
 
 def is_month(text: str) -> bool:
-    """Whether a text that is a date has no day."""
+    """Whether a date has no day."""
     if (named := _NAMED.fullmatch(text)) is not None:
         return not (named[1] or named[3])
     return any(form.fullmatch(text) for form in (_YEAR_MONTH, _MONTH_YEAR, _NAMED_SHORT))
@@ -138,7 +138,7 @@ def fiscal_start(text: str) -> int | None:
 
 
 class ShortDate(NamedTuple):
-    """A date with a two-digit year; of a month such as Jan 19 the "year" may be a day."""
+    """A date with a two-digit year; in a month such as Jan 19, the "year" may be a day."""
 
     year: int
     month: int
@@ -197,8 +197,7 @@ def slashed_in(text: str) -> SlashedDate | None:
 
 
 # Styles of fiscal years, quarters and weeks. %G and %V are the year and week of ISO 8601, %q is the
-# quarter, %N the year after %Y; %v and %n are the week and the next year in as few digits as
-# possible.
+# quarter, %N the year after %Y; %v is the week without a leading zero, %n is %N in two digits.
 FISCAL_STYLES = tuple(
     f"{prefix}%Y{sign}{end}"
     for end in ("%n", "%N") for sign in "/–-" for prefix in ("", "FY", "FY ")
@@ -218,7 +217,7 @@ def in_style(dates: Array, style: str) -> Array:
     """Dates as texts in one of `STYLES`: FY 1999/00 for "FY %Y/%n"."""
     year, month = (dates.astype(f"datetime64[{unit}]").astype(np.int64) for unit in "YM")
     days = dates.astype("datetime64[D]").astype(np.int64)
-    thursday = (days - (days + 3) % 7 + 3).astype("datetime64[D]")  # decides the year of its week
+    thursday = (days - (days + 3) % 7 + 3).astype("datetime64[D]")  # its year is that of the week
     week_year = thursday.astype("datetime64[Y]")
     week = (thursday - week_year.astype("datetime64[D]")).astype(np.int64) // 7 + 1
     fields = {

@@ -1,4 +1,4 @@
-"""The regular grid of time steps on which the rows of a table lie."""
+"""The regular grid of time steps for the rows of a table."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class StoredTimeline(TypedDict):
     every: str
     notes: list[str]
     style: str
-    absent: NotRequired[list[int]]  # in headers of shards, for other readers of the file
+    absent: NotRequired[list[int]]  # in headers of shards, for other programs
 
 
 @dataclass(frozen=True, eq=False)
 class Timeline:
-    """The steps of a series, evenly spaced, and the steps on which the rows of a table lie.
+    """The steps of a series, evenly spaced, and the step of each row of a table.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Timeline:
         Times of all steps in order, including steps without a row: int64, float64, str, or
         datetime64 in the unit of the steps (years, months, days or finer).
     rows : array of int, (n_rows,)
-        The step on which each row lies.
+        The step of each row.
     every : str
         The spacing: "month", "3 days", "step of 1"; "as given" for text and for uneven times.
     notes : tuple of str
@@ -82,7 +82,7 @@ class Timeline:
 
     @property
     def numbered(self) -> bool:
-        """Whether steps are merely numbered from 0 because rows had no labels."""
+        """Whether steps are only numbered from 0, because rows had no labels."""
         return np.array_equal(self.labels, np.arange(len(self.labels)))
 
     def following(self, steps: int) -> Array:
@@ -138,12 +138,12 @@ def timeline_of(
         Numbers, dates, or text that may hold them: ISO dates, years, 2001-03, 03.2001, 2001Q3,
         Q3 2001, 2001-W07, 31/12/2001 if the column leaves no doubt about day and month,
         31-Dec-01, Mar 2001, Mar 01 if it leaves no doubt that 01 is the year, fiscal years
-        2001/02. Other text is kept, in the order given. Anything NumPy can make an array of.
+        2001/02. Other text is kept, in the order given. Any type that NumPy can convert.
     freq : str, default=None
         Periods to put the times into, from "Y", "Q", "M", "W" (from Monday), "D", "h", "min",
         "s", also as "3D"; a number for times that are numbers. Several rows may then share a step.
     drop_partial : bool, default=False
-        Leave out a first or last period that the times cover only in part; its rows lie on step -1.
+        Leave out a first or last period that the times cover only in part; its rows have step -1.
     name, where
         Name of the table and places of its rows in errors.
     style : str, default=""
@@ -194,8 +194,8 @@ def timeline_of(
 def timeline_of_labels(
     labels: ArrayLike, corner: object, name: str = "X", style: str = ""
 ) -> Timeline:
-    """The times of labels in memory, such as a pandas index, with the name `corner`."""
-    if getattr(labels, "nlevels", 1) > 1:  # years and quarters, say: joined, in the order given
+    """The timeline of labels in memory, such as a pandas index, with the name `corner`."""
+    if getattr(labels, "nlevels", 1) > 1:  # such as years and quarters: joined, in this order
         tuples = np.asarray(labels).tolist()
         return timeline_of([" ".join(map(str, label)) for label in tuples], name=name)
     labels, notes = as_weeks(labels, corner)
@@ -204,7 +204,7 @@ def timeline_of_labels(
 
 
 def time_texts(labels: ArrayLike) -> list[str]:
-    """Labels of steps for people.
+    """Labels of steps as text.
 
     Examples
     --------
@@ -260,7 +260,7 @@ _TOTALS = re.compile(
 
 
 def is_total(label: str) -> bool:
-    """Whether a label stands for sums, such as Total or Gesamt."""
+    """Whether a label means a sum, such as Total or Gesamt."""
     return _TOTALS.fullmatch(label.strip(" :.*()-")) is not None
 
 

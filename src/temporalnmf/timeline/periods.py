@@ -1,4 +1,4 @@
-"""Periods of a given frequency, and the times that lie in them."""
+"""Periods of a given frequency, and the times in them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .._typing import Array
 from ..messages.errors import ArgumentError
 from .spacing import MOST_STEPS, WORDS, by_months, smallest_step, words
 
-LEAST_UNCOVERED = 0.2  # share of the first or last period that is worth a note
+LEAST_UNCOVERED = 0.2  # uncovered share of the first or last period that is worth a note
 
 _FREQS = {
     **dict.fromkeys(("Y", "y", "YS", "YE", "A", "AS", "YS-JAN", "YE-DEC", "A-DEC"), "year"),
@@ -29,8 +29,8 @@ class Periods(NamedTuple):
     """Consecutive periods.
 
     `steps` are the periods of the given times, `edges` the starts of all periods and the end of
-    the last one. `partial` maps the first and last period, if they are covered only in part, to a
-    text that says how much of them is.
+    the last one. `partial` maps the first and last period, if covered only in part, to a text that
+    says how much is covered.
     """
 
     steps: Array
@@ -63,7 +63,7 @@ def periods_of(values: Array, freq: str, name: str) -> Periods:
 
 
 class _Ruler(NamedTuple):
-    """Times as whole numbers; where the first period starts, and its length in the same unit."""
+    """Times as whole numbers, and the start and length of the first period in the same unit."""
 
     ticks: Array
     origin: int
@@ -87,7 +87,7 @@ def _date_ruler(values: Array, freq: str) -> _Ruler:
         origin = days.min() if word == "day" else (days.min() - 4) // 7 * 7 + 4
         return _Ruler(days, origin, length // 86400, np.dtype("datetime64[D]"), every)
     seconds = values.astype("datetime64[s]").astype(np.int64)
-    # Periods are counted from the first midnight and start with the first that holds a time.
+    # Periods are counted from the first midnight; the first one is the first with a time in it.
     midnight = days.min() * 86400
     origin = midnight + (seconds.min() - midnight) // length * length
     return _Ruler(seconds, origin, length, np.dtype("datetime64[s]"), every)
@@ -117,7 +117,7 @@ def _partial_ends(values: Array, edges: Array) -> dict[int, str]:
         return {}
     ticks, bounds, unit = _ticks(values, edges)
     distinct = np.unique(ticks)
-    # Times that are spaced by weeks or months stand for whole ones.
+    # Times a week or a month apart stand for whole weeks or months.
     stands_for = (smallest_step(distinct) if len(distinct) > 1 else None) or 1
     before = int(ticks.min() - bounds[0]) - stands_for + 1
     after = int(bounds[-1] - ticks.max()) - stands_for

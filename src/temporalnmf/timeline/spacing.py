@@ -8,7 +8,7 @@ import numpy as np
 
 from .._typing import Array
 
-MOST_ABSENT = 4  # absent steps per given one; beyond that a grid is of no use
+MOST_ABSENT = 4  # absent steps per given one; with more, times count as uneven
 MOST_STEPS = 2_000_000
 
 
@@ -21,7 +21,7 @@ class EvenGrid(NamedTuple):
 
 
 def even_grid(ordered: Array) -> EvenGrid | None:
-    """The grid on which sorted times lie, None if they are not evenly spaced."""
+    """The grid of sorted times, or None if they are not evenly spaced."""
     if ordered.dtype.kind == "f":
         return _float_grid(ordered)
     rule = by_months(ordered) if ordered.dtype.kind == "M" else None
@@ -42,7 +42,7 @@ def even_grid(ordered: Array) -> EvenGrid | None:
 def smallest_step(ticks: Array) -> int | None:
     """The smallest difference, if it is the commonest, divides all others and leaves few gaps.
 
-    Of more than two differences it has to occur twice: once may be an accident.
+    If there are more than two differences, it has to occur twice: once may be chance.
     """
     gaps, counts = np.unique(np.diff(ticks), return_counts=True)
     step = gaps[0]
@@ -71,12 +71,12 @@ def _float_grid(ordered: Array) -> EvenGrid | None:
 
 
 def _short(values: Array) -> Array:
-    """0.3 for 0.1 + 0.2."""
+    """Rounded to 12 digits: 0.3 for 0.1 + 0.2."""
     return np.array([float(f"{value:.12g}") for value in values.tolist()])
 
 
 def labels_ahead(labels: Array, every: str, ahead: Array) -> Array:
-    """Labels of the steps that are `ahead` of the last one."""
+    """Labels of the steps `ahead` of the last one."""
     last, number = labels[-1], every.removeprefix("step of ")
     if labels.dtype.kind == "i":
         return last + int(number) * ahead
@@ -108,7 +108,7 @@ class MonthRule(NamedTuple):
         return (start + (number - 1)).astype(kind) + self.clock
 
     def label_type(self, step: int) -> np.dtype[np.datetime64]:
-        """That of years or months where the dates stand for whole ones."""
+        """Years or months if the dates stand for whole ones, else the type of the dates."""
         written_as_months = np.datetime_data(self.given)[0] == "M"
         if written_as_months or self.day != 1 or self.clock != np.timedelta64(0, "s"):
             return self.given
@@ -117,9 +117,9 @@ class MonthRule(NamedTuple):
 
 
 def by_months(dates: Array) -> MonthRule | None:
-    """The rule of dates that agree in the day of the month and the time of day.
+    """The rule of dates that agree in the day of the month and the time of day, else None.
 
-    Day 31 stands for the last day; in months that are too short, the last day stands for any.
+    Day 31 is the last day of any month; in shorter months, the last day stands for later ones.
     """
     months, days = dates.astype("datetime64[M]"), dates.astype("datetime64[D]")
     start, end = months.astype("datetime64[D]"), (months + 1).astype("datetime64[D]")
@@ -131,7 +131,7 @@ def by_months(dates: Array) -> MonthRule | None:
     return MonthRule(months.astype(np.int64), day, clock[0], dates.dtype)
 
 
-# Words for spacings, longest first: how many of which NumPy unit.
+# Words for spacings, longest first, as multiples of a NumPy unit.
 WORDS = {
     "year": (12, "M"), "quarter": (3, "M"), "month": (1, "M"),
     "week": (7 * 86400, "s"), "day": (86400, "s"), "hour": (3600, "s"), "minute": (60, "s"),
@@ -144,21 +144,21 @@ _RHYTHMS = {
 
 
 def words(step: int, unit: str) -> str:
-    """A step of so many units in the longest word that fits: 14 days are 2 weeks."""
+    """A step in the longest unit that divides it: 14 days are 2 weeks."""
     size = step * (86400 if unit == "D" else 1)
     unit = "s" if unit == "D" else unit
     for finer, coarser in (("ns", "us"), ("us", "ms"), ("ms", "s")):
         if unit == finer and size % 1000 == 0:
             size, unit = size // 1000, coarser
     for word, (length, base) in WORDS.items():
-        # One quarter is called so; two of them are 6 months.
+        # Only one quarter is called so: two are 6 months.
         if base == unit and size % length == 0 and (word != "quarter" or size == length):
             return word if size == length else f"{size // length} {word}s"
     raise AssertionError(f"no word for {step} {unit}")
 
 
 def _span(every: str) -> tuple[int, str]:
-    """How many of which unit: months, seconds or finer."""
+    """The length of a spacing, and its unit: months, seconds or finer."""
     count, _, word = every.rpartition(" ")
     length, unit = WORDS[word.removesuffix("s") if count else word]
     return int(count or 1) * length, unit

@@ -1,12 +1,12 @@
-"""Random variates of the posterior's conditional laws, callable from compiled code.
+"""Random variates of the posterior's conditional distributions, callable from compiled code.
 
-Every function takes a `numpy.random.Generator` first, which compiled code draws from directly: a
-stream per block of work is a generator spawned by a `SeedSequence`. Threads must not share one.
+The first argument is a `numpy.random.Generator`, which threads must not share: each range has its
+own, spawned by a `SeedSequence`.
 
-Draws are exact up to the rounding of a float64, for all parameters, in a time that does not depend
-on them (`crt`: grows with √r). Counts are float64, exact whole numbers.
+Draws are exact up to rounding, for all parameters, in a time that does not depend on them (for
+`crt` it grows with √r). Counts are whole numbers as float64.
 
-`_name_rounds` returns the draw and the number of rounds that its rejection took, for tests.
+`name_rounds` returns the draw and its number of rejection rounds, for tests.
 """
 
 from .crt import crt

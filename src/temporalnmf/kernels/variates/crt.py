@@ -1,4 +1,4 @@
-"""Tables of a Chinese restaurant."""
+"""The number of tables in a Chinese restaurant process."""
 
 import math
 
@@ -7,28 +7,27 @@ import numpy as np
 from .shared import compiled
 from .splits import binomial
 
-# Customers in a block, in units of (r + i)/√r. Over such a block the probabilities differ by d with
-# size · d about 1, so that about one customer of the block has to be examined.
+# Customers in a block, in units of (r + i)/√r: then about one customer per block is a candidate.
 _BLOCK = 1.5
 _SMALLEST_BLOCK = 8.0
 
-# Customer i opens a table with probability r/(r + i). A block of customers first … last whose
-# probabilities p_i lie between `low` and `high` is drawn in two layers: each succeeds with
-# probability `low` (their number is binomial), and is a candidate with probability
-# e = (high − low)/(1 − low), who succeeds with probability (p_i − low)/(high − low):
+# Customer i opens a table with probability r/(r + i). A block of customers first … last with
+# probabilities p_i between `low` and `high` is drawn in two layers: each succeeds with probability
+# `low` (their number is binomial); besides, each is a candidate with probability
+# e = (high − low)/(1 − low), and a candidate succeeds with probability (p_i − low)/(high − low):
 #
 #   low + (1 − low) e (p_i − low)/(high − low) = p_i.
 #
-# Candidates are found by geometric skips. Whether one had succeeded already is not known, but given
-# the number in the first layer, all subsets are equally likely: an urn without replacement.
+# Candidates are found by geometric skips. Given the number of successes in the first layer, all
+# subsets are equally likely, so whether a candidate is among them is drawn without replacement.
 #
-# While i < r, what is counted is not tables but customers without one, p_i = i/(r + i), the rarer
-# event: then no probability is close to one, where it would be rounded.
+# While i < r, the rarer event is counted instead, customers who open no table, p_i = i/(r + i):
+# probabilities close to one would be rounded.
 
 
 @compiled
 def _block(rng, r, first, last, opened):
-    """Successes among customers first … last: `opened` tables, or customers without one."""
+    """Customers first … last who open a table if `opened`, else those who do not."""
     size = last - first + 1.0
     if opened:
         anchor, other = last, first

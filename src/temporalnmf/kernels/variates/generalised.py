@@ -1,4 +1,4 @@
-"""The generalised inverse Gaussian law.
+"""The generalised inverse Gaussian distribution.
 
 After L. Devroye (2014), Random variate generation for the generalized inverse Gaussian
 distribution, Statistics and Computing 24, 239-246, with other points of contact.
@@ -9,7 +9,7 @@ import math
 from .shared import compiled, envelope_draw
 
 _SMALLEST, _LARGEST = 2.3e-308, 1.7e308
-# Laws of log x that are flat over more than the range of the floats are cut there.
+# Least α: the density of log x is then flat over the whole range of floats.
 _FLATTEST = 1e-300
 _EXP_MAX = 709.0
 
@@ -18,7 +18,7 @@ _EXP_MAX = 709.0
 #
 #   ψ(y) = −α (cosh y − 1) − λ (e^y − 1 − y):
 #
-# concave, two terms of one sign. For p < 0, 1/x follows the law with −p, b, a.
+# concave, two terms of one sign. For p < 0, 1/x is distributed with −p, b, a.
 
 
 @compiled
@@ -45,7 +45,7 @@ def gig_log_density(alpha, lam, y):
 
 @compiled
 def _contacts(alpha, lam):
-    """s and t with −ψ(t) in [1, 2], −ψ(−s) in [1, 2.14]."""
+    """Points of contact: s and t with −ψ(t) in [1, 2], −ψ(−s) in [1, 2.14]."""
     # t > 0: cosh t − 1 ≤ e^t − 1 − t ≤ 2 (cosh t − 1). Solve (α + λ)(cosh t − 1) = 1.
     t = 2.0 * math.asinh(math.sqrt(0.5 / (alpha + lam)))
     # s > 0: s²/(2 + s) ≤ e^−s − 1 + s ≤ 1.14 s²/(2 + s). One of the terms is 1, the other less.
@@ -55,7 +55,7 @@ def _contacts(alpha, lam):
 
 @compiled
 def _log_ratio_draw(rng, alpha, lam):
-    """y with the log density ψ, and the rounds it took."""
+    """A draw y with log density ψ, and its number of rounds."""
     s, t = _contacts(alpha, lam)
     left, xi = gig_log_density(alpha, lam, -s)
     right, zeta = gig_log_density(alpha, lam, t)
@@ -90,7 +90,7 @@ def gig_rounds(rng, p, a, b):
 
 @compiled
 def gig(rng, p, a, b):
-    """Draw from the generalised inverse Gaussian law, density ∝ x^(p−1) exp(−(a x + b/x)/2).
+    """Draw from the generalised inverse Gaussian, density ∝ x^(p−1) exp(−(a x + b/x)/2).
 
     Parameters
     ----------
@@ -98,12 +98,12 @@ def gig(rng, p, a, b):
     p : float
         Index, any sign.
     a, b : float
-        Not negative. b = 0 needs p > 0 (Gamma), a = 0 needs p < 0 (inverse Gamma); there is no law
-        with other zeros, and the result is NaN.
+        Not negative. b = 0 needs p > 0 (Gamma), a = 0 needs p < 0 (inverse Gamma); with other
+        zeros the result is NaN.
 
     Returns
     -------
     float
-        Positive and finite; what lies outside of the floats is put at their end.
+        Positive and finite, clipped to the range of floats.
     """
     return gig_rounds(rng, float(p), float(a), float(b))[0]

@@ -1,4 +1,4 @@
-"""What draws of paths share: Gamma laws with a floor, blocks of steps, a surrogate density."""
+"""Shared by draws of paths: Gamma variables with a floor, blocks of steps, a surrogate density."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from ..floor import FLOOR
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def gamma_draw(rng: Generator, shape: float, rate: float) -> float:
-    """From Gamma(shape, rate); the floor stands for all below it."""
+    """Draw from Gamma(shape, rate), clipped at the floor."""
     return max(rng.standard_gamma(shape) / rate, FLOOR)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def log_gamma_density(h: float, shape: float, rate: float, floor: float) -> float:
-    """Log density of Gamma(shape, rate); at the floor, which holds all below it, a probability.
+    """Log density of Gamma(shape, rate) clipped at the floor; there, a log probability.
 
-    P(h ≤ ε) = (rate ε)^shape / Γ(1 + shape) if e^{−rate ε} is one to rounding.
+    P(h ≤ ε) = (rate ε)^shape / Γ(1 + shape) if e^{−rate ε} is 1 up to rounding.
     """
     if h <= floor:
         return shape * math.log(rate * floor) - math.lgamma(1.0 + shape)
@@ -32,10 +32,10 @@ def log_gamma_density(h: float, shape: float, rate: float, floor: float) -> floa
 def blocks(rng: Generator, n_steps: int, held: int, shortest: int) -> Array:
     """First and last steps (…, 2) of blocks of 2^shortest, … 2^m ≥ N steps, at random offsets.
 
-    Each length covers all steps that may move; what sticks out at the ends is cut off.
+    Blocks of each length cover all steps that may move, and are cut off at the ends.
     """
     longest = _levels(n_steps)
-    # A length takes fewer than N/length + 2 blocks.
+    # There are fewer than N/length + 2 blocks of a length.
     found = np.empty((2 * n_steps + 2 * longest + 2, 2), dtype=np.int64)
     count = 0
     for power in range(shortest, longest + 1):
@@ -51,7 +51,7 @@ def blocks(rng: Generator, n_steps: int, held: int, shortest: int) -> Array:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _levels(n_steps: int) -> int:
-    """Least m with 2^m ≥ N: blocks of that many steps are whole paths, or their two parts."""
+    """Least m with 2^m ≥ N: a block of so many steps is the path, or one of two parts of it."""
     m = 0
     while 1 << m < n_steps:
         m += 1
@@ -60,7 +60,7 @@ def _levels(n_steps: int) -> int:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def counted(h: Array, y: Array, q: Array, n: int, m: int) -> tuple[float, float]:
-    """Σ y and Σ q h of a block: c^Σy e^{−c Σqh} is what its scale c gets from the counts."""
+    """Σ y and Σ q h of a block: the counts contribute c^Σy e^{−c Σqh} to its scale c."""
     total, rate = 0.0, 0.0
     for j in range(n, m + 1):
         total += y[j]
@@ -70,24 +70,24 @@ def counted(h: Array, y: Array, q: Array, n: int, m: int) -> tuple[float, float]
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def scale(h: Array, n: int, m: int, factor: float) -> None:
-    """Multiply a block."""
+    """Multiply a block by a factor."""
     for j in range(n, m + 1):
         h[j] = max(h[j] * factor, FLOOR)
 
 
-# Blocks of Shape and HierShape: c has a density with log Γ or Bessel functions of every step. With
-# their expansions for large arguments instead, the density depends on four numbers only,
+# Blocks of Shape and HierShape: the density of c has Γ or Bessel functions of every step. With
+# their expansions for large arguments instead, its logarithm depends on four numbers only,
 #
 #   power u − rate c + root √c − twist c u,   u = log c:
 #
-# a slice step of that, accepted or not by what the expansions leave out (J. S. Liu 2001, Monte
-# Carlo Strategies in Scientific Computing, 9.4.3: surrogate transitions). Steps at the floor have
-# lost their size, so blocks contain none, and do not end next to one.
+# A slice step of this surrogate is accepted or rejected by the error of the expansions (J. S. Liu
+# 2001, Monte Carlo Strategies in Scientific Computing, 9.4.3: surrogate transitions). Clipped steps
+# cannot be scaled, so there is none in a block, nor right after it.
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def surrogate(u: float, p: tuple[float, float, float, float, float]) -> float:
-    """The density above; the last number is the least step, which has to stay above the floor."""
+    """The log density above; the last parameter, the least step, must stay above the floor."""
     power, rate, root, twist, least = p
     c = math.exp(u)
     if not least * c > FLOOR:
@@ -97,7 +97,7 @@ def surrogate(u: float, p: tuple[float, float, float, float, float]) -> float:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def lowest(h: Array, n: int, m: int) -> float:
-    """The least of a block and of the step behind it."""
+    """The least step of a block and the step after it."""
     least = h[n]
     for j in range(n + 1, min(m + 2, h.size)):
         least = min(least, h[j])

@@ -1,4 +1,4 @@
-"""What several samplers need: an envelope of log-concave laws, ratios of factorials."""
+"""Shared by several samplers: an envelope of log-concave densities, ratios of factorials."""
 
 import math
 
@@ -19,7 +19,7 @@ compiled = njit(cache=True, nogil=True, error_model="numpy")
 
 @compiled
 def envelope_draw(rng, s, theta, xi, t, eta, zeta):
-    """A point under the envelope: where x, and log of how high. Accept it if below ψ(x)."""
+    """A point under the envelope: x and its log height. Accept it if that is below ψ(x)."""
     left, right = s - theta / xi, t - eta / zeta
     u = rng.random() * (left + right + 1.0 / xi + 1.0 / zeta)
     height = -rng.standard_exponential()

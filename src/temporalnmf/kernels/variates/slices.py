@@ -6,23 +6,22 @@ figures 4 and 6), the draw by shrinkage (figure 5).
 
 from numba import njit
 
-# Inlined where it is called: a function handed over at run time would keep the caller's machine
-# code from being kept on disk.
+# Inlined: with a function as a run-time argument, numba could not cache the caller on disk.
 inlined = njit(nogil=True, error_model="numpy", inline="always")
 
-# The interval grows to at most 2^60 widths. An average trial takes a quarter of it away, or more.
+# The interval grows to at most 2^60 widths. A trial shrinks it by a quarter or more on average.
 DOUBLINGS = 60
 TRIALS = 400
 
-# Any limits keep the law. That of the doublings is Neal's. The interval and the rejected trials
-# that lead from x to x′ lead, with the same density and in the same number of trials, from x′ to x
-# (his section 4.3); so this holds for the moves within a number of trials, and to stay at x when
-# there was none is a move that is its own reverse.
+# The distribution is invariant whatever the limits. That of the doublings is Neal's. The interval
+# and the rejected trials that lead from x to x′ lead from x′ to x with the same density and number
+# of trials (his section 4.3). So moves within a number of trials are reversible, and so is staying
+# at x otherwise.
 
 
 @inlined
 def _double(rng, log_density, x, params, width, level, doublings):
-    """An interval around x whose ends lie outside of the slice, if the limit is not reached."""
+    """An interval around x with ends outside the slice, unless the limit is reached."""
     left = x - width * rng.random()
     right = left + width
     left_inside = log_density(left, params) > level
@@ -60,30 +59,29 @@ def _reversible(log_density, x, new, params, width, level, left, right, doubling
 
 @inlined
 def slice_step(rng, log_density, x, params, width, doublings=DOUBLINGS, trials=TRIALS):
-    """Move x by a step that leaves a law unchanged.
+    """Move x by a step that leaves a distribution invariant.
 
-    Any width gives the right law; one that is wrong by a factor c costs some log₂ c evaluations.
+    Any width is valid; one that is wrong by a factor c costs about log₂ c evaluations.
 
     Parameters
     ----------
     rng : numpy.random.Generator
     log_density : compiled function of (x, params)
-        Log density on the real line up to a constant, −∞ (or NaN) outside of the support. For a
-        positive unknown take x as its logarithm, and add x for the change of variables.
+        Log density on the real line up to a constant, −∞ (or NaN) outside the support. For a
+        positive unknown let x be its logarithm, and add x for the change of variables.
     x : float
-        Where the chain is, inside the support.
+        The current point, inside the support.
     params : tuple
-        Handed to `log_density`.
+        Passed to `log_density`.
     width : float
-        About the width of the law, positive.
+        Approximate width of the distribution, positive.
     doublings, trials : int
-        Limits, which do not change the law: at most 3 + doublings + trials (1 + 2 doublings)
-        evaluations.
+        Limits: at most 3 + doublings + trials (1 + 2 doublings) evaluations.
 
     Returns
     -------
     float
-        Where it goes; x itself if all trials were refused.
+        The new point; x itself if all trials were rejected.
     """
     level = log_density(x, params) - rng.standard_exponential()
     left, right = _double(rng, log_density, x, params, width, level, doublings)

@@ -1,4 +1,4 @@
-"""Splits of a count: binomial in two, multinomial in several."""
+"""Splits of a count: binomial in two parts, multinomial in several."""
 
 import math
 
@@ -8,7 +8,7 @@ from .shared import compiled, log_rising
 
 # Counts up to this are drawn one by one.
 _FEW = 8.0
-# Below this mean, inversion; P(k > 120) < 1e-80 there.
+# Means below this are drawn by inversion; P(k > 120) < 1e-80 there.
 _SMALL_MEAN = 10.0
 _INVERSION_END = 120.0
 
@@ -45,7 +45,7 @@ def binomial_log_ratio(n, p, mode, k):
 
 @compiled
 def binomial_hat(n, p):
-    """Constants a, b of the transformation, a bound of v below which all is accepted, a scale."""
+    """Constants a, b of the transformation, the bound of v for quick acceptance, and a scale."""
     deviation = math.sqrt(n * p * (1.0 - p))
     b = 1.15 + 2.53 * deviation
     return -0.0873 + 0.0248 * b + 0.01 * p, b, 0.92 - 4.2 / b, (2.83 + 5.1 / b) * deviation
@@ -56,8 +56,8 @@ def _by_rejection(rng, n, p):
     """Transformed rejection with squeeze, for p ≤ ½ and n p ≥ 10.
 
     W. Hörmann (1993), The generation of binomial random variates, Journal of Statistical
-    Computation and Simulation 46, 101-110, algorithm BTRS. The last comparison is made with
-    differences of log factorials that do not cancel where n is large.
+    Computation and Simulation 46, 101-110, algorithm BTRS. The last comparison uses differences of
+    log factorials without cancellation for large n.
     """
     a, b, certain, scale = binomial_hat(n, p)
     rounds = 0
@@ -79,7 +79,7 @@ def _by_rejection(rng, n, p):
 
 @compiled
 def binomial_rounds(rng, n, p):
-    """Successes for p ≤ ½, and the rounds they took."""
+    """Successes for p ≤ ½, and the number of rounds."""
     if n <= _FEW:
         return _one_by_one(rng, n, p), 1
     if n * p < _SMALL_MEAN:
@@ -123,7 +123,7 @@ def _sum_from(weights, k):
 
 @compiled
 def _part(rng, v, weight, later):
-    """What the first of two weights takes, by the smaller one, whose share is not near one."""
+    """The part of the first of two weights, drawn by the smaller one to avoid p near one."""
     if weight < later:
         return binomial(rng, v, weight / (weight + later))
     return v - binomial(rng, v, later / (weight + later))
@@ -131,7 +131,7 @@ def _part(rng, v, weight, later):
 
 @compiled
 def _allocate_few(rng, v, weights, total, last, out):
-    """Units one by one."""
+    """Allocate a small count unit by unit."""
     for _ in range(int(v)):
         u = rng.random() * total
         k = 0
@@ -165,8 +165,8 @@ def allocate(rng, v, weights, out):
     if v <= _FEW:
         _allocate_few(rng, v, weights, total, last, out)
         return
-    # `later` is the sum of the weights after k: by subtraction, and summed again whenever it has
-    # halved, so that it never is mostly rounding.
+    # `later` is the sum of the weights after k: by subtraction, but summed again whenever it has
+    # halved, to limit rounding errors.
     later = summed = total
     for k in range(last):
         later -= weights[k]

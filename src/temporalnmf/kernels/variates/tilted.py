@@ -1,4 +1,4 @@
-"""The Bessel law: counts n of a pair of Poisson variables n and n + ν."""
+"""The Bessel distribution: n, given that two Poisson variables are n and n + ν."""
 
 import math
 
@@ -6,14 +6,13 @@ import numpy as np
 
 from .shared import compiled, envelope_draw, log_rising
 
-# Modes below this are drawn by inversion, the others have the logarithms of their factorials by
-# Stirling's series.
+# Modes below this are drawn by inversion; above, log factorials use Stirling's series.
 _SMALL_MODE = 16.0
 _ROUNDING = 1e-17
 
-# With g = x²/4, P(n)/P(n−1) = g/(n (n + ν)) decreases: P is log-concave, and the mode is the whole
-# part of the root of n (n + ν) = g. (L. Devroye 2002, Simulating Bessel random variables,
-# Statistics & Probability Letters 57, 249-257, rejects from a wider envelope.)
+# With g = x²/4, P(n)/P(n−1) = g/(n (n + ν)) decreases: P is log-concave, and the mode is the
+# integer part of the root of n (n + ν) = g. (L. Devroye 2002, Simulating Bessel random variables,
+# Statistics & Probability Letters 57, 249-257, has a wider envelope.)
 
 
 @compiled
@@ -41,8 +40,8 @@ def bessel_log_ratio(nu, mode, slope, k):
 
 @compiled
 def _by_rejection(rng, nu, g, mode):
-    """P, a step function, has an envelope of a uniform and two exponential parts."""
-    # Near the mode, P is like a normal law of this variance; it falls by 1/e within √2 deviations.
+    """Rejection from an envelope of the step function P: a uniform and two exponential parts."""
+    # P is about normal near the mode, and falls to 1/e at √2 standard deviations.
     reach = math.sqrt(2.0 / (1.0 / (mode + 1.0) + 1.0 / (mode + 1.0 + nu)))
     s, t = np.floor(reach), np.ceil(reach)
     slope = math.log(g / ((mode + 1.0) * (mode + 1.0 + nu)))
@@ -52,7 +51,7 @@ def _by_rejection(rng, nu, g, mode):
     rounds = 0
     while True:
         rounds += 1
-        # The step of k is [k, k+1), so the falling side has its contact at the end of the step.
+        # The step of k is [k, k+1), so on the falling side the contact is at the end of the step.
         y, height = envelope_draw(rng, s, -left, xi, t + 1.0, -right, zeta)
         k = np.floor(y)
         if k >= -mode and height <= bessel_log_ratio(nu, mode, slope, k):
@@ -73,7 +72,7 @@ def bessel_rounds(rng, nu, x):
 
 @compiled
 def bessel(rng, nu, x):
-    """Draw from the Bessel law, P(n) ∝ (x/2)^(2n+ν) / (n! Γ(n+ν+1)), n = 0, 1, ….
+    """Draw from the Bessel distribution, P(n) ∝ (x/2)^(2n+ν) / (n! Γ(n+ν+1)), n = 0, 1, ….
 
     Parameters
     ----------
@@ -86,6 +85,6 @@ def bessel(rng, nu, x):
     Returns
     -------
     float
-        A whole number; NaN outside of the domain.
+        A whole number; NaN outside the domain.
     """
     return bessel_rounds(rng, float(nu), float(x))[0]
