@@ -16,6 +16,7 @@ from temporalnmf.cluster.blocks import Blocks
 from temporalnmf.cluster.executor import LocalExecutor
 from temporalnmf.cluster.series import SplitSeries, even_bounds
 from temporalnmf.data.series import Series
+from temporalnmf.likelihoods import Gamma, NegativeBinomial
 from temporalnmf.likelihoods.base import Likelihood
 from temporalnmf.objective import Problem
 from temporalnmf.observations import Observations, observe
@@ -73,8 +74,17 @@ def chains(scale: str) -> list[Any]:
     return cases
 
 
+# Parameters per likelihood. Those that are not listed have none.
+_OF_DATA: dict[str, Likelihood] = {
+    "negative_binomial": NegativeBinomial(0.8),
+    "gamma": Gamma(2.5),
+}
+
+
 def likelihoods() -> list[Likelihood]:
-    return [registry.create(registry.LIKELIHOODS, name, "") for name in registry.LIKELIHOODS]
+    """Every registered likelihood, with parameters that are numbers."""
+    tables = registry.LIKELIHOODS
+    return [_OF_DATA.get(name) or registry.create(tables, name, "") for name in tables]
 
 
 class Case(NamedTuple):

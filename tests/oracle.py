@@ -2,29 +2,52 @@
 
 import numpy as np
 from scipy import stats
-from scipy.special import ive
+from scipy.special import gammaln, ive
 
 
 def statistics(likelihood, X, weights, exposure, W, H):
     """p, q, r in H (K, N) and in W (F, K), from the table of docs/math.md with whole matrices."""
     V, M, e = X.T, np.broadcast_to(weights, X.shape).T, exposure
     L = W @ H
-    if likelihood == "poisson":
-        ratio, rate = M * V / L, M * e
+    if likelihood.counts:
+        ratio, rate = M * V / L, M * e * np.ones_like(V)
+        if likelihood.name == "negative_binomial":
+            d = likelihood.dispersion
+            clumps = sum(np.where(j < V, e * L / (e * L + j * d), 0.0) for j in range(int(V.max())))
+            ratio, rate = M * clumps / L, rate * np.log1p(d) / d
         p_h, q_h, r_h = H * (W.T @ ratio), W.T @ rate, np.zeros_like(H)
         p_w, q_w, r_w = W * (ratio @ H.T), rate @ H.T, np.zeros_like(W)
     else:
-        ratio, rate = M * V / e / L**2, M / L
+        shape = likelihood.shape if likelihood.name == "gamma" else 1.0
+        ratio, rate = shape * M * V / e / L**2, shape * M / L
         p_h, q_h, r_h = np.zeros_like(H), W.T @ rate, H**2 * (W.T @ ratio)
         p_w, q_w, r_w = np.zeros_like(W), rate @ H.T, W**2 * (ratio @ H.T)
     return (p_h, q_h, r_h), (p_w, q_w, r_w)
+
+
+def log_density(likelihood, v, mean):
+    """log p(v | mean), all constants included."""
+    if likelihood.name == "poisson":
+        return stats.poisson.logpmf(v, mean)
+    if likelihood.name == "negative_binomial":
+        d = likelihood.dispersion
+        return stats.nbinom.logpmf(v, mean / d, 1.0 / (1.0 + d))
+    if likelihood.name == "gamma":
+        return stats.gamma.logpdf(v, likelihood.shape, scale=mean / likelihood.shape)
+    return stats.expon.logpdf(v, scale=mean)
 
 
 def likelihood_value(likelihood, X, weights, exposure, W, H):
     """−Σ m log p(v | eλ) without the constants that do not depend on λ."""
     V, M, e = X.T, np.broadcast_to(weights, X.shape).T, exposure
     L = W @ H
-    if likelihood == "poisson":
+    if likelihood.name == "negative_binomial":
+        constants = V * np.log(e) - gammaln(V + 1.0)  # in the density, not in the objective
+        return float(-np.sum(M * (log_density(likelihood, V, e * L) - constants)))
+    if likelihood.name == "gamma":
+        seen = np.where(M > 0.0, V, 1.0)
+        return float(-np.sum(M * (log_density(likelihood, seen, e * L) + np.log(seen))))
+    if likelihood.name == "poisson":
         log_v = np.log(np.where(V > 0, L, 1.0))
         return float(np.sum(M * (e * L - V * log_v)))
     return float(np.sum(M * (V / (e * L) + np.log(L))))

@@ -23,6 +23,7 @@ from temporalnmf.forecasting.calibrating import (
 from temporalnmf.forecasting.checks import Calibration, Check, Noise, Tally
 from temporalnmf.forecasting.futures import Futures, Mixture
 from temporalnmf.likelihoods import Poisson
+from temporalnmf.solvers import Gibbs
 
 
 def overdispersed(seed, n=70, spread=0.3, dispersion=3.0):
@@ -61,12 +62,14 @@ def test_calibration_finds_what_the_model_misses():
 
 
 @pytest.mark.long
-def test_calibrated_intervals_hold_new_data():
+@pytest.mark.parametrize("refit", [True, False])
+def test_calibrated_intervals_hold_new_data(refit):
     """90 % of the entries and totals of series that nobody has seen; 20 series."""
     entries, totals = [], []
     for seed in range(20):
         data = overdispersed(seed, n=41)
-        model = TemporalNMF(1, chain=Rate(300.0), random_state=0).fit(data[:40]).calibrate(12)
+        model = TemporalNMF(1, chain=Rate(300.0), random_state=0).fit(data[:40])
+        model.calibrate(12, refit=refit)
         forecast = model.forecast(1)
         low, high = forecast.interval(0.9, of="totals")
         totals.append(low[0] <= data[40].sum() <= high[0])
@@ -111,6 +114,29 @@ def test_calibration_looks_at_nothing_that_came_after(monkeypatch):
     for (_, *one), (_, *other) in zip(*runs, strict=True):
         for values, others in zip(one, other, strict=True):
             np.testing.assert_array_equal(values, others)
+
+
+def test_without_refit_components_stay_and_activations_see_earlier_steps_only(monkeypatch):
+    seen, original = [], calibration.past_forecast
+
+    def spy(past, series, origin, *options):
+        seen.append((origin, past))
+        return original(past, series, origin, *options)
+
+    monkeypatch.setattr(calibration, "past_forecast", spy)
+    model = fitted().calibrate(6, refit=False)
+    assert not model.calibration_.refitted
+    assert "fitted to all steps" in str(model.calibration_)
+    assert [origin for origin, _ in seen] == list(range(34, 40))
+    for origin, past in seen:
+        np.testing.assert_array_equal(past.components, model.components_)
+        np.testing.assert_array_equal(past.activations, model.transform(X[:origin]))
+
+
+@pytest.mark.parametrize("refit", [True, False])
+def test_files_say_whether_calibration_fitted_components_again(refit, tmp_path):
+    fitted().calibrate(6, refit=refit).save(tmp_path / "model.npz")
+    assert load(tmp_path / "model.npz").calibration_.refitted is refit
 
 
 ORIGINS = itertools.count()
@@ -282,6 +308,7 @@ def test_amounts_that_are_no_whole_numbers_have_the_dispersion_of_counts():
     assert excess[1] == pytest.approx(excess[0], rel=0.1)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_calibration_refuses_what_it_cannot_do():
     with pytest.raises(ValueError, match="Plain NMF"):
         fitted("none").calibrate()
@@ -290,6 +317,9 @@ def test_calibration_refuses_what_it_cannot_do():
     power = np.random.default_rng(1).exponential(LEVELS @ PARTS + 0.1)
     with pytest.raises(ValueError, match=r"for counts.*'exponential'"):
         fitted(data=power, likelihood="exponential").calibrate()
+    drawn = fitted(solver=Gibbs(n_draws=8, n_tune=4, n_chains=1), smoothing=0.1)
+    with pytest.raises(ValueError, match=r"refit=False: draws are made anew"):
+        drawn.calibrate(refit=False)
 
 
 # What holds, and what does not

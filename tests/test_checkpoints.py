@@ -18,13 +18,14 @@ from temporalnmf import TemporalNMF, load, registry
 from temporalnmf.chains import Rate
 from temporalnmf.checkpoints import file as checkpoint
 from temporalnmf.inference import fitting
+from temporalnmf.likelihoods import Exponential, Poisson
 from temporalnmf.solvers import Checkpoint
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:The fit did not converge", "ignore:Activations of component"
 )
 
-POISSON, EXPONENTIAL = likelihoods()
+POISSON, EXPONENTIAL = Poisson(), Exponential()
 SOLVERS = list(registry.SOLVERS)
 # Thirty iterations of MM, then several stages.
 PARAMS = {"n_components": 2, "random_state": 3, "max_iter": 75, "tol": 0.0}

@@ -16,6 +16,7 @@ from temporalnmf.forecasting import futures
 from temporalnmf.forecasting.checks import Noise
 from temporalnmf.forecasting.futures import Futures, Mixture
 from temporalnmf.likelihoods import Poisson
+from temporalnmf.likelihoods.negative_binomial import dispersed
 from temporalnmf.report import notes as report_notes
 from temporalnmf.summary import component_summary
 
@@ -156,9 +157,8 @@ def test_entries_split_from_the_top_are_independent_negative_binomials(dispersio
         activations=np.full((50_000, 1, 1), 40.0),
         exposure=np.array([0.5]),
         mixture=Mixture(W, 50_000),
-        likelihood=Poisson(),
+        likelihood=dispersed(Poisson(), dispersion),
         streams=np.array([[0, 0]]),
-        dispersion=dispersion,
     )
     x = np.concatenate([block for _, block in draws.features(0)], axis=1)
     mean, variance = 20.0 * W[0], (1.0 + dispersion) * 20.0 * W[0]

@@ -44,12 +44,12 @@ def test_statistics_are_the_sums_they_stand_for(likelihood, mask, n_features, n_
     for seed in range(5):
         X, weights, exposure, W, H = _data(likelihood, mask, seed, n_features, n_components)
         observations = observe(X, weights, exposure, likelihood)
-        expected_h, expected_w = statistics(likelihood.name, X, weights, exposure, W, H)
+        expected_h, expected_w = statistics(likelihood, X, weights, exposure, W, H)
         for ours, theirs in zip(bound_in_h(observations, W, H), expected_h, strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=1e-12)
         for ours, theirs in zip(bound_in_w(observations, W, H), expected_w, strict=True):
             np.testing.assert_allclose(np.broadcast_to(ours, theirs.shape), theirs, rtol=1e-12)
-        value = likelihood_value(likelihood.name, X, weights, exposure, W, H)
+        value = likelihood_value(likelihood, X, weights, exposure, W, H)
         np.testing.assert_allclose(observations.value(W, H), value, rtol=1e-12)
 
 

@@ -81,8 +81,11 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     chain : str or Chain, default="rate"
         Prior on how activations change: "none" (plain NMF), "gap", "rate", "hier_rate", "shape",
         "hier_shape", "bgar", or an object from `temporalnmf.chains` with its hyper-parameters.
-    likelihood : {"poisson", "exponential"}, default="poisson"
-        Counts (Kullback–Leibler), or positive values such as power spectra (Itakura–Saito).
+    likelihood : str or Likelihood, default="poisson"
+        "poisson" for counts (Kullback–Leibler), "negative_binomial" for counts that clump, with a
+        variance that is a learned multiple of the mean, "exponential" for positive values such as
+        power spectra (Itakura–Saito), "gamma" for positive values with a learned relative error,
+        or an object from `temporalnmf.likelihoods`.
     map_scale : {"log", "linear"}, default="log"
         Scale on which the posterior mode is taken. "log" is well-posed for every
         hyper-parameter; "linear" is the paper's.
@@ -458,15 +461,22 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return smooth(self._state(), series, coverage, n_samples, random_state)
 
     def calibrate(
-        self, n_origins: int = 20, *, steps: int = 1, coverage: float = 0.9, progress: Any = None
+        self,
+        n_origins: int = 20,
+        *,
+        steps: int = 1,
+        coverage: float = 0.9,
+        refit: bool = True,
+        progress: Any = None,
     ) -> Self:
         """Compare past forecasts with the data, and widen intervals that were too narrow.
 
         Makes forecasts from each of the last `n_origins` steps, with components and activations
-        fitted to earlier steps only, and compares the intervals of totals, activations and entries
-        with the data. Variation beyond the model is then included in all intervals: errors of the
-        level of a step, of each component, and of entries. `print(model.calibration_)` reports
-        which intervals hold; a new fit discards the calibration.
+        fitted to earlier steps only (see `refit`), and compares the intervals of totals,
+        activations and entries with the data. Variation beyond the model is then included in all
+        intervals: errors of the level of a step, of each component, and of entries.
+        `print(model.calibration_)` reports which intervals hold; a new fit discards the
+        calibration.
 
         Parameters
         ----------
@@ -477,11 +487,15 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             choice for sums over steps.
         coverage : float, default=0.9
             Coverage of the intervals that are compared.
+        refit : bool, default=True
+            Whether to fit components again for each origin. False keeps those of the fit and
+            infers activations alone from the steps before each origin, which takes a fraction of
+            the time; the components have then seen the steps that are forecast. Not for draws.
         progress : callable, default=None
             Called with the number of finished origins and the number of all origins.
         """
         check_is_fitted(self)
-        self.calibration_ = calibrate(self._state(), n_origins, steps, coverage, progress)
+        self.calibration_ = calibrate(self._state(), n_origins, steps, coverage, refit, progress)
         return self
 
     def append(
@@ -773,5 +787,4 @@ def load(path: str | PathLike[str]) -> TemporalNMF:
     model = TemporalNMF().set_params(**stored.parameters)
     for name, value in stored.attributes.items():
         setattr(model, name, value)
-    model.likelihood_ = likelihood_of(model.likelihood)
     return model

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import kl_div
 
+from . import registry
+
 if TYPE_CHECKING:
     from .likelihoods.base import Likelihood
 
@@ -50,5 +52,9 @@ def is_error(observed: ArrayLike, predicted: ArrayLike) -> float:
 
 def error_of(likelihood: str | Likelihood) -> Callable[[ArrayLike, ArrayLike], float]:
     """The error that belongs to a likelihood, given by name or as an object."""
-    name = likelihood if isinstance(likelihood, str) else likelihood.name
-    return {"poisson": kl_error, "exponential": is_error}[name]
+    law: Likelihood | type[Likelihood] = (
+        registry.load(registry.LIKELIHOODS[likelihood])
+        if isinstance(likelihood, str)
+        else likelihood
+    )
+    return kl_error if law.counts else is_error

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from ._typing import Array
 from .chains.base import Chain, Scale
+from .likelihoods.base import Likelihood
 from .observations.base import Observations
 from .observations.features import Features
 
@@ -24,16 +25,35 @@ class Problem:
     smoothing: float = 0.0
 
     @property
+    def likelihood(self) -> Likelihood:
+        """That of the observations, with its present parameters."""
+        return self.observations.likelihood
+
+    @property
     def learns(self) -> bool:
-        """Whether a hyper-parameter of the chain is learned."""
-        return self.chain.learns
+        """Whether a parameter of the chain or of the likelihood is learned."""
+        return self.chain.learns or self.likelihood.learns
 
     def learned(self, H: Array, aux: Array) -> tuple[Problem, Array]:
-        """The problem with better estimates of the chain's hyper-parameters, and its `aux`."""
-        if not self.learns:
+        """The problem with better estimates of the chain's parameters, and its `aux`."""
+        if not self.chain.learns:
             return self, aux
         problem = replace(self, chain=self.chain.learn(H, aux))
         return problem, problem.chain.auxiliary(H, self.scale)
+
+    def learn_likelihood(self, features: Features, H: Array) -> None:
+        """Give the observations better estimates of the likelihood's parameters.
+
+        It takes several passes over the data, so solvers do it where they evaluate the objective.
+        """
+        if not self.likelihood.learns:
+            return
+
+        def value(likelihood: Likelihood) -> float:
+            self.observations.use(likelihood)
+            return features.value(H)
+
+        self.observations.use(self.likelihood.learn(value)[0])
 
     def parts(self, W: Array | Features, H: Array, aux: Array) -> dict[str, float]:
         """The terms of the objective by name."""

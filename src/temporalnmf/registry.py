@@ -27,7 +27,9 @@ PROCESSES["gar"] = "temporalnmf.chains.gar:GAR"
 
 LIKELIHOODS = {
     "poisson": "temporalnmf.likelihoods.poisson:Poisson",
+    "negative_binomial": "temporalnmf.likelihoods.negative_binomial:NegativeBinomial",
     "exponential": "temporalnmf.likelihoods.exponential:Exponential",
+    "gamma": "temporalnmf.likelihoods.gamma:Gamma",
 }
 
 SOLVERS = {

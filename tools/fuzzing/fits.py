@@ -23,6 +23,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import temporalnmf
 from temporalnmf import TemporalNMF, registry
+from temporalnmf.likelihoods.base import Likelihood
 from temporalnmf.observations import dense
 from temporalnmf.observations import sparse as sparse_data
 from temporalnmf.persistence.models import CappedWarning
@@ -41,6 +42,9 @@ MUST: dict[str, Condition] = {
     "X is too close to zero": lambda trial, data: trial.data == "tiny" and 0.0 < data.level < 1e-20,
     "has no mode on the linear scale": lambda trial, data: _no_mode(trial),
     "mask has the weight": lambda trial, data: _weighted_draws(trial, data),
+    "X has a fraction": lambda trial, data: (
+        _law(trial).whole and bool(np.any(data.seen % 1.0)) and trial.n_steps >= 3
+    ),
     "need counts, whole numbers": lambda trial, data: (
         trial.solver in registry.SAMPLERS and bool(np.any(data.seen % 1.0))
     ),
@@ -52,6 +56,11 @@ MAY: dict[str, Condition] = {
     "leaves no room to move": lambda trial, data: bool(trial.hyper) and data.dense.max() > 1e5,
     "is far from the data": lambda trial, data: bool(trial.hyper) and abs(_digits(trial)) > 90,
 }
+
+
+def _law(trial: Trial) -> type[Likelihood]:
+    law: type[Likelihood] = registry.load(registry.LIKELIHOODS[trial.likelihood])
+    return law
 
 
 def _no_mode(trial: Trial) -> bool:
@@ -137,10 +146,11 @@ def trial_of(choose: Choose, longest: Sequence[int] = (1_000, 30_000, 100_000)) 
         n_steps, n_features, n_components = choose(longest), choose((1, 3)), choose((1, 2))
     small = n_components <= min(n_steps, n_features)
     likelihood = choose(tuple(registry.LIKELIHOODS))
-    counts = likelihood == "poisson"
+    law = registry.load(registry.LIKELIHOODS[likelihood])
+    counts = law.counts
     map_scale = choose(("log", "linear"))
     chain = choose(tuple(registry.CHAINS))
-    draws = counts and chain != "none" and not long and choose(range(8)) == 7
+    draws = law.has_draws and chain != "none" and not long and choose(range(8)) == 7
     solver = choose(tuple(registry.SAMPLERS if draws else registry.SOLVERS))
     kept_sparse = counts and choose((False, True))
     mask = choose(("none", "none", "steps", "entries", "weights", "rows", "columns", "one"))
@@ -275,7 +285,7 @@ class Data:
 def data_of(trial: Trial) -> Data:
     rng = np.random.default_rng(trial.seed)
     shape = trial.n_steps, trial.n_features
-    if trial.likelihood == "poisson":
+    if _law(trial).counts:
         X = _counts(trial.data, rng, shape)
     else:
         X = np.full(shape, np.sqrt(trial.span))
@@ -506,8 +516,8 @@ def _check_scaled(trial: Trial, data: Data) -> None:
     Positive values have none of their own, and neither have chains of ratios, nor those whose
     level is matched to the data. Without a chain counts have none, either, unless W has a prior.
     """
-    free = trial.chain == "none" and not trial.smoothing
-    if trial.likelihood == "exponential":
+    free = trial.chain == "none" and not trial.smoothing and trial.likelihood == "poisson"
+    if trial.likelihood in ("exponential", "gamma"):
         matched = trial.chain in ("gap", "bgar") and "beta" not in trial.hyper
         free = trial.chain in ("none", "rate", "hier_rate") or matched
     if not free:

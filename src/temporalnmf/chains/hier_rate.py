@@ -18,9 +18,10 @@ from ..kernels.floor import FLOOR
 from ..kernels.roots import _quadratic_root
 from ..kernels.rows import seven
 from ..kernels.special import gamma_constant, gamma_excess
+from ..kernels.variates.gammas import log_gamma_draws
 from ..kernels.variates.paths import blocks, counted, gamma_draw, scale
 from .base import Kernels, Parameter, Point, Row, Scale, lost_power, rows_of, scalar_or_array
-from .multiplicative import Multiplicative, from_log, log_gamma_draws
+from .multiplicative import Multiplicative, from_log
 from .outlook import Outlook
 
 # Numbers of a component: α_z, β_z, α_h, β_h, s (1 on the linear scale, 0 on the log scale), the

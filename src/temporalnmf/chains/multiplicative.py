@@ -59,12 +59,3 @@ class Multiplicative(Chain):
 def from_log(logs: Array) -> Array:
     """exp(logs), at most `CEILING`."""
     return np.minimum(np.exp(np.minimum(logs, 700.0)), CEILING)  # CEILING < e^700 < ∞
-
-
-def log_gamma_draws(alpha: Array, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-    """Logarithms of Gamma(α, 1) variables, for any α: they may lie far below the smallest double.
-
-    Gamma(α) is Gamma(α+1) times U^(1/α).
-    """
-    large = np.log(rng.standard_gamma(alpha + 1.0, size=shape))
-    return large - rng.standard_exponential(size=shape) / alpha

@@ -15,9 +15,10 @@ from ..kernels.roots import _quadratic_root
 from ..kernels.rows import three
 from ..kernels.special import gamma_constant, gamma_excess
 from ..kernels.variates import gig
+from ..kernels.variates.gammas import log_gamma_draws
 from ..kernels.variates.paths import blocks, counted, log_gamma_density, scale
 from .base import Kernels, Parameter, Row, Scale, lost_power, rows_of
-from .multiplicative import Multiplicative, log_gamma_draws
+from .multiplicative import Multiplicative
 
 # Numbers of a component: α, β, and s, which is 1 on the linear scale and 0 on the log scale.
 

@@ -54,6 +54,9 @@ def fit(
     out: Annotated[Path, Option(help="Model file to write.")] = Path("model.npz"),
     calibrate: Calibrate = 0,
     calibrate_steps: Annotated[int, Option(min=1, help="Steps ahead that --calibrate checks.")] = 1,
+    refit: Annotated[
+        bool, Option("--refit/--no-refit", help="Fit components again for --calibrate, or not.")
+    ] = True,
     force: Force = False,
 ) -> None:
     """Find components in a table that changes over time, and write a model file.
@@ -86,7 +89,7 @@ def fit(
         model.save(out, overwrite=force)
     voice.wrote(out)
     if calibrate:
-        models.calibrate_model(model, calibrate, voice, calibrate_steps)
+        models.calibrate_model(model, calibrate, voice, calibrate_steps, refit)
         model.save(out, overwrite=True)  # written above
     voice.answer({"model": str(out), "notes": table.notes, **models.summary(model)})
 

@@ -94,10 +94,12 @@ def show_components(model: TemporalNMF, voice: Voice) -> None:
         )
 
 
-def calibrate_model(model: TemporalNMF, n_origins: int, voice: Voice, steps: int = 1) -> None:
+def calibrate_model(
+    model: TemporalNMF, n_origins: int, voice: Voice, steps: int = 1, refit: bool = True
+) -> None:
     """Check intervals on the past, and print the result."""
     with progress_bar("forecasts of the past") as progress, without_convergence_warnings():
-        model.calibrate(n_origins, steps=steps, progress=progress)
+        model.calibrate(n_origins, steps=steps, refit=refit, progress=progress)
     voice.say(str(model.calibration_))
 
 

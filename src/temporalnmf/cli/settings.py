@@ -26,7 +26,11 @@ class Settings(NamedTuple):
         "rate"
     )
     likelihood: Annotated[
-        str, _option(help="'poisson' for counts, 'exponential' for positive values.")
+        str,
+        _option(
+            help="'poisson' or 'negative_binomial' for counts, 'exponential' or 'gamma' for "
+            "positive values."
+        ),
     ] = "poisson"
     solver: Annotated[
         str, _option(help="'accelerated' or 'mm': most probable model; 'gibbs': posterior draws.")

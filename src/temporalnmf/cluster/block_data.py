@@ -98,12 +98,20 @@ class BlockData:
 
     def prepare(self, steps: Steps, likelihood: Likelihood) -> Array:
         """Hold some steps for the kernels; returns a `Description`."""
-        load = partial(self.source.observations, steps, likelihood, self.threads)
-        found = load()
+        load = partial(self.source.observations, steps, threads=self.threads)
+        found = load(likelihood)
         self.steps = steps
         self.observations = found if self.resident else Streamed(found, load)
         n_counted = float(np.count_nonzero(found.counted))
         return np.array([found.level, found.saturated, n_counted, float(not found.shared)])
+
+    def use(self, likelihood: Likelihood) -> None:
+        """Take other parameters of the likelihood."""
+        self.observations.use(likelihood)
+
+    def saturated(self, likelihood: Likelihood) -> float:
+        """The value of a perfect fit; the steps in use are those of the observations."""
+        return self.source.observations(self.steps, likelihood, self.threads).saturated
 
     def used(self) -> Series:
         """The data of the steps in use."""
@@ -133,7 +141,9 @@ class BlockData:
 
 
 class _Load(Protocol):
-    def __call__(self, known: Observations | None = None) -> Observations: ...
+    def __call__(
+        self, likelihood: Likelihood, *, known: Observations | None = None
+    ) -> Observations: ...
 
 
 class Streamed(Observations):
@@ -144,12 +154,13 @@ class Streamed(Observations):
         self.order = example.order
         self.likelihood, self.shape = example.likelihood, example.shape
         self.seen, self.counted = example.seen, example.counted
-        self.level, self.saturated = example.level, example.saturated
+        self.level = example.level
+        self.saturated, self.dropped = example.saturated, example.dropped
         self.shared, self.exposed = example.shared, example.exposed
         self._load = load
 
     def sums(self, W: Array, H: Array, wants: Literal["w", "h", "wh"]) -> tuple[Sums, ...]:
-        return self._load(known=self).sums(W, H, wants)
+        return self._load(self.likelihood, known=self).sums(W, H, wants)
 
     def value(self, W: Array, H: Array) -> float:
-        return self._load(known=self).value(W, H)
+        return self._load(self.likelihood, known=self).value(W, H)

@@ -431,6 +431,9 @@ class DaskExecutor(Executor):
         """Write the state of all blocks, and forget the requests before it."""
         self.data.add(BlockData.no_op)  # sends deferred requests
         self._everywhere("save", files)
+        # Files hold the weights; the parameters of the likelihood are part of the data.
+        used = [r for requests in self._log for r in requests if r.name == "use"]
+        self._prepared = [*self._prepared[:1], *(used or self._prepared[1:])[-1:]]
         self._files, self._log = files, []
         self._saved = time.monotonic()
 

@@ -118,7 +118,10 @@ class SplitFeatures(Features):
         return self._sums(*self.slot.add(Block.brief_sums if self._brief else Block.sums, H))
 
     def _sums(self, A: Array, B: Array) -> Sums:
-        return Sums(A, np.multiply.outer(B, self.observations.exposed) if self._brief else B)
+        if not self._brief:
+            return Sums(A, B)
+        observations = self.observations
+        return Sums(A, np.multiply.outer(observations.likelihood.cost * B, observations.exposed))
 
     def curvature(self, H: Array, expected: bool) -> tuple[Array, Array]:
         return self.slot.executor.data.add_with(BlockData.curvature, self.slot, H, expected)

@@ -67,10 +67,10 @@ class SplitSeries:
         return SplitSeries(self.executor, chosen, observed, totals, self.exposure[steps])
 
     def in_unit(self, unit: float) -> SplitSeries:
-        """The same values with rates in another unit."""
+        """The same data, with values counted in a unit."""
         if unit == 1.0:
             return self
-        return replace(self, steps=self.steps._replace(unit=unit), exposure=unit * self.exposure)
+        return replace(self, steps=self.steps._replace(unit=unit), totals=self.totals / unit)
 
     def anchored(self) -> SplitSeries:
         """With one unobserved step in front."""
@@ -91,6 +91,10 @@ class SplitSeries:
     def observe(self, likelihood: Likelihood, threads: Threads | None = None) -> SplitObservations:
         """The data for the kernels; blocks have their own threads."""
         return SplitObservations(self.executor, self.steps, likelihood, self.n_steps)
+
+    def saturated(self, likelihood: Likelihood) -> float:
+        """The value of a perfect fit."""
+        return float(self.executor.data.add(BlockData.saturated, likelihood))
 
     def check_counts(self) -> None:
         """Refuse weights, and values that are not whole numbers."""
@@ -131,6 +135,10 @@ class SplitObservations(Observations):
             # Blocks whose features share their weights may still differ from each other.
             most, least = (ask(BlockData.exposed) for ask in (executor.data.max, executor.data.min))
             self.shared, self.exposed = bool(np.array_equal(most, least)), most
+
+    def use(self, likelihood: Likelihood) -> None:
+        super().use(likelihood)
+        self.executor.data.tell(BlockData.use, likelihood)
 
     @property
     def seen(self) -> Array:  # type: ignore[override]

@@ -44,6 +44,7 @@ class AnySeries(Protocol):
     def anchored(self) -> Self: ...
     def fingerprint(self) -> int: ...
     def observe(self, likelihood: Likelihood, threads: Threads | None = None) -> Observations: ...
+    def saturated(self, likelihood: Likelihood) -> float: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,8 +110,11 @@ class Series:
         return Exposure(self.exposure)
 
     def in_unit(self, unit: float) -> Series:
-        """The same values with rates in another unit."""
-        return self if unit == 1.0 else replace(self, exposure=unit * self.exposure)
+        """The same data, with values counted in a unit."""
+        if unit == 1.0:
+            return self
+        with np.errstate(over="ignore", invalid="ignore"):  # hidden entries may hold any value
+            return replace(self, X=self.X / unit)
 
     def anchored(self) -> Series:
         """With one unobserved step in front."""
@@ -174,6 +178,10 @@ class Series:
     def observe(self, likelihood: Likelihood, threads: Threads | None = None) -> Observations:
         """The data for the kernels."""
         return observe(self.X, self.weights, self.exposure, likelihood, threads)
+
+    def saturated(self, likelihood: Likelihood) -> float:
+        """The value of a perfect fit."""
+        return self.observe(likelihood).saturated
 
     def fingerprint(self) -> int:
         """A checksum of values, indices, weights and exposure."""

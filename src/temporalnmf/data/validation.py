@@ -305,6 +305,8 @@ def _check_dense(
     if not likelihood.takes_zeros:
         remedy = "give it a floor, as in X = np.maximum(X, 1e-11 * np.nanmax(X)), or use {poisson}"
         wrong[f"X has a zero, {_outside(likelihood)}"] = X == 0, remedy
+    if likelihood.whole:
+        wrong[f"X has a fraction, {_outside(likelihood)}"] = np.floor(X) != X, _ROUND
     for problem, (places, remedy) in wrong.items():
         places = places & seen
         if places.any():
@@ -333,6 +335,7 @@ def _wrong_entry(
     return ValueError(Text(template, problem=problem, where=where, poisson=_POISSON))
 
 
+_ROUND = "round it if it is a count, or use {poisson}, which takes fractions as pseudo-counts"
 _POISSON = Arg("likelihood", "'poisson'")
 _NEGATIVE = "Negative values in data passed to TemporalNMF: X has one"  # scikit-learn's words
 
@@ -347,6 +350,11 @@ def _check_sparse(
         (np.isnan(X.data), "NaN in sparse X", "store 0 there and hide it with {mask=}"),
         (np.isinf(X.data), "X has an infinite value", "replace it"),
         (X.data < 0, _NEGATIVE, "replace wrong entries and hide them with {mask=}"),
+        (
+            likelihood.whole & (X.data != np.floor(X.data)),
+            f"X has a fraction, {_outside(likelihood)}",
+            _ROUND,
+        ),
     ):
         if wrong.any():
             j = int(np.argmax(wrong))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -20,6 +20,8 @@ from ..data.series import Series
 from ..inference.config import Config
 from ..inference.fitting import fit_factors, infer_mode
 from ..kernels.floor import FLOOR
+from ..likelihoods.base import Likelihood
+from ..likelihoods.negative_binomial import dispersed
 from ..messages.arguments import check_count
 from ..messages.errors import ArgumentError
 from ..messages.warning import without
@@ -42,7 +44,12 @@ Progress = Callable[[int, int], object]  # called with (origins done, all origin
 
 
 def calibrate(
-    state: State, n_origins: int, steps: int, coverage: float, progress: Progress | None
+    state: State,
+    n_origins: int,
+    steps: int,
+    coverage: float,
+    refit: bool,
+    progress: Progress | None,
 ) -> Calibration:
     """See `TemporalNMF.calibrate`."""
     n_origins, steps = check_count("n_origins", n_origins), check_count("steps", steps)
@@ -54,6 +61,21 @@ def calibrate(
         raise ValueError(f"calibrate is for counts, and the likelihood is {name!r}.")
     series = state.data("calibrate")
     origins = _origins(series, n_origins)
+    if not refit and state.draws is not None:
+        remedy = "Leave it out, or use a model fitted by solver='accelerated'."
+        raise ArgumentError("refit", refit, ": draws are made anew for each origin.", remedy)
+    most_entries = max(_MOST_ENTRIES // (len(origins) * steps), _FEWEST_ENTRIES)
+    states = _refitted(state, series, origins) if refit else _filtered(state, series, origins)
+    found = []
+    for i, (origin, past) in enumerate(zip(origins.tolist(), states, strict=True)):
+        found.append(past_forecast(past, series, origin, steps, most_entries))
+        if progress is not None:
+            progress(i + 1, len(origins))
+    return replace(calibration_of(found, coverage), refitted=refit)
+
+
+def _refitted(state: State, series: Series, origins: Array) -> Iterator[State]:
+    """Models fitted to the steps before each origin."""
     config = replace(
         state.config,
         n_init=1,
@@ -66,16 +88,23 @@ def calibrate(
     )
     if not isinstance(config.init, str):
         config = replace(config, init="random")  # starting values are for the whole series
-    most_entries = max(_MOST_ENTRIES // (len(origins) * steps), _FEWEST_ENTRIES)
-    found = []
-    for i, origin in enumerate(map(int, origins)):
+    for origin in origins.tolist():
         past = _fit_until(config, series, origin)
+        yield past
         # Start from the previous fit, which saw earlier steps only.
         config = replace(config, previous=past.factors)
-        found.append(past_forecast(past, series, origin, steps, most_entries))
-        if progress is not None:
-            progress(i + 1, len(origins))
-    return calibration_of(found, coverage)
+
+
+def _filtered(state: State, series: Series, origins: Array) -> Iterator[State]:
+    """The fitted model with activations inferred from the steps before each origin."""
+    for origin in origins.tolist():
+        known = _before(series, origin)
+        yield state.on(known, infer_mode(state.config, state.factors, known))
+
+
+def _before(series: Series, origin: int) -> Series:
+    """The steps before an origin."""
+    return series.take(np.arange(origin)).on_grid(timeline_of(np.arange(origin)))
 
 
 def _origins(series: Series, n_origins: int) -> Array:
@@ -98,7 +127,7 @@ def _origins(series: Series, n_origins: int) -> Array:
 
 def _fit_until(config: Config, series: Series, origin: int) -> State:
     """Fit to the steps before the origin."""
-    known = series.take(np.arange(origin)).on_grid(timeline_of(np.arange(origin)))
+    known = _before(series, origin)
     # The comparison with the data shows whether a single run has converged.
     unwanted = (ConvergenceWarning,) if config.drawing else ()
     with without(*unwanted):
@@ -171,14 +200,15 @@ def _outcome(
         mass = drawn[:, :, there].sum(axis=2, dtype=float)[which]
         of_some = drawn[which[:_N_ENTRY_SAMPLES]][:, :, there[some]]
     mean = futures.activations[:, step].mean(axis=0)
-    spread = _spread(W, mean, float(futures.exposure[step]))
+    spread = _spread(W, mean, float(futures.exposure[step]), past.likelihood)
     return Outcome(step, float(x.sum()), mass, h, spread, x[some], of_some)
 
 
-def _spread(W: Array, h: Array, exposure: float) -> Array:
-    """Root of the inverse of the Fisher information e Σ w w′/λ of the activations."""
-    rates = np.maximum(h @ W, FLOOR)
-    values, vectors = np.linalg.eigh(exposure * (W / rates) @ W.T)
+def _spread(W: Array, h: Array, exposure: float, likelihood: Likelihood) -> Array:
+    """Root of the inverse of the Fisher information of the activations in one step."""
+    means = exposure * np.maximum(h @ W, FLOOR)
+    weight = likelihood.curvature(means, np.ones_like(means), means, expected=True)
+    values, vectors = np.linalg.eigh(exposure**2 * (W * weight) @ W.T)
     return np.asarray(vectors / np.sqrt(np.maximum(values, FLOOR)))
 
 
@@ -406,9 +436,7 @@ def compare_with_past(
 
 
 def _counts(one: PastForecast, rates: Array, noise: Noise, rng: np.random.Generator) -> Array:
-    if noise.dispersion > 0.0:
-        rates = noise.dispersion * rng.standard_gamma(rates / noise.dispersion)
-    return one.futures.likelihood.sample(rates, rng)
+    return dispersed(one.futures.likelihood, noise.dispersion).sample(rates, rng)
 
 
 def compare_with_intervals(samples: Array, x: Array, coverage: float) -> _Compared:

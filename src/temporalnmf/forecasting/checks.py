@@ -158,11 +158,14 @@ class Calibration:
         For totals, components, entries and sums, by horizon.
     noise : Noise
         The noise that widens the intervals.
+    refitted : bool
+        Whether components were fitted to the steps before each origin only.
     """
 
     coverage: float
     checks: tuple[Check, ...]
     noise: Noise
+    refitted: bool = True
 
     def of(self, kind: Checked) -> list[Check]:
         """The checks of one kind, by steps ahead."""
@@ -195,7 +198,8 @@ class Calibration:
 
     def __str__(self) -> str:
         promise, n = level_text(self.coverage), self.n_origins
-        lines = [f"{n} forecasts of past steps were compared with the data."]
+        fixed = "" if self.refitted else ", with components that were fitted to all steps"
+        lines = [f"{n} forecasts of past steps were compared with the data{fixed}."]
         lines += [
             f"{check.name[0].upper()}{check.name[1:]}: {check.share(check.before)} inside the "
             f"{promise} interval before, {check.share(check.after)} after ({check.change})."

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from .._typing import Array
-from ..chains.multiplicative import log_gamma_draws
 from ..components import ShardedComponents
 from ..likelihoods.base import Likelihood
 
@@ -79,7 +78,6 @@ class Futures:
     mixture: Mixture
     likelihood: Likelihood
     streams: Array  # (T, 2), seeds of the steps: draws of a step do not depend on the others
-    dispersion: float = 0.0  # an entry with mean μ has dispersion·μ more variance
 
     def __len__(self) -> int:
         return len(self.activations)
@@ -102,10 +100,7 @@ class Futures:
         if not self.likelihood.additive:
             return np.sum([draws.sum(axis=1) for _, draws in self.features(t)], axis=0)
         rate = self._block_rates(t).sum(axis=1)
-        rng = self._rng(t, _TOTAL)
-        if self.dispersion > 0.0:
-            rate = self.dispersion * rng.standard_gamma(rate / self.dispersion)
-        return self.likelihood.sample(rate, rng)
+        return self.likelihood.sample(rate, self._rng(t, _TOTAL))
 
     def features(self, t: int, wanted: Array | None = None) -> Iterator[tuple[slice, Array]]:
         """Blocks of features and their draws (S, …) of a step; all blocks, or those wanted."""
@@ -126,8 +121,6 @@ class Futures:
         """Counts (S, B) with given sums (S,), each part with its rate."""
         if rates.shape[1] == 1:
             return counts[:, None]
-        if self.dispersion > 0.0:
-            rates = _gamma_shares(rates / self.dispersion, rng)
         return self.likelihood.split(counts, rates, rng)
 
     def _block_rates(self, t: int) -> Array:
@@ -135,12 +128,3 @@ class Futures:
 
     def _rng(self, t: int, purpose: int) -> np.random.Generator:
         return np.random.default_rng([*self.streams[t], purpose])
-
-
-def _gamma_shares(shapes: Array, rng: np.random.Generator) -> Array:
-    """Gamma variables (S, B), each row divided by its largest; shapes may be tiny or zero."""
-    with np.errstate(divide="ignore"):
-        logs = log_gamma_draws(shapes, shapes.shape, rng)
-    largest = logs.max(axis=1, keepdims=True)
-    logs -= np.where(np.isfinite(largest), largest, 0.0)
-    return np.exp(logs, out=logs)

@@ -13,6 +13,7 @@ from ..data.aligning import aligned_ahead
 from ..data.modulation import Exposure
 from ..data.series import Series
 from ..data.validation import check_exposure
+from ..likelihoods.negative_binomial import dispersed
 from ..messages.arguments import check_choice, check_count
 from ..messages.errors import Arg, ArgumentError
 from ..messages.formatting import counted, level_text, percent
@@ -137,17 +138,17 @@ def _simulated(
     draws = found.draws
     if draws is None:
         return None
-    components, dispersion = state.components, 0.0
+    components, likelihood = state.components, state.likelihood
     if found.which is not None:
         assert found.drawn is not None
         components = found.drawn.components
     if state.calibration is not None:
         noise = state.calibration.noise
         draws = noise.widen(draws, ahead, np.random.default_rng([seed, first, _WIDENED]))
-        dispersion = noise.dispersion
+        likelihood = dispersed(likelihood, noise.dispersion)
     steps, mixture = draws.shape[1], Mixture(components, len(draws), found.which)
     streams = np.column_stack([np.full(steps, seed), first + np.arange(steps)])
-    return Futures(draws, exposure, mixture, state.likelihood, streams, dispersion)
+    return Futures(draws, exposure, mixture, likelihood, streams)
 
 
 # Last part of a seed, in addition to those of `Futures`.

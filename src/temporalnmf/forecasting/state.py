@@ -14,6 +14,7 @@ from ..chains.base import Chain
 from ..data.series import Series
 from ..inference.config import Config, Factors
 from ..inference.fitting import Fitted, infer_mode
+from ..inference.gaps import fitted_steps
 from ..inference.laplace import Posterior, data_part, laplace
 from ..inference.unit import unit_of
 from ..likelihoods.base import Likelihood
@@ -62,6 +63,21 @@ class State:
             series=series,
             fingerprint=series.fingerprint(),
             draws=fitted.draws,
+        )
+
+    def on(self, series: Series, H: Array) -> State:
+        """The same model on another series, with the mode H (K, N) of its activations."""
+        assert series.timeline is not None
+        return State(
+            config=self.config,
+            factors=self.factors._replace(activations=np.ascontiguousarray(H.T)),
+            timeline=series.timeline,
+            observed=series.observed,
+            exposure=series.exposure,
+            kept=fitted_steps(series.observed, self.chain, self.config.point),
+            series=series,
+            fingerprint=series.fingerprint(),
+            draws=None,
         )
 
     @property

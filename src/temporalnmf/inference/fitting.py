@@ -97,6 +97,7 @@ def fit_factors(config: Config, series: AnySeries) -> Fitted:
         results: list[FitResult] = []
         with _checkpoints(config, series, problem, seeds) as checkpoints:
             for start in _starts(config, problem, series, kept, seeds, checkpoints, unit):
+                problem.observations.use(config.likelihood.resolve())
                 with nullcontext() if checkpoints is None else checkpoints.reading():
                     results.append(solver.solve(problem, *start, checkpoints=checkpoints))
         fitted = _finished(config, problem, used, results, unit)
@@ -109,8 +110,8 @@ def fit_factors(config: Config, series: AnySeries) -> Fitted:
 
 
 def _problem(config: Config, used: AnySeries, unit: float, threads: Threads) -> Problem:
-    """The objective in a unit, with hyper-parameters of the chain resolved to numbers."""
-    observations = used.observe(config.likelihood, threads)
+    """The objective in a unit, with all parameters resolved to numbers."""
+    observations = used.observe(config.likelihood.resolve(), threads)
     check_counted(observations)
     level = unit * observations.level
     chain = config.chain.resolve(level, config.n_components)
@@ -132,11 +133,15 @@ def _finished(
         features.drop()
     best, order = _in_order(config, best)
     features, observations = best.features, problem.observations
+    observations.use(best.likelihood)
     # The final H is identical to what `transform` returns for the same data.
     problem = replace(problem, chain=best.chain)
     H = _solve_activations(config, problem, features, start_activations(used, config.n_components))
     objective = problem.objective(features, H)
-    divergence = max(features.value(H) - observations.saturated, 0.0)
+    saturated = observations.saturated
+    if best.likelihood.learns:  # it was computed with other parameters
+        saturated = used.saturated(best.likelihood)
+    divergence = max(features.value(H) - saturated, 0.0)
     posterior = None
     if not observations.local:
         posterior = _posterior_now(config, features, H, best.chain, unit)

@@ -121,37 +121,41 @@ def data_part(
 ) -> tuple[Array, Array]:
     """Σ f″ w w′ (N, K, K) and Σ f′ w (K, N), both times the h of (L1)."""
     if not expected and sparse.issparse(series.X) and series.weights.shape[1] == 1:
-        return _counts_part(series, W, H)
+        return _counts_part(series, W, likelihood, H)
     K, N = H.shape
     W = np.ascontiguousarray(W)
     blocks, slopes = np.zeros((N, K, K)), np.zeros((K, N))
     for n in map(int, np.flatnonzero(series.observed)):
         x, weight = series.row(n)
         seen = np.flatnonzero(weight > 0.0)
-        h = np.ascontiguousarray(H[:, n])
-        entries = x[seen].astype(float), weight[seen], float(series.exposure[n]), rates(W, seen, h)
+        h = series.exposure[n] * H[:, n]
+        entries = x[seen].astype(float), weight[seen], rates(W, seen, h)
         curvature = likelihood.curvature(*entries, expected=expected)
         add_curvature(W, seen, curvature, likelihood.slope(*entries), h, blocks[n], slopes[:, n])
     return blocks, slopes
 
 
-def _counts_part(series: Series, W: Array, H: Array) -> tuple[Array, Array]:
-    """`data_part` of sparse counts: zeros have no curvature, and all the same slope.
-
-    f′ = m (e − v/λ) and f″ = m v/λ².
-    """
+def _counts_part(series: Series, W: Array, likelihood: Likelihood, H: Array) -> tuple[Array, Array]:
+    """`data_part` of sparse counts: zeros have no curvature, and all the same slope."""
     K, N = H.shape
     W = np.ascontiguousarray(W)
     weights = np.asarray(series.weights[:, 0], dtype=float)
-    blocks, slopes = np.zeros((N, K, K)), np.multiply.outer(W.sum(axis=0), weights)
-    slopes *= series.exposure * H
+    blocks, slopes = (
+        np.zeros((N, K, K)),
+        np.multiply.outer(W.sum(axis=0), likelihood.cost * weights),
+    )
+    exposed = series.exposure * H
+    slopes *= exposed
     X = sparse.csr_array(series.X)
     for n in np.flatnonzero(weights).tolist():
         part = slice(*X.indptr[n : n + 2])
-        features, counts = X.indices[part], weights[n] * X.data[part]
-        h = np.ascontiguousarray(H[:, n])
+        features, counts = X.indices[part], X.data[part]
+        weight = np.full(len(counts), weights[n])
+        h = np.ascontiguousarray(exposed[:, n])
         lam = rates(W, features, h)
-        add_curvature(W, features, counts / lam**2, -counts / lam, h, blocks[n], slopes[:, n])
+        curvature = likelihood.curvature(counts, weight, lam)
+        more = likelihood.slope(counts, weight, lam) - likelihood.cost * weight
+        add_curvature(W, features, curvature, more, h, blocks[n], slopes[:, n])
     return blocks, slopes
 
 

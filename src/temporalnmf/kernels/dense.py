@@ -63,12 +63,14 @@ class Formulas(NamedTuple):
     name: str  # in the names of compiled functions
     ratios: Callable[..., tuple[float, float]]  # (v, m, lam, theta): a and b
     value: Callable[..., float]  # (v, m, lam, theta): the entry's term of the objective
-    # (v, lam, theta): m λ − value, where the rest does not depend on m; None for other likelihoods
+    # (v, m, lam, theta): b λ − value, zero for v = 0; None where b depends on v or λ
     gain: Callable[..., float] | None = None
+    # The same as `ratios`, faster where entries are handled one by one, as non-zeros are
+    at_nonzeros: Callable[..., tuple[float, float]] | None = None
 
     @property
     def linear(self) -> bool:
-        """Whether b = m, so that sums of b need no pass over the data."""
+        """Whether b is m times a constant, so that sums of b need no pass over the data."""
         return self.gain is not None
 
 

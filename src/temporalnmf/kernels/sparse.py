@@ -22,15 +22,19 @@ def sparse_pass(K: int, formulas: Formulas) -> Kernel:
     """The compiled pass for K components.
 
     Its arguments are (flags, thread, first, last) for `Threads.run`, then (indptr, indices, values,
-    X, Y, theta, bounds, A). It writes the rows from bounds[first] to bounds[last] of A.
+    weights, X, Y, theta, bounds, A). It writes the rows from bounds[first] to bounds[last] of A.
+    Weights are (nnz,), or (1,) where all are the same or the formulas do not read them.
     """
+    ratios_of = formulas.at_nonzeros or formulas.ratios
     if K > UNROLLED:
-        return specialised(_any_pass, f"_pass_{formulas.name}", ratios=formulas.ratios)
+        return specialised(_any_pass, f"_pass_{formulas.name}", ratios=ratios_of)
     ks = range(K)
     name = f"_pass_{formulas.name}_{K}"
     lines = [
-        f"def {name}(flags, thread, first, last, indptr, indices, values, X, Y, theta, bounds, A):",
+        f"def {name}(flags, thread, first, last,",
+        "  indptr, indices, values, weights, X, Y, theta, bounds, A):",
         " begin(flags, thread)",
+        " each = weights.size > 1",
         " for i in range(bounds[first], bounds[last]):",
         *(f"  x{k} = X[i, {k}]" for k in ks),
         *(f"  s{k} = 0.0" for k in ks),
@@ -38,12 +42,12 @@ def sparse_pass(K: int, formulas: Formulas) -> Kernel:
         "   n = indices[j]",
         *(f"   y{k} = Y[n, {k}]" for k in ks),
         f"   lam = max({' + '.join(f'x{k} * y{k}' for k in ks)}, FLOOR)",
-        "   a, _ = ratios(values[j], 0.0, lam, theta)",
+        "   a, _ = ratios(values[j], weights[j if each else 0], lam, theta)",
         *(f"   s{k} += y{k} * a" for k in ks),
         *(f"  A[i, {k}] = s{k}" for k in ks),
         " end(flags, thread)",
     ]
-    return generated(name, lines, __file__, __name__, ratios=formulas.ratios)
+    return generated(name, lines, __file__, __name__, ratios=ratios_of)
 
 
 @cache
@@ -67,25 +71,32 @@ def _rate(x, y):
     return max(total, FLOOR)
 
 
-def _any_pass(flags, thread, first, last, indptr, indices, values, X, Y, theta, bounds, A):
+def _any_pass(
+    flags, thread, first, last, indptr, indices, values, weights, X, Y, theta, bounds, A
+):  # fmt: skip
     begin(flags, thread)
+    each = weights.size > 1
     for i in range(bounds[first], bounds[last]):
         x, out = X[i], A[i]
         out[:] = 0.0
         for j in range(indptr[i], indptr[i + 1]):
             y = Y[indices[j]]
-            a, _ = ratios(values[j], 0.0, _rate(x, y), theta)
+            a, _ = ratios(values[j], weights[j if each else 0], _rate(x, y), theta)
             for k in range(x.size):
                 out[k] += y[k] * a
     end(flags, thread)
 
 
-def _value(flags, thread, first, last, indptr, indices, values, X, Y, theta, bounds, sums):
+def _value(
+    flags, thread, first, last, indptr, indices, values, weights, X, Y, theta, bounds, sums
+):  # fmt: skip
     begin(flags, thread)
+    each = weights.size > 1
     for s in range(first, last):
         total = 0.0
         for i in range(bounds[s], bounds[s + 1]):
             for j in range(indptr[i], indptr[i + 1]):
-                total -= gain(values[j], _rate(X[i], Y[indices[j]]), theta)
+                m = weights[j if each else 0]
+                total -= gain(values[j], m, _rate(X[i], Y[indices[j]]), theta)
         sums[s] = total
     end(flags, thread)

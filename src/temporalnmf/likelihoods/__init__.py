@@ -2,6 +2,8 @@
 
 from .base import Likelihood, Majorizer
 from .exponential import Exponential
+from .gamma import Gamma
+from .negative_binomial import NegativeBinomial
 from .poisson import Poisson
 
-__all__ = ["Exponential", "Likelihood", "Majorizer", "Poisson"]
+__all__ = ["Exponential", "Gamma", "Likelihood", "Majorizer", "NegativeBinomial", "Poisson"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from collections.abc import Callable
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -38,6 +39,8 @@ class Likelihood(BaseEstimator):
         Numbers that the formulas read.
     takes_zeros : bool
         Whether v = 0 is in its domain, as sparse data need.
+    weighs : bool
+        Whether the formulas take m·v for v. Otherwise they multiply by m themselves.
     takes_single : bool
         Whether sums over single-precision data may be taken in single precision.
     additive : bool
@@ -47,8 +50,16 @@ class Likelihood(BaseEstimator):
         Whether entries are counts, with a variance near their mean.
     own_unit : bool
         Whether the distribution fixes the unit of the data. If not, data far from one are rescaled.
+    whole : bool
+        Whether entries must be whole numbers.
     has_draws : bool
         Whether the Gibbs sampler supports it.
+    cost : float
+        The constant b/m of `linear` formulas.
+    learns : bool
+        Whether a parameter is learned from the data.
+    learned : dict
+        Current estimates of learned parameters, by name.
     """
 
     name: ClassVar[str]
@@ -56,21 +67,44 @@ class Likelihood(BaseEstimator):
     in_blocks: ClassVar[Formulas | None] = None
     theta: Array = np.empty(0)
     takes_zeros: ClassVar[bool] = False
+    weighs: ClassVar[bool] = True
     takes_single: ClassVar[bool] = False
     additive: ClassVar[bool] = False
     counts: ClassVar[bool] = False
     own_unit: ClassVar[bool] = False
+    whole: ClassVar[bool] = False
     has_draws: ClassVar[bool] = False
+    cost: float = 1.0
 
-    def weigh(
-        self, v: Array, weight: Array | float, exposure: Array | float
-    ) -> tuple[Array, Array]:
-        """Values and weights for the formulas: (m·v, m) without exposures."""
-        raise NotImplementedError
+    @property
+    def learns(self) -> bool:
+        return False
 
-    def leaves_values(self, weight: Array, exposure: Array) -> bool:
+    @property
+    def learned(self) -> dict[str, float]:
+        return {}
+
+    def check(self) -> None:
+        """Refuse parameters that make no sense."""
+
+    def resolve(self) -> Self:
+        """A copy whose parameters are numbers: starting values for those to be learned."""
+        return self
+
+    def learn(self, value: Callable[[Likelihood], float]) -> tuple[Likelihood, float]:
+        """A copy with better estimates of learned parameters, and its value.
+
+        `value` is the likelihood's term of the objective for a copy with other parameters.
+        """
+        return self, value(self)
+
+    def weigh(self, v: Array, weight: Array | float) -> Array:
+        """Values for the formulas."""
+        return np.multiply(weight, v) if self.weighs else v
+
+    def leaves_values(self, weight: Array) -> bool:
         """Whether `weigh` does not change observed values."""
-        return bool(np.all((weight == 0.0) | (weight == 1.0)))
+        return not self.weighs or bool(np.all((weight == 0.0) | (weight == 1.0)))
 
     def majorizer(self, A: Array, B: Array, x: Array) -> Majorizer:
         """(M) at x from the sums A and B of the `formulas`; A is overwritten."""
@@ -80,17 +114,19 @@ class Likelihood(BaseEstimator):
         """log p(v | λ) per entry, constants included; λ includes the exposure."""
         raise NotImplementedError
 
-    def saturated(self, v: Array, weight: Array | float, exposure: Array | float) -> float:
-        """The smallest value of the objective for any rates, where the divergence is zero."""
+    def saturated(self, v: Array, weight: Array | float) -> float:
+        """The smallest value of the formulas for any rates, where the divergence is zero."""
         raise NotImplementedError
 
-    def slope(self, v: Array, weight: Array, exposure: float, lam: Array) -> Array:
-        """∂/∂λ of an entry's term of the objective; λ does not include the exposure."""
+    def dropped(self, v: Array, weight: Array | float, exposure: Array | float) -> float:
+        """Constants in the value of the formulas that the objective leaves out."""
+        return 0.0
+
+    def slope(self, v: Array, weight: Array, lam: Array) -> Array:
+        """∂/∂λ of an entry's term of the objective; λ includes the exposure."""
         raise NotImplementedError
 
-    def curvature(
-        self, v: Array, weight: Array, exposure: float, lam: Array, *, expected: bool = False
-    ) -> Array:
+    def curvature(self, v: Array, weight: Array, lam: Array, *, expected: bool = False) -> Array:
         """∂²/∂λ² of an entry's term of the objective, or its expectation."""
         raise NotImplementedError
 

@@ -54,14 +54,6 @@ class Exponential(Likelihood):
     formulas = Formulas("exponential", _ratios, _value)
     in_blocks = Formulas("exponential", _ratios_in_blocks, _value_in_blocks)
 
-    def weigh(
-        self, v: Array, weight: Array | float, exposure: Array | float
-    ) -> tuple[Array, Array]:
-        return np.multiply(weight, np.divide(v, exposure)), np.multiply(weight, 1.0)
-
-    def leaves_values(self, weight: Array, exposure: Array) -> bool:
-        return super().leaves_values(weight, exposure) and bool(np.all(exposure == 1.0))
-
     def majorizer(self, A: Array, B: Array, x: Array) -> Majorizer:
         A *= x  # x² may overflow where nothing is observed and A is zero
         A *= x
@@ -71,17 +63,18 @@ class Exponential(Likelihood):
         lam = np.maximum(lam, FLOOR * np.minimum(v, 1.0))  # far below v in any unit
         return -v / lam - np.log(lam)
 
-    def saturated(self, v: Array, weight: Array | float, exposure: Array | float) -> float:
+    def saturated(self, v: Array, weight: Array | float) -> float:
         # Hidden entries hold zero, which has no logarithm; their weight is zero too.
-        return float(np.sum(weight * (1.0 + np.log(np.where(v > 0.0, v, 1.0) / exposure))))
+        return float(np.sum(weight * (1.0 + np.log(np.where(v > 0.0, v, 1.0)))))
 
-    def slope(self, v: Array, weight: Array, exposure: float, lam: Array) -> Array:
-        return weight * (1.0 - v / (exposure * lam)) / lam
+    def dropped(self, v: Array, weight: Array | float, exposure: Array | float) -> float:
+        return float(np.sum(weight * np.log(exposure) * np.ones_like(v)))
 
-    def curvature(
-        self, v: Array, weight: Array, exposure: float, lam: Array, *, expected: bool = False
-    ) -> Array:
-        return weight * (1.0 if expected else 2.0 * v / (exposure * lam) - 1.0) / lam**2
+    def slope(self, v: Array, weight: Array, lam: Array) -> Array:
+        return weight * (1.0 - v / lam) / lam
+
+    def curvature(self, v: Array, weight: Array, lam: Array, *, expected: bool = False) -> Array:
+        return weight * (1.0 if expected else 2.0 * v / lam - 1.0) / lam**2
 
     def sample(self, lam: Array, rng: np.random.Generator) -> Array:
         return lam * rng.standard_exponential(lam.shape)

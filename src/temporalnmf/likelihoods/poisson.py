@@ -18,13 +18,13 @@ def _ratios(v: float, m: float, lam: float, theta: Array) -> tuple[float, float]
 
 
 @compiled
-def _gain(v: float, lam: float, theta: Array) -> float:
+def _gain(v: float, m: float, lam: float, theta: Array) -> float:
     return v * log(lam)
 
 
 @compiled
 def _value(v: float, m: float, lam: float, theta: Array) -> float:
-    return m * lam - _gain(v, lam, theta)
+    return m * lam - _gain(v, m, lam, theta)
 
 
 class Poisson(Likelihood):
@@ -46,11 +46,6 @@ class Poisson(Likelihood):
     formulas = Formulas("poisson", _ratios, _value, _gain)
     takes_zeros = takes_single = additive = counts = own_unit = has_draws = True
 
-    def weigh(
-        self, v: Array, weight: Array | float, exposure: Array | float
-    ) -> tuple[Array, Array]:
-        return np.multiply(weight, v), np.multiply(weight, exposure)
-
     def majorizer(self, A: Array, B: Array, x: Array) -> Majorizer:
         return Majorizer(p=np.multiply(x, A, out=A), q=B, r=np.zeros_like(B))
 
@@ -58,16 +53,17 @@ class Poisson(Likelihood):
         lam = np.maximum(lam, FLOOR)
         return xlogy(v, lam) - lam - gammaln(v + 1.0)
 
-    def saturated(self, v: Array, weight: Array | float, exposure: Array | float) -> float:
-        return float(np.sum(weight * (v - xlogy(v, v / exposure))))
+    def saturated(self, v: Array, weight: Array | float) -> float:
+        return float(np.sum(weight * (v - xlogy(v, v))))
 
-    def slope(self, v: Array, weight: Array, exposure: float, lam: Array) -> Array:
-        return weight * (exposure - v / lam)
+    def dropped(self, v: Array, weight: Array | float, exposure: Array | float) -> float:
+        return -float(np.sum(weight * v * np.log(exposure)))
 
-    def curvature(
-        self, v: Array, weight: Array, exposure: float, lam: Array, *, expected: bool = False
-    ) -> Array:
-        return weight * (exposure / lam if expected else v / lam**2)
+    def slope(self, v: Array, weight: Array, lam: Array) -> Array:
+        return weight * (1.0 - v / lam)
+
+    def curvature(self, v: Array, weight: Array, lam: Array, *, expected: bool = False) -> Array:
+        return weight * (1.0 / lam if expected else v / lam**2)
 
     def sample(self, lam: Array, rng: np.random.Generator) -> Array:
         counts = rng.poisson(np.minimum(lam, _EXACT)).astype(float)

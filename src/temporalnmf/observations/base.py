@@ -46,6 +46,8 @@ class Observations:
         Mean total of a step per unit of exposure, hence of Σ_k h_kn.
     saturated : float
         Smallest value for any rates.
+    dropped : float
+        What the value leaves out of that of the likelihood's formulas.
     shared : bool
         Whether features share B of the sums; for H it then is `exposed` (N,) times Σ_f w.
     threads : Threads
@@ -60,6 +62,7 @@ class Observations:
     counted: Array
     level: float
     saturated: float
+    dropped: float
     shared: bool
     exposed: Array
     threads: Threads = Threads(1)
@@ -77,6 +80,10 @@ class Observations:
     def value(self, W: Array, H: Array) -> float:
         """−log p(V | WH) without the constants that the likelihood's docstring names."""
         raise NotImplementedError
+
+    def use(self, likelihood: Likelihood) -> None:
+        """Take other parameters of the likelihood, for all sums and values from now on."""
+        self.likelihood = likelihood
 
     def hold(self, W: Array | Features) -> Features:
         """Features with these weights (F, K), which are overwritten; `Features` as they are."""

@@ -30,17 +30,17 @@ class DenseObservations(InMemory):
     order: Literal["C", "F"] = "F"
 
     def __init__(self, X: Array, weights: Array, exposure: Array, likelihood: Likelihood) -> None:
-        super().__init__()
+        super().__init__(exposure)
         N, F = X.shape
         self.likelihood = likelihood
         self.shape = (F, N)
         single = likelihood.takes_single and X.dtype == np.float32
         dtype = np.float32 if single else np.float64
         self._entries = weights.shape[1] > 1
-        plain = not self._entries and likelihood.leaves_values(weights, exposure)
+        plain = not self._entries and likelihood.leaves_values(weights)
         values = np.ascontiguousarray(X, dtype=dtype) if plain else np.empty((N, F), dtype=dtype)
-        exposures = np.empty((N, weights.shape[1]), dtype=dtype if self._entries else np.float64)
-        totals, exposed, self.saturated = np.zeros(F), np.zeros(F), 0.0
+        kept = np.empty((N, weights.shape[1]), dtype=dtype if self._entries else np.float64)
+        totals, exposed, self.saturated, self.dropped = np.zeros(F), np.zeros(F), 0.0, 0.0
         # A few steps at a time, to allocate nothing else of the size of X.
         size = max(_CHUNK // F, 1)
         for start in range(0, N, size):
@@ -49,20 +49,22 @@ class DenseObservations(InMemory):
             x = np.where(weight > 0.0, X[rows], 0.0).astype(float)
             totals += (weight * x).sum(axis=0)
             exposed += (weight * size_of).sum(axis=0)
-            self.saturated += likelihood.saturated(x, weight, size_of)
-            weighed, exposures[rows] = likelihood.weigh(x, weight, size_of)
+            self.saturated += likelihood.saturated(x, weight)
+            self.dropped += likelihood.dropped(x, weight, size_of)
+            kept[rows] = weight
             if not plain:
-                values[rows] = weighed
+                values[rows] = likelihood.weigh(x, weight)
+        self.saturated -= self.dropped
         self._describe(totals, exposed)
-        self._V, self._M = values.T, exposures.T
+        self._V, self._M = values.T, kept.T
         self._steps = np.flatnonzero(self._M.any(axis=0))
         self.shared = likelihood.formulas.linear and not self._entries
-        self.exposed = self._M[0]
+        self.exposed = self._M[0] * exposure
 
-    def sums(self, W: Array, H: Array, wants: Literal["w", "h", "wh"]) -> tuple[Sums, ...]:
+    def _sums(self, W: Array, H: Array, wants: Literal["w", "h", "wh"]) -> tuple[Sums, ...]:
         (F, N), K = self.shape, len(H)
         n_ranges = len(self._bounds(K)) - 1
-        shared = self.shared
+        shared, cost = self.shared, self.likelihood.cost
         WA, HA = self._keep("WA", (K, F)).T, self._keep("HA", (n_ranges, K, N))
         WB, HB = WA, HA
         if not shared:
@@ -71,13 +73,13 @@ class DenseObservations(InMemory):
         self.threads.run(*given, WA, WB, HA, HB, np.empty(0))
         result = []
         if "w" in wants:
-            result.append(Sums(WA, (H @ self.exposed)[None] if shared else WB))
+            result.append(Sums(WA, cost * (H @ self._M[0])[None] if shared else WB))
         if "h" in wants:
-            B = np.multiply.outer(column_sums(W), self.exposed) if shared else HB.sum(axis=0)
+            B = np.multiply.outer(cost * column_sums(W), self._M[0]) if shared else HB.sum(axis=0)
             result.append(Sums(HA.sum(axis=0), B))
         return tuple(result)
 
-    def value(self, W: Array, H: Array) -> float:
+    def _value(self, W: Array, H: Array) -> float:
         values = np.zeros(len(self._bounds(len(H))) - 1)
         nothing = np.empty((0, 0), order="F")
         none = np.empty((0, 0, 0))

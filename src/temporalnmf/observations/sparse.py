@@ -50,7 +50,7 @@ class SparseObservations(InMemory):
         by_feature: sparse.csr_array | None = None,
         known: Observations | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(exposure)
         by_step = sparse.csr_array(X, dtype=np.float64)
         if not by_step.has_canonical_format:
             by_step = by_step.copy()
@@ -61,7 +61,9 @@ class SparseObservations(InMemory):
         base, correction = _split(weights, (N, F))
         plain = not correction.nnz and bool(np.all(base == 1.0))
         values = by_step.data if plain else np.empty_like(by_step.data)
-        totals, self.saturated = np.zeros(F), 0.0
+        in_values = plain or likelihood.weighs
+        kept = np.ones(1) if in_values else np.empty_like(by_step.data)
+        totals, self.saturated, self.dropped = np.zeros(F), 0.0, 0.0
         nnz = 0 if plain and known is not None else by_step.nnz
         # A few steps at a time, to allocate nothing else of the size of X.
         for first, last in pairwise(np.searchsorted(by_step.indptr, _chunks(nnz))):
@@ -72,63 +74,78 @@ class SparseObservations(InMemory):
                 weight = weight + np.asarray(correction[step, feature]).ravel()
             counts = np.where(weight > 0.0, by_step.data[part], 0.0)
             totals += np.bincount(feature, counts * weight, minlength=F)
-            self.saturated += likelihood.saturated(counts, weight, exposure[step])
+            self.saturated += likelihood.saturated(counts, weight)
+            self.dropped += likelihood.dropped(counts, weight, exposure[step])
             if not plain:
-                values[part], _ = likelihood.weigh(counts, weight, exposure[step])
+                values[part] = likelihood.weigh(counts, weight)
+            if not in_values:
+                kept[part] = weight
+        self.saturated -= self.dropped
         if known is None:
             exposed = base @ exposure + exposure @ correction
             # Corrections that cancel the base may leave a rounding error.
             self._describe(totals, np.where(exposed > 1e-12 * exposure.sum(), exposed, 0.0))
         else:
             self.seen, self.counted, self.level = known.seen, known.counted, known.level
-            self.saturated = known.saturated
-        _, self.exposed = likelihood.weigh(base, base, exposure)
-        self._correction = sparse.csr_array(correction.multiply(exposure[:, None]))
+            self.saturated, self.dropped = known.saturated, known.dropped
+        self.exposed = base * exposure
+        self._base, self._correction = base, correction
         self.shared = not self._correction.nnz
         by_step = sparse.csr_array((values, by_step.indices, by_step.indptr), shape=(N, F))
-        self._by_step = Rows.of(by_step)
-        if by_feature is None or not plain:
-            by_feature = by_step.tocsc().T
-        self._by_feature = Rows.of(by_feature)
+        self._store(by_step, by_feature if plain else None, kept)
 
-    def sums(self, W: Array, H: Array, wants: Literal["w", "h", "wh"]) -> tuple[Sums, ...]:
+    def _store(
+        self, by_step: sparse.csr_array, by_feature: sparse.csr_array | None, weights: Array
+    ) -> None:
+        """Values and weights, (nnz,) or (1,), by step and by feature."""
+        self._by_step = Rows.of(by_step, weights)
+        if by_feature is None:
+            by_feature = by_step.tocsc().T
+        if weights.size > 1:
+            parts = weights, by_step.indices, by_step.indptr
+            weights = sparse.csr_array(parts, shape=by_step.shape).tocsc().data
+        self._by_feature = Rows.of(by_feature, weights)
+        if self.likelihood.formulas.at_nonzeros is not None:
+            self._by_step, self._by_feature = self._by_step.by_count(), self._by_feature.by_count()
+
+    def _sums(self, W: Array, H: Array, wants: Literal["w", "h", "wh"]) -> tuple[Sums, ...]:
         W, HT = np.ascontiguousarray(W), np.ascontiguousarray(H.T)
         (F, N), K = self.shape, len(H)
-        kernel = sparse_pass(K, self.likelihood.formulas)
+        kernel, cost = sparse_pass(K, self.likelihood.formulas), self.likelihood.cost
         result = []
         if "w" in wants:
-            B = (self.exposed @ HT)[None]
+            B = cost * (self._base @ HT)[None]
             if not self.shared:
                 # If no entry of a feature is observed, the sum is zero up to rounding.
-                B = np.maximum(B + self._correction.T @ HT, 0.0)
+                B = np.maximum(B + cost * (self._correction.T @ HT), 0.0)
             A = self._keep("WA", (F, K))
             self.threads.run(*self._pass(kernel, self._by_feature, W, HT), A)
             result.append(Sums(A, B))
         if "h" in wants:
-            B = np.multiply.outer(column_sums(W), self.exposed)
+            B = np.multiply.outer(cost * column_sums(W), self._base)
             if not self.shared:
-                B = np.maximum(B + (self._correction @ W).T, 0.0)
+                B = np.maximum(B + cost * (self._correction @ W).T, 0.0)
             A = np.empty((N, K))
             self.threads.run(*self._pass(kernel, self._by_step, HT, W), A)
             result.append(Sums(np.ascontiguousarray(A.T), np.ascontiguousarray(B)))
         return tuple(result)
 
-    def value(self, W: Array, H: Array) -> float:
+    def _value(self, W: Array, H: Array) -> float:
         W, HT = np.ascontiguousarray(W), np.ascontiguousarray(H.T)
         # Σ_f λ of a step is its row of H times the column sums of W.
-        expected = self.exposed @ HT @ column_sums(W)
+        expected = self._base @ HT @ column_sums(W)
         if not self.shared:
             expected += float(((self._correction @ W) * HT).sum())
         values = np.zeros(self._by_feature.n_ranges)
         kernel = sparse_value(self.likelihood.formulas)
         self.threads.run(*self._pass(kernel, self._by_feature, W, HT), values)
-        return float(expected + values.sum())
+        return float(self.likelihood.cost * expected + values.sum())
 
     def _pass(self, kernel: Callable[..., None], rows: Rows, X: Array, Y: Array) -> tuple[Any, ...]:
         """A kernel, its number of ranges, and its arguments up to the result."""
         theta = self.likelihood.theta
-        given = rows.indptr, rows.indices, rows.counts, X, Y, theta, rows.bounds
-        return kernel, rows.n_ranges, *given
+        given = rows.indptr, rows.indices, rows.counts, rows.weights
+        return kernel, rows.n_ranges, *given, X, Y, theta, rows.bounds
 
 
 class Rows(NamedTuple):
@@ -138,15 +155,27 @@ class Rows(NamedTuple):
     indices: Array
     counts: Array
     bounds: Array
+    weights: Array  # those that the counts are not multiplied by, (nnz,) or (1,)
 
     @classmethod
-    def of(cls, rows: sparse.csr_array) -> Rows:
+    def of(cls, rows: sparse.csr_array, weights: Array | None = None) -> Rows:
+        """Weights of None are all 1."""
         bounds = np.searchsorted(rows.indptr, cut(int(rows.nnz), _RANGE))
         bounds[0], bounds[-1] = 0, rows.shape[0]
         # One type for the same data: the compiler may order sums by the type of the indices.
         kind = np.int32 if max(rows.nnz, *rows.shape) < 2**31 else np.int64
         indptr, indices = (part.astype(kind, copy=False) for part in (rows.indptr, rows.indices))
-        return cls(indptr, indices, rows.data, bounds)
+        weights = np.ones(1) if weights is None else weights
+        return cls(indptr, indices, rows.data, bounds, weights)
+
+    def by_count(self) -> Rows:
+        """Each row sorted by its counts, for formulas that branch on them."""
+        row = np.repeat(np.arange(len(self.indptr) - 1), np.diff(self.indptr))
+        order = np.lexsort((self.counts, row))
+        weights = self.weights[order] if self.weights.size > 1 else self.weights
+        return self._replace(
+            indices=self.indices[order], counts=self.counts[order], weights=weights
+        )
 
     @property
     def n_ranges(self) -> int:

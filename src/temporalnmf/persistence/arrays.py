@@ -86,6 +86,7 @@ _TABLE = {
         "1", rule=lambda array: array <= 1.0, broken="is not a correlation"
     ),
     "calibration_checks": Spec("checks 10", rule=_are_checks, broken=_NO_FORECASTS),
+    "calibration_refitted": Spec("1", ("b1",)),
     "data": Spec("N F", _DATA, least=None),  # any value where the weight is zero
     "data_values": Spec("entries", _DATA, least=_SIGNED),
     "data_columns": Spec("entries", ("i8",)),

@@ -28,6 +28,7 @@ def calibration_arrays(found: Calibration) -> dict[str, Array]:
         "calibration_own": noise.own,
         "calibration_persistence": np.array([noise.persistence]),
         "calibration_checks": np.array(checks),
+        "calibration_refitted": np.array([found.refitted]),
     }
 
 
@@ -45,7 +46,8 @@ def calibration_of(arrays: Mapping[str, Array]) -> Calibration | None:
         checks.append(Check(CHECKED[of], ahead, n_origins, n_values, *tallies))
     (persistence,) = arrays["calibration_persistence"].tolist()
     noise = Noise(arrays["calibration_level"], arrays["calibration_own"], persistence, dispersion)
-    return Calibration(coverage, tuple(checks), noise)
+    refitted = bool(arrays.get("calibration_refitted", np.ones(1)).all())
+    return Calibration(coverage, tuple(checks), noise, refitted)
 
 
 def _old_calibration(arrays: Mapping[str, Array]) -> Calibration:

@@ -188,6 +188,7 @@ def _header(model: TemporalNMF) -> Json:
         "versions": versions,
         "parameters": _written_parameters(model),
         "chain": description_of(model.chain_, registry.CHAINS, "chain"),
+        "likelihood": description_of(model.likelihood_, registry.LIKELIHOODS, "likelihood"),
         "draws": _described_draws(model.posterior_),
         "numbers": {name: _plain(getattr(model, name)) for name in _NUMBERS},
         "provenance": getattr(model, "provenance_", None),
@@ -220,7 +221,7 @@ def description_of(thing: Chain | Likelihood, table: dict[str, str], argument: s
         problem = "is not in the registry, so a file cannot name it."
         remedy = "Register it, or save components_ and activations_ with numpy.savez."
         raise ArgumentError(argument, thing, problem, remedy)
-    parameters = thing.get_params() if isinstance(thing, Chain) else {}
+    parameters = thing.get_params()
     return {"name": thing.name, "parameters": {n: _plain(value) for n, value in parameters.items()}}
 
 
@@ -300,8 +301,7 @@ def _read_parameters(header: Json, defaults: Json) -> tuple[Json, dict[str, int]
     if isinstance(found["chain"], dict):
         found["chain"] = made_chain(found["chain"])
     if isinstance(found["likelihood"], dict):
-        name = found["likelihood"]["name"]
-        found["likelihood"] = registry.create(registry.LIKELIHOODS, name, "likelihood")
+        found["likelihood"] = _made_likelihood(found["likelihood"])
     config = Config.of({**defaults, **found}).check()
     if found["random_state"] is not None and type(found["random_state"]) is not int:
         raise ValueError(f"its random_state is {found['random_state']!r:.60}")
@@ -352,6 +352,7 @@ def _attributes(
         **({"feature_names_in_": np.array(names, dtype=object)} if labels["named"] else
            {"_columns": names}),
         "chain_": chain,
+        "likelihood_": _likelihood_of(header),
         "timeline_": timeline,
         "times_": timeline.times,
         "exposure_": arrays["exposure"],
@@ -441,6 +442,21 @@ def _check_steps(
         raise ValueError("array fitted_steps does not agree with observed_")
     if series is not None and not np.array_equal(series.observed, observed):
         raise ValueError("array observed_ does not agree with the weights of its data")
+
+
+def _likelihood_of(header: Json) -> Likelihood:
+    """The fitted one; older files have that of the parameters only, which has nothing to learn."""
+    return _made_likelihood(header.get("likelihood", header["parameters"]["likelihood"]))
+
+
+def _made_likelihood(described: str | Json) -> Likelihood:
+    """From a name, as older files have it, or a name and parameters."""
+    if isinstance(described, str):
+        described = {"name": described, "parameters": {}}
+    found: Likelihood = registry.create(registry.LIKELIHOODS, described["name"], "likelihood")
+    found.set_params(**described["parameters"])
+    found.check()
+    return found
 
 
 def made_chain(described: Json) -> Chain:

@@ -42,7 +42,12 @@ _POINTS = {
     "median": "the median",
     "last value": "the last value, repeated",
 }
-_DIVERGENCES = {"poisson": "Kullback–Leibler", "exponential": "Itakura–Saito"}
+_DIVERGENCES = {
+    "poisson": "Kullback–Leibler",
+    "negative_binomial": "Negative binomial",
+    "exponential": "Itakura–Saito",
+    "gamma": "Gamma",
+}
 
 
 class HoldOut(TypedDict):

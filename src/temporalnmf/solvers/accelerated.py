@@ -95,6 +95,7 @@ class _AcceleratedSolve(Solve):
         self.objective, self.setback = objective, _SETBACK
         if self.problem.learns and not self.fixed_weights:
             self.problem, self.aux = self.problem.learned(self.H, self.aux)
+            self.problem.learn_likelihood(self.features, self.H)
             self.objective = self.problem.objective(self.features, self.H, self.aux)
         path.reconsider(self.problem)
 
@@ -279,7 +280,7 @@ class _Path:
     def _differentiate(self, A: Array, B: Array) -> tuple[Array, Tridiagonal]:
         """Gradient and metric in the variables of H."""
         problem, H = self.problem, self.H
-        bound = problem.observations.likelihood.majorizer(A.copy(), B, H)
+        bound = problem.likelihood.majorizer(A.copy(), B, H)
         _, chain_slope, chain_diagonal, chain_off = problem.chain.expansion(H, problem.scale)
         in_log = H * (B - A) + chain_slope
         # Curvature in log h of −p log h + q h + r/h.

@@ -9,6 +9,7 @@ import numpy as np
 from .._typing import Array, Arrays
 from ..chains.base import Chain
 from ..kernels.floor import lifted
+from ..likelihoods.base import Likelihood
 from ..objective import Problem
 from ..observations.features import Features
 from ..runtime.states import arrays_of
@@ -27,6 +28,7 @@ class FitResult:
     features: Features
     H: Array
     chain: Chain
+    likelihood: Likelihood
     monitor: Monitor
 
     @property
@@ -37,7 +39,7 @@ class FitResult:
 
 def h_step(problem: Problem, features: Features, H: Array, aux: Array, *, held: int = 0) -> Array:
     """Sweep the chain over H, in place; returns its auxiliary variables."""
-    majorizer = problem.observations.likelihood.majorizer(*features.sums(H), H)
+    majorizer = problem.likelihood.majorizer(*features.sums(H), H)
     return problem.chain.sweep(H, aux, majorizer, problem.scale, held=held)
 
 
@@ -87,6 +89,8 @@ class Solve:
             self.aux = h_step(self.problem, features, H, self.aux, held=self.held)
             if not self.fixed_weights:
                 self.problem, self.aux = self.problem.learned(H, self.aux)
+        if not self.fixed_weights:
+            self.problem.learn_likelihood(features, H)
         self.record(self.problem.objective(features, H, self.aux), n)
 
     def stage(self) -> bool:
@@ -110,7 +114,8 @@ class Solve:
 
     def end(self) -> FitResult:
         """The result, after the monitor has stopped it."""
-        return FitResult(self.features, self.H, self.problem.chain, self.monitor)
+        chain, likelihood = self.problem.chain, self.problem.likelihood
+        return FitResult(self.features, self.H, chain, likelihood, self.monitor)
 
 
 class MajorizeMinimize:

@@ -46,6 +46,7 @@ class SolverState:
     ended: Array  # whether it has stopped, and whether it has converged
     reason: str
     chain: dict[str, Array] = field(metadata=POSITIVE | FREE_LENGTH)  # learned hyper-parameters
+    likelihood: dict[str, Array] = field(metadata=POSITIVE)  # learned parameters
 
     @classmethod
     def of(cls, problem: Problem, monitor: Monitor, H: Array, aux: Array) -> SolverState:
@@ -56,7 +57,9 @@ class SolverState:
         }
         history, iterations = np.array(monitor.history, float), np.array(monitor.iterations, int)
         ended = np.array([not monitor.running, monitor.converged])
-        return cls(H, aux, history, iterations, monitor.interval, ended, monitor.reason, learned)
+        interval, reason = monitor.interval, monitor.reason
+        of_data = {name: np.array(value) for name, value in problem.likelihood.learned.items()}
+        return cls(H, aux, history, iterations, interval, ended, reason, learned, of_data)
 
     @classmethod
     def restored(cls, problem: Problem, n_components: int, arrays: Arrays) -> SolverState:
@@ -72,11 +75,15 @@ class SolverState:
         return found
 
     def resume(self, problem: Problem, monitor: Monitor) -> Problem:
-        """Set the monitor; returns the problem with the learned chain."""
+        """Set the monitor and the likelihood; returns the problem with the learned chain."""
         monitor.history, monitor.iterations = self.history.tolist(), self.iterations.tolist()
         monitor.iteration, monitor.interval = monitor.iterations[-1], self.interval
         ended, monitor.converged = map(bool, self.ended)
         monitor.running, monitor.reason = not ended, self.reason
+        likelihood = copy.copy(problem.likelihood)
+        for name, value in self.likelihood.items():
+            setattr(likelihood, name, float(value))
+        problem.observations.use(likelihood)
         chain = copy.copy(problem.chain)
         for name, values in self.chain.items():
             setattr(chain, name, values)

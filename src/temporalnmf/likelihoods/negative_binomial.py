@@ -1,0 +1,147 @@
+"""Counts that clump: v ~ negative binomial with mean e λ and variance (1 + d) e λ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.special import gammaln
+
+from .._typing import Array
+from ..kernels.clumps import (
+    few_inverse_sum,
+    few_log_rising,
+    fill_curvature,
+    fill_inverse_sum,
+    fill_log_rising,
+    inlined,
+    inverse_sum,
+    log_rising,
+)
+from ..kernels.dense import Formulas
+from ..kernels.floor import FLOOR
+from ..kernels.variates.gammas import gamma_shares
+from .base import Likelihood
+from .parametric import OneParameter
+from .poisson import Poisson
+
+# Below the first d counts are Poisson to rounding; above the last nothing is left of their sizes.
+_LEAST, _MOST = 1e-8, 1e8
+
+
+@inlined
+def _ratios(v: float, m: float, lam: float, theta: Array) -> tuple[float, float]:
+    return m * theta[1] * inverse_sum(v, lam * theta[1]), m * theta[2]
+
+
+@inlined
+def _ratios_at_nonzeros(v: float, m: float, lam: float, theta: Array) -> tuple[float, float]:
+    return m * theta[1] * few_inverse_sum(v, lam * theta[1]), m * theta[2]
+
+
+@inlined
+def _gain(v: float, m: float, lam: float, theta: Array) -> float:
+    return m * (few_log_rising(v, lam, theta[0]) - v * theta[3])
+
+
+@inlined
+def _value(v: float, m: float, lam: float, theta: Array) -> float:
+    return m * (theta[2] * lam - log_rising(v, lam, theta[0]) + v * theta[3])
+
+
+class NegativeBinomial(OneParameter, Poisson):
+    """Negative binomial counts with variance (1 + d) times the mean (NB1).
+
+    A Poisson number of clumps, each with a logarithmic number of counts. The sum of entries has
+    the same law and the same d. As d → 0 it is `Poisson`.
+
+    Density: Γ(v+x)/(Γ(x) v!) d^v/(1+d)^(v+x), x = e λ/d, v = 0, 1, 2, …
+    In the objective: m (e λ log(1+d)/d − Σ_{j<v} log(e λ + jd) + v log(1+d) + v log e); dropped is
+    log v!.
+
+    Majorizer (M): that of Poisson for the expected numbers of clumps v* = Σ_{j<v} x/(x+j) with
+    exposure e log(1+d)/d: p = h Σ_f m w v*/λ, q = Σ_f m e w log(1+d)/d, r = 0.
+
+    Parameters
+    ----------
+    dispersion : float or "learn", default="learn"
+        d > 0, how much larger the variance is than that of Poisson counts, relative to it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(float(NegativeBinomial(1.0).log_density(np.array(0.0), np.array(2.0))), 4)
+    -1.3863
+    """
+
+    name = "negative_binomial"
+    formulas = Formulas("negative_binomial", _ratios, _value, _gain, _ratios_at_nonzeros)
+    takes_single = weighs = has_draws = False
+    whole = True
+    parameter = "dispersion"
+    bounds = _LEAST, _MOST
+
+    def __init__(self, dispersion: float | str = "learn") -> None:
+        self.dispersion = dispersion
+
+    @property
+    def theta(self) -> Array:  # type: ignore[override]
+        d = self.number
+        return np.array([d, 1.0 / d, self.cost, np.log1p(d)])
+
+    @property
+    def cost(self) -> float:  # type: ignore[override]
+        return float(np.log1p(self.number) / self.number)
+
+    def log_density(self, v: Array, lam: Array) -> Array:
+        lam = np.maximum(lam, FLOOR)
+        rising = _each(fill_log_rising, v, lam, self.number)
+        return rising - v * np.log1p(self.number) - self.cost * lam - gammaln(v + 1.0)
+
+    def saturated(self, v: Array, weight: Array | float) -> float:
+        # The best rate of a count solves Σ 1/(λ+jd) = log(1+d)/d. The left-hand side is convex
+        # and falls, so Newton's method from its left, where the first term alone is as large,
+        # rises to the root.
+        counts, which = np.unique(v, return_inverse=True)
+        weights = np.bincount(which.ravel(), np.broadcast_to(weight, v.shape).ravel())
+        weights, counts = weights[counts > 0.0], counts[counts > 0.0]
+        lam = np.full(len(counts), 1.0 / self.cost)
+        for _ in range(100):
+            excess = _each(fill_inverse_sum, counts, lam / self.number) / self.number - self.cost
+            step = excess / _each(fill_curvature, counts, lam, self.number)
+            lam += step
+            if np.all(np.abs(step) <= 1e-9 * lam):
+                break
+        rising = _each(fill_log_rising, counts, lam, self.number)
+        return float(weights @ (self.cost * lam - rising + counts * np.log1p(self.number)))
+
+    def slope(self, v: Array, weight: Array, lam: Array) -> Array:
+        return weight * (self.cost - _each(fill_inverse_sum, v, lam / self.number) / self.number)
+
+    def curvature(self, v: Array, weight: Array, lam: Array, *, expected: bool = False) -> Array:
+        if expected:  # a lower bound, by Cramér and Rao
+            return weight / ((1.0 + self.number) * lam)
+        return weight * _each(fill_curvature, v, lam, self.number)
+
+    def sample(self, lam: Array, rng: np.random.Generator) -> Array:
+        d = self.number
+        return super().sample(d * rng.standard_gamma(lam / d), rng)
+
+    def split(self, counts: Array, rates: Array, rng: np.random.Generator) -> Array:
+        return super().split(counts, gamma_shares(rates / self.number, rng), rng)
+
+
+def dispersed(likelihood: Likelihood, dispersion: float) -> Likelihood:
+    """A law of counts with more variance: `dispersion` times the mean."""
+    if dispersion == 0.0:
+        return likelihood
+    own = likelihood.number if isinstance(likelihood, NegativeBinomial) else 0.0
+    return NegativeBinomial(own + dispersion)
+
+
+def _each(fill: Callable[..., None], v: Array, lam: Array, *given: float) -> Array:
+    """A compiled function of vectors, for arrays of one shape and numbers."""
+    v, lam = np.broadcast_arrays(np.asarray(v, dtype=float), np.asarray(lam, dtype=float))
+    found = np.empty(v.shape)
+    fill(v.ravel(), lam.ravel(), *given, found.reshape(-1))
+    return found

@@ -1,0 +1,86 @@
+"""Likelihoods with a parameter of their own, which is given or learned from the data."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from numbers import Real
+from typing import ClassVar, Self
+
+import numpy as np
+
+from .base import Likelihood
+
+# Distance, in the logarithm of the parameter, of the points of a parabola, and its largest step.
+_APART, _FARTHEST = 0.1, 2.0
+
+
+class OneParameter(Likelihood):
+    """A law with one positive parameter: a number, or "learn".
+
+    Attributes
+    ----------
+    parameter : str
+        Its name.
+    bounds : tuple of float
+        Between which it is learned. It starts at 1.
+    """
+
+    parameter: ClassVar[str]
+    bounds: ClassVar[tuple[float, float]]
+    _learned: bool = False
+
+    @property
+    def number(self) -> float:
+        """The value of the parameter; where learning starts, if it is yet to be learned."""
+        value = getattr(self, self.parameter)
+        return 1.0 if isinstance(value, str) else float(value)
+
+    @property
+    def learns(self) -> bool:
+        return self._learned
+
+    @property
+    def learned(self) -> dict[str, float]:
+        return {self.parameter: self.number} if self._learned else {}
+
+    def check(self) -> None:
+        given = getattr(self, self.parameter)
+        number = isinstance(given, Real) and not isinstance(given, bool)
+        if given != "learn" and not (number and 0.0 < given < np.inf):
+            raise ValueError(
+                f"{type(self).__name__}({self.parameter}={given!r}): give a positive number, or "
+                f"'learn'."
+            )
+
+    def resolve(self) -> Self:
+        self.check()
+        given = getattr(self, self.parameter)
+        found = self.at(self.number)
+        found._learned = isinstance(given, str)
+        return found
+
+    def at(self, number: float) -> Self:
+        """A copy with another value of the parameter."""
+        found = copy.copy(self)
+        setattr(found, self.parameter, float(np.clip(number, *self.bounds)))
+        return found
+
+    def learn(self, value: Callable[[Likelihood], float]) -> tuple[Likelihood, float]:
+        """One step of Newton's method in the logarithm, by differences; never to a higher value."""
+        tried: list[tuple[float, float]] = []
+
+        def value_at(x: float) -> float:
+            found = value(self.at(np.exp(x)))
+            tried.append((found, x))
+            return found
+
+        x = float(np.log(self.number))
+        low, middle, high = value_at(x - _APART), value_at(x), value_at(x + _APART)
+        bend = low + high - 2.0 * middle
+        step = _FARTHEST * np.sign(low - high)
+        if bend > 0.0:
+            step = np.clip(0.5 * _APART * (low - high) / bend, -_FARTHEST, _FARTHEST)
+        value_at(x + float(step))
+        best, x = min(tried)
+        return self.at(np.exp(x)), best
