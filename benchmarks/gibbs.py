@@ -1,6 +1,6 @@
 """Milliseconds per Gibbs sweep, their growth, and a comparison with PGDS; needs TEMPORALNMF_DATA.
 
-    python benchmarks/gibbs.py [--only threads,nonzeros,components,counts,chains,icews14,pgds]
+    python benchmarks/gibbs.py [--only PARTS]        (PARTS: threads,nonzeros,…; see --help)
 
 Every row is the best, the median and the worst of several repetitions, each of several sweeps;
 variants run alternately. Rows of one thread show processor time, others wall-clock time.
@@ -24,12 +24,20 @@ from temporalnmf import TemporalNMF
 from temporalnmf.chains import BGAR, Chain, GaP, HierRate, HierShape, Rate, Shape
 from temporalnmf.chains.base import First
 from temporalnmf.data.series import Series
+from temporalnmf.likelihoods.base import Likelihood
+from temporalnmf.likelihoods.negative_binomial import NegativeBinomial
+from temporalnmf.likelihoods.poisson import Poisson
 from temporalnmf.runtime.threads import Threads
 from temporalnmf.sampling.gibbs import Gibbs
-from temporalnmf.sampling.learning import LearnedChain, LearnedSmoothing, Parameters
+from temporalnmf.sampling.learning import (
+    LearnedChain,
+    LearnedLikelihood,
+    LearnedSmoothing,
+    Parameters,
+)
 
 REPETITIONS = 7
-RATE = Rate(100.0, 100.0)
+RATE, POISSON = Rate(100.0, 100.0), Poisson()
 
 
 def nips() -> np.ndarray:
@@ -53,15 +61,20 @@ def started(X: np.ndarray | sparse.sparray, n_components: int) -> tuple[np.ndarr
 
 def sampler(
     X: np.ndarray | sparse.sparray, start: tuple[np.ndarray, np.ndarray], chain: Chain,
-    workers: Threads,
+    workers: Threads, likelihood: Likelihood = POISSON,
 ) -> Gibbs:  # fmt: skip
     """A run with fixed hyper-parameters, some sweeps after its start."""
     N, K = X.shape[0], start[0].shape[1]
     level = float(X.sum()) / N
+    series = Series(X, np.ones((N, 1)), np.ones(N))
     gibbs = Gibbs(
-        Series(X, np.ones((N, 1)), np.ones(N)),
-        Parameters(LearnedChain(chain, level, K), LearnedSmoothing(0.1, False)),
+        series,
+        Parameters(
+            LearnedChain(chain, level, K), LearnedSmoothing(0.1, False),
+            LearnedLikelihood(likelihood),
+        ),
         *start, First(0.5, level / K), np.random.SeedSequence(0), workers,
+        series.observe(likelihood, workers),
     )  # fmt: skip
     for _ in range(3):
         gibbs.sweep()
@@ -163,6 +176,24 @@ def chains() -> None:
     table("ICEWS 2001–2003, K = 5, one thread | ms per sweep", rows)
 
 
+def dispersion() -> None:
+    X = nips()
+    start = started(X, 3)
+    laws = {
+        "Poisson": POISSON,
+        "negative binomial, d = 4.4": NegativeBinomial(4.4),
+        "negative binomial, d learned": NegativeBinomial(),
+    }
+    with Threads(1) as one:
+        runs = {
+            f"{name}, {kind}": sampler(data, start, RATE, one, law.resolve()).sweep
+            for kind, data in (("dense", X), ("sparse", sparse.csr_array(X)))
+            for name, law in laws.items()
+        }
+        rows = {name: shown(times) for name, times in turns(runs, 3).items()}
+    table("NIPS, K = 3, one thread | ms per sweep", rows)
+
+
 def icews14() -> None:
     X = icews("icews14_pairs.npz")
     start = started(X, 20)
@@ -199,13 +230,16 @@ def pgds() -> None:
 
 
 PARTS = {
-    part.__name__: part for part in (threads, nonzeros, components, counts, chains, icews14, pgds)
+    part.__name__: part
+    for part in (threads, nonzeros, components, counts, chains, dispersion, icews14, pgds)
 }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", default=",".join(PARTS), help="parts, with commas")
+    parser.add_argument(
+        "--only", default=",".join(PARTS), help=f"parts, with commas: {','.join(PARTS)}"
+    )
     for name in parser.parse_args().only.split(","):
         PARTS[name]()
 

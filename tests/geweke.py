@@ -9,11 +9,17 @@ from temporalnmf import registry
 from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
 from temporalnmf.chains.base import First
 from temporalnmf.data.series import Series
+from temporalnmf.likelihoods.poisson import Poisson
 from temporalnmf.runtime.threads import Threads
 from temporalnmf.sampling import gibbs as sampler
 from temporalnmf.sampling import learning
 from temporalnmf.sampling.gibbs import Gibbs
-from temporalnmf.sampling.learning import LearnedChain, LearnedSmoothing, Parameters
+from temporalnmf.sampling.learning import (
+    LearnedChain,
+    LearnedLikelihood,
+    LearnedSmoothing,
+    Parameters,
+)
 
 FIRST_LAW = First(2.0, 3.0)
 F, K, N, SMOOTHING = 4, 2, 4, 0.7
@@ -49,9 +55,13 @@ def started(series, chain, W, H, smoothing, first, seed, workers):
     return Gibbs(series, known, W, H, first, seed, workers)
 
 
-def known_parameters(chain, smoothing, n_components, level=1.0):
-    """Parameters of which none is learned, if the chain has numbers."""
-    return Parameters(LearnedChain(chain, level, n_components), LearnedSmoothing(smoothing, False))
+def known_parameters(chain, smoothing, n_components, level=1.0, likelihood=None):
+    """Parameters of which none is learned, if chain and likelihood have numbers."""
+    return Parameters(
+        LearnedChain(chain, level, n_components),
+        LearnedSmoothing(smoothing, False),
+        LearnedLikelihood((likelihood or Poisson()).resolve()),
+    )
 
 
 def first_activations(chain, n, rng, first):
@@ -134,11 +144,13 @@ class Simulation:
         """Hyper-parameters, smoothing, components and activations."""
         run, rng = self.run, self.rng
         n_components, n_steps = run.H.shape
-        chain, smoothing = run.parameters
+        chain, smoothing, likelihood = run.parameters
         chain.move(prior_coordinates(chain, n_components, rng))
         if smoothing.learned:
             at = rng.normal(np.log(learning.SMOOTHING), learning._WIDE)
             smoothing.value = float(np.exp(at))
+        for name in likelihood.value.learned:
+            likelihood.move({name: float(np.exp(rng.normal(0.0, learning._WIDE)))})
         weights = np.full(self.active.sum(), smoothing.value)
         run.W = np.zeros_like(run.W)
         run.W[self.active] = rng.dirichlet(weights, size=n_components).T
@@ -146,12 +158,21 @@ class Simulation:
 
     def draw_data(self):
         """Counts given the rest, for the run to go on with."""
-        rates = self.exposure * (self.run.W @ self.run.H)
-        self.X = self.rng.poisson(rates).T * self.seen
-        self.run._counts = (*self._structure, self.X.T.ravel().astype(float))
+        rates, likelihood = self.run.W @ self.run.H, self.run.parameters.likelihood.value
+        self.X = likelihood.sample(self.exposure * rates, self.rng).T * self.seen
+        self.run._counts = (*self._structure, self.X.T.ravel())
+        if likelihood.learns:
+            self.observe(Series(self.X, self.seen.astype(float), self.exposure), likelihood)
+
+    def observe(self, series, likelihood):
+        """Data for the density of the counts."""
+        self.run.observations = series.observe(likelihood, Threads(1))
 
     def functionals(self):
-        """Thirteen numbers and two per learned one, the same if components are swapped."""
+        """Thirteen numbers and two per learned one, the same if components are swapped.
+
+        Three for dispersion.
+        """
         W, H, X = self.run.W, self.run.H, self.X
         u, v = np.log(np.maximum(H, 1e-8)), np.log(np.maximum(W, 1e-8))
         found = [
@@ -159,12 +180,16 @@ class Simulation:
             v.mean(), v[0].mean(), W.max(), np.sum(W**2), np.tanh((v[0] * u[:, 0]).mean()),
             np.log1p(X.sum()), np.log1p(X[0, 0]), np.log1p(W[:, 0] @ W[:, -1]),
         ]  # fmt: skip
-        chain, smoothing = self.run.parameters
+        chain, smoothing, likelihood = self.run.parameters
         for x in chain.coordinates.values():
             found += [x.mean(), np.tanh((x * (u[:, -1] - u[:, 0])).mean())]
         if smoothing.learned:
             log_s = np.log(smoothing.value)
             found += [log_s, np.tanh(log_s * v.mean())]
+        if likelihood.value.excess > 0.0:
+            log_d = np.log(likelihood.value.excess)
+            found += [np.mean(X == 0.0), np.log1p(X.max())]
+            found += [log_d, np.tanh(log_d * u.mean())] if likelihood.value.learns else []
         return np.array(found)
 
 

@@ -167,7 +167,7 @@ G = ("--solver", "gibbs")
         ((*G, "--starts", 3), "--starts 3 has no effect with --solver gibbs: see --draws and"),
         ((*G, "--max-iter", 9), "--max-iter 9 has no effect with --solver gibbs"),
         ((*G, "--likelihood", "exponential"),
-         "--solver gibbs has posterior draws for --likelihood poisson only."),
+         "posterior draws for --likelihood poisson and --likelihood negative_binomial only."),
         ((*G, "--chain", "none"), "--chain none is not a prior"),
         ((*G, "--thin", 9, "--draws", 5), "--thin 9 is larger than --draws 5"),
         ((*G, "--learn", "gamma"),

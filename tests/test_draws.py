@@ -564,7 +564,10 @@ def test_a_clone_of_a_fitted_model_has_the_parameters_as_given():
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"likelihood": "exponential"}, "likelihood='exponential'.*'poisson' only.*accelerated"),
+        (
+            {"likelihood": "exponential"},
+            "likelihood='exponential'.*'negative_binomial' only.*accelerated",
+        ),
         ({"chain": "none"}, "chain='none' is not a prior.*'gap'"),
         ({"smoothing": 0.0}, "smoothing=0.0.*positive number, or 'learn'"),
         ({"smoothing": "guess"}, "smoothing='guess'.*or 'learn'"),

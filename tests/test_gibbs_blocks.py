@@ -28,7 +28,12 @@ from temporalnmf.runtime.threads import Threads
 from temporalnmf.sampling import gibbs, learning
 from temporalnmf.sampling import run as runs
 from temporalnmf.sampling.gibbs import Gibbs
-from temporalnmf.sampling.learning import LearnedChain, LearnedSmoothing, Parameters
+from temporalnmf.sampling.learning import (
+    LearnedChain,
+    LearnedLikelihood,
+    LearnedSmoothing,
+    Parameters,
+)
 from temporalnmf.sampling.run import draw_factors
 
 N_STEPS, N_FEATURES = 12, 23
@@ -137,14 +142,15 @@ def test_draws_go_on_if_a_worker_is_lost(saved, own_client, tmp_path, monkeypatc
     held.executor.close()
 
 
-def started(split, smoothing=0.3, learned=True):
+def started(split, smoothing=0.3, learned=True, likelihood=None):
     """A run on split data, from flat weights."""
     (n_steps, n_features), K = split.shape, 2
-    observations = split.observe(Poisson())
+    law = (likelihood or Poisson()).resolve()
+    observations = split.observe(law)
     start = observations.hold(np.full((n_features, K), 1.0 / n_features))
     chain = LearnedChain(Rate("learn"), 10.0, K)
     return split.sweeps(
-        Parameters(chain, LearnedSmoothing(smoothing, learned)),
+        Parameters(chain, LearnedSmoothing(smoothing, learned), LearnedLikelihood(law)),
         start,
         np.random.default_rng(0).gamma(2.0, 5.0, size=(K, n_steps)),
         First(2.0, 3.0),
@@ -248,14 +254,26 @@ class _Held(SplitGibbs):
 BOUNDS = [0, 1, 3, 4]
 
 
-def simulation(mask, learned):
+class _InBlocks(joint.Simulation):
+    def observe(self, series, likelihood):
+        blocks = self.run._slot.executor._blocks._slots[self.run._slot.number]
+        for b, (i, j) in enumerate(pairwise(BOUNDS)):
+            weights = series.weights[:, i:j]
+            blocks[b]._observations = observe(
+                series.X[:, i:j], weights, series.exposure, likelihood, Threads(1)
+            )
+
+
+def simulation(mask, learned, likelihood=None):
     """As `geweke.fixed`, in blocks."""
+    likelihood = likelihood or Poisson()
     chain = LearnedChain(joint.SETTINGS["rate"], 1.0, joint.K)
-    parameters = Parameters(chain, LearnedSmoothing(joint.SMOOTHING, learned))
-    found = joint.Simulation(parameters, joint.MASKS[mask], 0)
+    smoothing = LearnedSmoothing(joint.SMOOTHING, learned)
+    parameters = Parameters(chain, smoothing, LearnedLikelihood(likelihood.resolve()))
+    found = _InBlocks(parameters, joint.MASKS[mask], 0)
     series = Series(np.ones((joint.N, joint.F)), joint.MASKS[mask], found.exposure)
     split = split_here(series, BOUNDS)
-    start = split.observe(Poisson()).hold(found.run.W)
+    start = split.observe(likelihood.resolve()).hold(found.run.W)
     found.run = _Held(
         split.executor, found.exposure, parameters, start.slot, found.run.H, joint.FIRST_LAW,
         np.random.SeedSequence(0),
@@ -291,21 +309,21 @@ def test_gewekes_test_finds_a_step_that_one_block_lacks_taken_for_one_that_all_l
     assert abs(z).max() > 2.0 * joint.BOUND, z
 
 
-def numbers(run, observations):
+def numbers(run):
     """Some functionals of a run with one component."""
     path = np.log(run.H)
     return [
-        run.log_posterior(observations), path.mean(), path[0, 3], path.std(),
+        run.log_posterior(), path.mean(), path[0, 3], path.std(),
         np.log(run.parameters.smoothing.value), np.sum(run.weights() ** 2),
     ]  # fmt: skip
 
 
-def means_of(run, observations):
+def means_of(run):
     """Means of functionals, and their squared standard errors by batches."""
     found = []
     for _ in range(2100):
         run.sweep()
-        found.append(numbers(run, observations))
+        found.append(numbers(run))
     batches = np.reshape(found[100:], (40, 50, -1)).mean(axis=1)
     return batches.mean(axis=0), batches.var(axis=0, ddof=1) / 40
 
@@ -321,13 +339,13 @@ def test_posterior_means_are_those_of_data_in_memory():
     chain, seed = LearnedChain(Rate(4.0, 4.0), 300.0, 1), np.random.SeedSequence(1)
 
     def parameters():
-        return Parameters(chain, LearnedSmoothing(0.3, True))
+        return Parameters(chain, LearnedSmoothing(0.3, True), LearnedLikelihood(Poisson()))
 
     elsewhere, here = split.observe(Poisson()), observe(X, series.weights, np.ones(6), Poisson())
     run = split.sweeps(parameters(), elsewhere.hold(W), H, first, seed)
-    found, variances = means_of(run, elsewhere)
-    run = Gibbs(series, parameters(), W, H, first, seed, Threads(1))
-    expected, others = means_of(run, here)
+    found, variances = means_of(run)
+    run = Gibbs(series, parameters(), W, H, first, seed, Threads(1), here)
+    expected, others = means_of(run)
     z = (found - expected) / np.sqrt(variances + others)
     assert abs(z).max() < 4.5, z
 
@@ -338,14 +356,14 @@ def test_the_log_posterior_is_that_of_data_in_memory():
     run = started(split)
     for _ in range(3):
         run.sweep()
+    observations = observe(series.X, series.weights, series.exposure, Poisson())
     alone = Gibbs(
         series, run.parameters, run.weights(), run.H, run.first,
-        np.random.SeedSequence(0), Threads(1),
+        np.random.SeedSequence(0), Threads(1), observations,
     )  # fmt: skip
     alone.Z = run.Z
-    observations = observe(series.X, series.weights, series.exposure, Poisson())
-    expected = alone.log_posterior(observations)
-    assert run.log_posterior(observations) == pytest.approx(expected, rel=1e-12)
+    expected = alone.log_posterior()
+    assert run.log_posterior() == pytest.approx(expected, rel=1e-12)
     assert run.count_active() == N_FEATURES - 1
 
 

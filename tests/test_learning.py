@@ -8,9 +8,11 @@ import geweke as joint
 from temporalnmf import registry
 from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
 from temporalnmf.chains.base import PathLaw
+from temporalnmf.likelihoods.poisson import Poisson
 from temporalnmf.sampling import learning
 from temporalnmf.sampling.learning import (
     LearnedChain,
+    LearnedLikelihood,
     LearnedSmoothing,
     Parameters,
     Prior,
@@ -197,7 +199,7 @@ def narrow_smoothing(monkeypatch):
 def all_learned(name, mask, seed):
     """A simulation in which nothing is known."""
     law = narrowed(*LEARNED[name], joint.K)
-    parameters = Parameters(law, LearnedSmoothing(0.7, True))
+    parameters = Parameters(law, LearnedSmoothing(0.7, True), LearnedLikelihood(Poisson()))
     return joint.Simulation(parameters, joint.MASKS[mask], seed)
 
 

@@ -214,8 +214,3 @@ def test_dispersions_that_make_no_sense_are_refused(wrong):
     model = TemporalNMF(2, likelihood=NegativeBinomial(wrong))
     with pytest.raises(ValueError, match="give a positive number, or 'learn'"):
         model.fit(simulated(0, 1.0))
-
-
-def test_draws_are_refused_with_a_remedy():
-    with pytest.raises(ValueError, match="accelerated"):
-        TemporalNMF(2, likelihood="negative_binomial", solver="gibbs").fit(simulated(0, 1.0))

@@ -30,24 +30,25 @@ def p_of_ranks(draws, truth):
     return stats.chisquare(counts, axis=1).pvalue
 
 
-def calibrated(simulation, replicates=96, burn=25, thin=5):
+def calibrated(simulation, replicates=96, burn=25, thin=5, numbers=None):
     """p-values of simulation-based calibration (Talts et al. 2018).
 
     Unknowns and data are drawn from the joint law, then the posterior, from a start that knows of
     neither. The rank of what was true among the draws is uniform.
     """
     run, truth, found = simulation.run, [], []
+    numbers = numbers or _symmetric
     with joint.sharing_seldom(0.04):
         for _ in range(replicates):
             simulation.draw_prior()
             simulation.draw_data()
-            truth.append(_symmetric(run))
+            truth.append(numbers(run))
             simulation.draw_prior()
             draws = []
             for _draw in range(N_DRAWS):
                 for _sweep in range(thin if draws else burn):
                     run.sweep()
-                draws.append(_symmetric(run))
+                draws.append(numbers(run))
             found.append(draws)
     return p_of_ranks(np.swapaxes(found, 0, 1), np.array(truth))
 

@@ -18,6 +18,7 @@ from temporalnmf.kernels.variates import (
     bessel,
     binomial,
     crt,
+    few_crt,
     gig,
     slice_step,
     splits,
@@ -65,6 +66,7 @@ def mean_rounds(draw):
 
 
 many_gig, many_bessel, many_crt, many_binomial = map(sampler, (gig, bessel, crt, binomial))
+many_few_crt = sampler(few_crt)
 
 
 def assert_law(draws, cdf):
@@ -293,6 +295,14 @@ def crt_pmf(n, r):
 @pytest.mark.parametrize("r", [1e-6, 0.05, 1.0, 12.0, 300.0, 1e4, 1e7])
 def test_crt_follows_its_law(n, r):
     assert_counts(many_crt(n, r), 0, crt_pmf(n, r))
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("n", [1, 2, 7, 64, 65, 400])
+@pytest.mark.parametrize("r", [1e-30, 0.05, 1.0, 12.0, 300.0])
+def test_few_crt_follows_the_same_law(n, r):
+    assert_counts(many_few_crt(n, r), 0, crt_pmf(n, r))
+    assert np.all(many_few_crt(0.0, r, size=10) == 0.0)
 
 
 @pytest.mark.parametrize(

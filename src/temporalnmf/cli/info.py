@@ -90,6 +90,8 @@ def _learned(model: TemporalNMF) -> list[tuple[str, str]]:
     lines = [("", f"means of draws: {', '.join(names)}")] if names else []
     if model.smoothing == "learn":
         lines.append(("smoothing", f"{number_text(model.smoothing_)}, the mean of draws"))
+    for name, values in model.posterior_.of_likelihood.items():
+        lines.append((name, f"{number_text(values.mean())}, the mean of draws"))
     return lines
 
 

@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike
 
 from .._typing import Array
 from ..chains.base import First
-from ..observations.base import Observations
+from ..likelihoods.base import Likelihood
 from ..runtime.threads import MOST_RANGES
 from ..sampling.gibbs import Sweeps
 from ..sampling.learning import Parameters, Tally
@@ -41,6 +41,9 @@ class SplitGibbs(Sweeps):
         self._slot = Slot(executor)
         self._slot.tell_with(GibbsBlock.begin, start, exposure, of_blocks)
         self._n_active = int(self._slot.add(GibbsBlock.count_active))
+        self._n_positive = 0
+        if parameters.likelihood.value.learns:
+            self._n_positive = int(self._slot.add(GibbsBlock.count_positive))
         self._slot.tell(GibbsBlock.divide, self._slot.add(GibbsBlock.totals))
         # Components of many features are not shared, see `_share_components`.
         few = self._n_active <= _MOST_FEATURES
@@ -51,6 +54,9 @@ class SplitGibbs(Sweeps):
 
     def count_active(self) -> int:
         return self._n_active
+
+    def count_positive(self) -> int:
+        return self._n_positive
 
     def log_sum(self) -> float:
         return float(self._slot.add(GibbsBlock.log_sum))
@@ -69,11 +75,11 @@ class SplitGibbs(Sweeps):
     def drop(self) -> None:
         self._slot.drop()
 
-    def _value(self, observations: Observations) -> float:
-        return float(self._slot.add(GibbsBlock.value, self.H))
+    def _value(self, likelihood: Likelihood) -> float:
+        return float(self._slot.add(GibbsBlock.value, self.H, likelihood))
 
     def _allocate(self) -> Array:
-        return self._slot.add(GibbsBlock.allocate, self.H)
+        return self._slot.add(GibbsBlock.allocate, self.H, self.parameters.likelihood.value)
 
     def _draw_components(self) -> None:
         slot, smoothing = self._slot, self.parameters.smoothing

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from .._typing import Array
+from ..likelihoods.base import Likelihood
 from ..observations.block import Block, n_components_of
 from ..runtime.archives import json_of
 from ..runtime.states import NON_NEGATIVE, StateError, arrays_of, restore
@@ -49,9 +50,10 @@ class GibbsBlock(DrawnBlock):
         """Σ_f w, (K,)."""
         return self.W.sum(axis=0)
 
-    def value(self, H: Array) -> float:
+    def value(self, H: Array, likelihood: Likelihood) -> float:
         """The part of this block in −log p(V | WH)."""
         held = self._observations
+        held.use(likelihood)
         return held.value(np.array(self.W, order=held.order), H)
 
     def seen(self) -> Array:

@@ -142,6 +142,8 @@ def _simulated(
     if found.which is not None:
         assert found.drawn is not None
         components = found.drawn.components
+        assert state.draws is not None
+        likelihood = state.draws.likelihood_at(found.which)
     if state.calibration is not None:
         noise = state.calibration.noise
         draws = noise.widen(draws, ahead, np.random.default_rng([seed, first, _WIDENED]))

@@ -120,14 +120,17 @@ class Config:
         """Raise if there is no posterior to draw from."""
         solver = Arg("solver", repr(self.solver))
         if not self.likelihood.has_draws:
-            counts = Arg("likelihood", "'poisson'")
+            counts, clumped = (
+                Arg("likelihood", f"'{n}'") for n in ("poisson", "negative_binomial")
+            )
             raise ArgumentError(
                 "likelihood",
                 self.likelihood.name,
                 Text(
-                    ": {solver} has posterior draws for {counts} only.",
+                    ": {solver} has posterior draws for {counts} and {clumped} only.",
                     solver=solver,
                     counts=counts,
+                    clumped=clumped,
                 ),
                 Text("Use {modes} for this one.", modes=Arg("solver", "'accelerated'")),
             )

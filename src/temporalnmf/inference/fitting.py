@@ -299,6 +299,8 @@ def identity_of(
     numbers = {name: np.asarray(value).tolist() for name, value in chain.get_params().items()}
     found |= {"chain": chain.name, "hyper-parameters": numbers}
     found |= {"likelihood": config.likelihood.name, "data": series.fingerprint()}
+    if of_data := config.likelihood.get_params():
+        found["parameters of the likelihood"] = of_data
     if config.random_state is not None:  # else the seeds are those of the checkpoint
         found["random_state"] = seeds.tolist()
     return found

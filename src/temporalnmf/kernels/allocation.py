@@ -1,5 +1,9 @@
 """Draw the split of counts over the components, and the weights given the parts.
 
+A negative binomial count v with variance λ(1+d) is a Poisson number of clumps with mean
+λ log(1+d)/d. Given v, their number is that of the tables of v customers in a Chinese restaurant
+process with concentration λ/d (Zhou and Carin 2015). Clumps are split in place of counts.
+
 Counts are compressed rows, one per feature. So are the missing entries of observed steps: these
 are drawn, too, so that weights given the counts are Dirichlet. Features are divided into ranges,
 each with its own random stream, so that draws do not depend on the number of threads.
@@ -10,18 +14,19 @@ import numpy as np
 from .dense import compiled
 from .floor import FLOOR
 from .handoff import begin, end
-from .variates import allocate
+from .variates import allocate, few_crt
 
 
 @compiled
 def allocate_rows(
     flags, thread, first, last, indptr, indices, counts, unseen_indptr, unseen_indices, exposure,
-    W, HT, bounds, streams, YW, YH,
+    sizes, W, HT, bounds, streams, YW, YH,
 ):  # fmt: skip
     """Split every count v_fn over components with weights w_fk h_kn; draw missing ones.
 
     W is (F, K), HT (N, K), both C-ordered. Sets YW (F, K), the sums over steps, and YH[s]
-    (N, K), those over the features of range s.
+    (N, K), those over the features of range s. `exposure` (N,) is that of clumps, e log(1+d)/d;
+    `sizes` (N,) are e/d, infinite for Poisson counts.
     """
     begin(flags, thread)
     K = W.shape[1]
@@ -33,11 +38,15 @@ def allocate_rows(
             of_feature, w = YW[f], W[f]
             of_feature[:] = 0.0
             for j in range(indptr[f], indptr[f + 1]):
-                h, y = HT[indices[j]], of_steps[indices[j]]
+                n, count, rate = indices[j], counts[j], 0.0
+                h, y = HT[n], of_steps[n]
                 for k in range(K):
                     weights[k] = w[k] * h[k]
                     part[k] = 0.0
-                allocate(rng, counts[j], weights, part)
+                    rate += weights[k]
+                if sizes[n] < np.inf:
+                    count = few_crt(rng, count, max(sizes[n] * rate, FLOOR))
+                allocate(rng, count, weights, part)
                 for k in range(K):
                     of_feature[k] += part[k]
                     y[k] += part[k]

@@ -56,6 +56,8 @@ class Likelihood(BaseEstimator):
         Whether the Gibbs sampler supports it.
     cost : float
         The constant b/m of `linear` formulas.
+    excess : float
+        Variance of counts relative to their mean, minus one.
     learns : bool
         Whether a parameter is learned from the data.
     learned : dict
@@ -75,6 +77,7 @@ class Likelihood(BaseEstimator):
     whole: ClassVar[bool] = False
     has_draws: ClassVar[bool] = False
     cost: float = 1.0
+    excess: float = 0.0
 
     @property
     def learns(self) -> bool:

@@ -65,7 +65,8 @@ class NegativeBinomial(OneParameter, Poisson):
     Parameters
     ----------
     dispersion : float or "learn", default="learn"
-        d > 0, how much larger the variance is than that of Poisson counts, relative to it.
+        d > 0, how much larger the variance is than that of Poisson counts, relative to it. In
+        samples of a posterior it is an array, with one d per row of λ.
 
     Examples
     --------
@@ -76,18 +77,22 @@ class NegativeBinomial(OneParameter, Poisson):
 
     name = "negative_binomial"
     formulas = Formulas("negative_binomial", _ratios, _value, _gain, _ratios_at_nonzeros)
-    takes_single = weighs = has_draws = False
+    takes_single = weighs = False
     whole = True
     parameter = "dispersion"
     bounds = _LEAST, _MOST
 
-    def __init__(self, dispersion: float | str = "learn") -> None:
+    def __init__(self, dispersion: float | str | Array = "learn") -> None:
         self.dispersion = dispersion
 
     @property
     def theta(self) -> Array:  # type: ignore[override]
         d = self.number
         return np.array([d, 1.0 / d, self.cost, np.log1p(d)])
+
+    @property
+    def excess(self) -> float:  # type: ignore[override]
+        return self.number
 
     @property
     def cost(self) -> float:  # type: ignore[override]
@@ -124,18 +129,28 @@ class NegativeBinomial(OneParameter, Poisson):
         return weight * _each(fill_curvature, v, lam, self.number)
 
     def sample(self, lam: Array, rng: np.random.Generator) -> Array:
-        d = self.number
+        d = self._by_row(lam)
         return super().sample(d * rng.standard_gamma(lam / d), rng)
 
     def split(self, counts: Array, rates: Array, rng: np.random.Generator) -> Array:
-        return super().split(counts, gamma_shares(rates / self.number, rng), rng)
+        return super().split(counts, gamma_shares(rates / self._by_row(rates), rng), rng)
+
+    @property
+    def each(self) -> Array | float:
+        """d, or the d of each row."""
+        return self.dispersion if isinstance(self.dispersion, np.ndarray) else self.number
+
+    def _by_row(self, lam: Array) -> Array | float:
+        """d to multiply with rates, of which there may be the first rows only."""
+        d = self.each
+        return d[: len(lam)].reshape(-1, *[1] * (lam.ndim - 1)) if isinstance(d, np.ndarray) else d
 
 
 def dispersed(likelihood: Likelihood, dispersion: float) -> Likelihood:
     """A law of counts with more variance: `dispersion` times the mean."""
     if dispersion == 0.0:
         return likelihood
-    own = likelihood.number if isinstance(likelihood, NegativeBinomial) else 0.0
+    own = likelihood.each if isinstance(likelihood, NegativeBinomial) else 0.0
     return NegativeBinomial(own + dispersion)
 
 

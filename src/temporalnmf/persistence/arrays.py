@@ -79,6 +79,7 @@ _TABLE = {
     ),
     "draws_activations": Spec("runs draws n K", least=_POSITIVE),
     "draws_of_": Spec("runs draws K", least=_POSITIVE),
+    "draws_likelihood_": Spec("runs draws", least=_POSITIVE),
     "calibration": Spec("7", rule=_is_calibration, broken=_NO_FORECASTS),
     "calibration_level": Spec("ahead", rule=lambda level: level.size, broken="is empty"),
     "calibration_own": Spec("ahead"),
@@ -100,8 +101,12 @@ _REQUIRED = ("activations_", "fitted_steps", "observed_", "exposure", "history_"
              "history_iterations_")  # fmt: skip
 
 
+# Arrays with names of parameters after these.
+_PREFIXES = ("draws_of_", "draws_likelihood_")
+
+
 def _key(name: str) -> str:
-    return "draws_of_" if name.startswith("draws_of_") else name
+    return next((prefix for prefix in _PREFIXES if name.startswith(prefix)), name)
 
 
 def is_known(name: str) -> bool:

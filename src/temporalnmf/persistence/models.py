@@ -200,6 +200,7 @@ def _described_draws(draws: PosteriorDraws | None) -> Json | None:
         return None
     chain = description_of(draws.chain, registry.CHAINS, "chain")
     names = {"parameters": list(draws.parameters), "learned": list(draws.learned)}
+    names |= {"likelihood": list(draws.of_likelihood)}
     return {"chain": chain, **names, "level": draws.level, "thin": draws.thin}
 
 
@@ -244,6 +245,7 @@ def _arrays(model: TemporalNMF, data: bool) -> dict[str, Array]:
     if (draws := model.posterior_) is not None:
         arrays |= {f"draws_{name}": getattr(draws, name) for name in _DRAWS}
         arrays |= {f"draws_of_{name}": values for name, values in draws.parameters.items()}
+        arrays |= {f"draws_likelihood_{n}": values for n, values in draws.of_likelihood.items()}
     if model.calibration_ is not None:
         arrays |= calibration_arrays(model.calibration_)
     if data and model._series is not None:
@@ -340,7 +342,8 @@ def _attributes(
     if type(names) is not list or len(names) != n_features or not all(map(_is_text, names)):
         raise ValueError("its labels do not fit its arrays")
     series = _series_of(arrays, timeline, (N, n_features))
-    draws = _draws_of(header.get("draws"), arrays)
+    likelihood = _likelihood_of(header)
+    draws = _draws_of(header.get("draws"), arrays, likelihood)
     _check_steps(arrays, chain, draws, series)
     posterior = None
     if "posterior_factor" in arrays:
@@ -352,7 +355,7 @@ def _attributes(
         **({"feature_names_in_": np.array(names, dtype=object)} if labels["named"] else
            {"_columns": names}),
         "chain_": chain,
-        "likelihood_": _likelihood_of(header),
+        "likelihood_": likelihood,
         "timeline_": timeline,
         "times_": timeline.times,
         "exposure_": arrays["exposure"],
@@ -408,7 +411,9 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def _draws_of(described: Json | None, arrays: dict[str, Array]) -> PosteriorDraws | None:
+def _draws_of(
+    described: Json | None, arrays: dict[str, Array], likelihood: Likelihood
+) -> PosteriorDraws | None:
     if described is None:
         return None
     chain = made_chain(described["chain"])
@@ -418,13 +423,18 @@ def _draws_of(described: Json | None, arrays: dict[str, Array]) -> PosteriorDraw
         raise ValueError(f"its draws have the level {level!r:.60}, thinned by {thin!r:.60}")
     if thin < 1 or not (set(described["parameters"]) | set(described["learned"])) <= names:
         raise ValueError("its draws have parameters that its chain does not have")
+    of_likelihood = described.get("likelihood", [])  # older files have none
+    if not set(of_likelihood) <= set(likelihood.get_params()):
+        raise ValueError("its draws have parameters that its likelihood does not have")
     return PosteriorDraws(
         **{name: arrays[f"draws_{name}"] for name in _DRAWS},
         parameters={name: arrays[f"draws_of_{name}"] for name in described["parameters"]},
         chain=chain,
+        likelihood=likelihood,
         level=float(level),
         learned=tuple(described["learned"]),
         thin=thin,
+        of_likelihood={name: arrays[f"draws_likelihood_{name}"] for name in of_likelihood},
     )
 
 

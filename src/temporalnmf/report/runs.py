@@ -197,6 +197,7 @@ def _quantity_words(name: str, subject: Subject) -> str:
         "forecasts": f"The total of the next {subject.unit.noun}",
         "activations": "Activations of the components",
         "smoothing": "Smoothing of the components",
+        "dispersion": "Dispersion of the counts",
     }
     return known.get(name) or f"{letter_of(name)} of the chain"
 
@@ -207,6 +208,7 @@ def _panel_words(trace: Trace, subject: Subject) -> str:
         "log posterior": "The model as a whole (log posterior)",
         "all activations": "All activations together",
         "smoothing": "Smoothing of the components",
+        "dispersion": "Dispersion of the counts",
     }
     if trace.name in known:
         return known[trace.name]
@@ -218,7 +220,8 @@ def _panel_words(trace: Trace, subject: Subject) -> str:
 def _learned(subject: Subject, draws: PosteriorDraws) -> Content | None:
     """Learned hyper-parameters: medians and 90 % intervals, by component."""
     smoothing = _interval(draws.smoothing.ravel()) if np.ptp(draws.smoothing) > 0.0 else None
-    if not draws.learned and smoothing is None:
+    of_counts = {name: _interval(v.ravel()) for name, v in draws.of_likelihood.items()}
+    if not draws.learned and smoothing is None and not of_counts:
         return None
     by_name = (draws.parameters[name].reshape(-1, subject.n_components) for name in draws.learned)
     columns = [[_interval(values) for values in learned.T] for learned in by_name]
@@ -232,6 +235,7 @@ def _learned(subject: Subject, draws: PosteriorDraws) -> Content | None:
         ],
         "left_out": subject.n_components - len(shown) if columns else 0,
         "smoothing": smoothing,
+        "of_counts": of_counts,
     }
 
 

@@ -35,7 +35,7 @@ def to_datatree(
     if times.dtype.kind == "M" and np.datetime_data(times.dtype)[0] not in _UNITS:
         times = times.astype("datetime64[s]")  # xarray has no other units
     posterior = {"components": draws.components, "activations": draws.activations}
-    posterior |= draws.parameters
+    posterior |= draws.parameters | draws.of_likelihood
     dims = {name: ["component"] for name in draws.parameters}
     dims |= {"components": ["component", "feature"], "activations": ["time", "component"]}
     if np.ptp(draws.smoothing) > 0.0:

@@ -146,6 +146,7 @@ def diagnose(draws: PosteriorDraws) -> Diagnosis:
     }
     if np.ptp(draws.smoothing) > 0.0:
         looked_at["smoothing"] = draws.smoothing
+    looked_at |= draws.of_likelihood
     if D < FEWEST:
         nothing = tuple(Quantity(name, np.inf, 0.0, 0.0) for name in looked_at)
         return Diagnosis(nothing, C, D, (np.inf,) * H.shape[3], (1.0,) * H.shape[3])

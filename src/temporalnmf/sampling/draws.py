@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from .._typing import Array
 from ..chains.base import Chain
 from ..inference.gaps import fill_gaps
+from ..likelihoods.base import Likelihood
 from .diagnostics import Diagnosis, diagnose
 
 # Simulated paths for a median.
@@ -37,9 +38,13 @@ class PosteriorDraws:
         The log posterior is up to a constant.
     chain : Chain
         With the hyper-parameters that are not learned.
+    likelihood : Likelihood
+        With the posterior means of learned parameters.
     level : float
         Mean of the prior of a first activation, Gamma with shape 1/2.
     thin : int
+    of_likelihood : dict
+        Learned parameters of the likelihood by name, (n_chains, draws) each.
     """
 
     components: Array
@@ -48,9 +53,11 @@ class PosteriorDraws:
     smoothing: Array
     log_posterior: Array
     chain: Chain
+    likelihood: Likelihood
     level: float
     learned: tuple[str, ...] = ()
     thin: int = 1
+    of_likelihood: dict[str, Array] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         C, D, K, F = self.components.shape
@@ -96,6 +103,13 @@ class PosteriorDraws:
             elif np.ndim(value):
                 setattr(chain, name, np.tile(value, len(which)))
         return chain
+
+    def likelihood_at(self, which: Array | int) -> Likelihood:
+        """The likelihood of a draw; or of several, for samples with one row per draw."""
+        likelihood = copy.copy(self.likelihood)
+        for name, values in self.of_likelihood.items():
+            setattr(likelihood, name, values.reshape(-1)[which])
+        return likelihood
 
     def means_ahead(self, which: Array, steps: int) -> Array:
         """Expected activations (draws, steps, K) of the steps after the last, draw by draw.
@@ -167,6 +181,9 @@ class PosteriorDraws:
             },
             smoothing=self.smoothing.reshape(-1)[which][None],
             log_posterior=self.log_posterior.reshape(-1)[which][None],
+            of_likelihood={
+                name: values.reshape(-1)[which][None] for name, values in self.of_likelihood.items()
+            },
         )
 
 

@@ -7,6 +7,10 @@ Counts are split over the components, v_fn = Σ_k v_fkn; given the parts,
 since columns of W sum to one, so the activations of each component are drawn separately
 (`Chain.draw`). Hyper-parameters to learn are drawn in between (`learning.py`).
 
+Negative binomial counts are Poisson numbers of clumps, which are drawn given the counts and take
+their place (`kernels/allocation.py`), with exposure e log(1+d)/d. The dispersion d is drawn with
+clumps integrated out, so each sweep begins with it and draws the clumps anew.
+
 Given H, features interact only through sums, so they may be in several blocks
 (`cluster/gibbs.py`).
 """
@@ -27,6 +31,7 @@ from ..chains.base import Chain, First
 from ..data.series import Series, dense
 from ..kernels.allocation import allocate_rows, draw_weights
 from ..kernels.floor import FLOOR
+from ..likelihoods.base import Likelihood
 from ..messages.errors import Arg, Text
 from ..observations.base import Observations
 from ..observations.sparse import Rows
@@ -56,6 +61,7 @@ class SweepState:
     smoothing: float = field(metadata=POSITIVE)
     streams: str
     learned: dict[str, Array] = field(metadata=within(-FARTHEST, FARTHEST))
+    likelihood: dict[str, float] = field(metadata=POSITIVE)  # learned parameters
 
 
 class Sweeps:
@@ -64,7 +70,7 @@ class Sweeps:
     Parameters
     ----------
     parameters : Parameters
-        The chain, and the smoothing of the Dirichlet prior on the columns of W.
+        The chain, the smoothing of the Dirichlet prior on the columns of W, and the likelihood.
     H : array, (K, N)
         Starting point, positive.
     first : First
@@ -105,6 +111,10 @@ class Sweeps:
         """Number of features with observed entries."""
         raise NotImplementedError
 
+    def count_positive(self) -> int:
+        """Number of positive counts."""
+        raise NotImplementedError
+
     def log_sum(self) -> float:
         """Σ log w over active features."""
         raise NotImplementedError
@@ -120,11 +130,12 @@ class Sweeps:
     def drop(self) -> None:
         """Called at the end of the run."""
 
-    def _value(self, observations: Observations) -> float:
+    def _value(self, likelihood: Likelihood) -> float:
+        """−log p(V | WH) up to a constant that does not depend on the likelihood's parameters."""
         raise NotImplementedError
 
     def _allocate(self) -> Array:
-        """Split the counts; returns their sums by component and step, (K, N)."""
+        """Split the counts, or clumps; returns their sums by component and step, (K, N)."""
         raise NotImplementedError
 
     def _draw_components(self) -> None:
@@ -138,12 +149,14 @@ class Sweeps:
 
     def sweep(self, *, fixed_W: bool = False) -> None:
         """Draw every unknown once; only activations if `fixed_W`."""
+        likelihood = self.parameters.likelihood
+        if not fixed_W and likelihood.value.learns:
+            likelihood.draw(self._value, self.count_positive(), self._rng)
         of_steps = self._allocate()
         if not fixed_W:
             self._draw_components()
-        self.chain.draw(
-            self.H, self.Z, of_steps, self.exposure, self._rng, self.first, held=self.held
-        )
+        exposure = self.exposure * likelihood.value.cost
+        self.chain.draw(self.H, self.Z, of_steps, exposure, self._rng, self.first, held=self.held)
         if not fixed_W:
             self._share_components()
             self.parameters.chain.draw(self.H, self.Z, self._rng)
@@ -152,22 +165,24 @@ class Sweeps:
         smoothing = self.parameters.smoothing.value
         share(W, self.H, self.Z, self.chain, smoothing, self.first, active, self._rng)
 
-    def log_posterior(self, observations: Observations) -> float:
+    def log_posterior(self) -> float:
         """Log density of the data and all unknowns, up to a constant."""
-        s, K = self.parameters.smoothing.value, len(self.H)
+        chain, smoothing, likelihood = self.parameters
+        s, K = smoothing.value, len(self.H)
         n_active = self.count_active()
-        value = -self._value(observations)
+        value = -self._value(likelihood.value)
         value += float(self.chain.path_law(K)(self.H, self.Z, self.first).sum())
         value += K * float(gammaln(n_active * s) - n_active * gammaln(s))
         value += (s - 1.0) * self.log_sum()
-        chain, smoothing = self.parameters
-        return value + chain.log_prior() + smoothing.log_prior()
+        return value + chain.log_prior() + smoothing.log_prior() + likelihood.log_prior()
 
     def _state(self) -> SweepState:
         streams = json.dumps([*self.streams(), self._rng.bit_generator.state])
-        chain, smoothing = self.parameters
-        learned = dict(chain.coordinates)
-        return SweepState(self.weights(), self.H, self.Z, smoothing.value, streams, learned)
+        chain, smoothing, likelihood = self.parameters
+        learned, of_data = dict(chain.coordinates), likelihood.value.learned
+        return SweepState(
+            self.weights(), self.H, self.Z, smoothing.value, streams, learned, of_data
+        )
 
     def state(self, prefix: str = "") -> dict[str, Array]:
         """The `SweepState` as arrays."""
@@ -177,7 +192,7 @@ class Sweeps:
         """Resume from a state; raises if it cannot be the state of such a run."""
         state = self._state()
         restore(state, arrays, prefix)
-        chain, smoothing = self.parameters
+        chain, smoothing, likelihood = self.parameters
         if not smoothing.learned and state.smoothing != smoothing.value:
             raise StateError("it has another smoothing")
         if not np.all(np.abs(state.W.sum(axis=0) - 1.0) <= 1e-6):
@@ -189,6 +204,7 @@ class Sweeps:
         except (ValueError, TypeError, KeyError, OverflowError) as error:
             raise StateError("its random streams are invalid") from error
         chain.move(state.learned)
+        likelihood.move(state.likelihood)
 
 
 class DrawnBlock:
@@ -239,13 +255,21 @@ class DrawnBlock:
         """Number of features with observed entries."""
         return int(np.count_nonzero(self.active))
 
-    def allocate(self, H: Array) -> Array:
-        """Split the counts, given H (K, N); returns Σ_f v_fkn, (K, N)."""
+    def count_positive(self) -> int:
+        """Number of positive counts."""
+        return int(np.count_nonzero(self._counts[2]))
+
+    def allocate(self, H: Array, likelihood: Likelihood) -> Array:
+        """Split the counts, or clumps, given H (K, N); returns Σ_f v_fkn, (K, N)."""
         n_ranges, (F, K), N = len(self._bounds) - 1, self.W.shape, H.shape[1]
         self._parts, of_steps = np.empty((F, K)), np.empty((n_ranges, N, K))
+        sizes = np.full(N, np.inf)
+        if likelihood.excess > 0.0:
+            sizes = self.exposure / likelihood.excess
         self.threads.run(
-            allocate_rows, n_ranges, *self._counts, *self._unseen, self.exposure,
-            self.W, np.ascontiguousarray(H.T), self._bounds, self._handed, self._parts, of_steps,
+            allocate_rows, n_ranges, *self._counts, *self._unseen, self.exposure * likelihood.cost,
+            sizes, self.W, np.ascontiguousarray(H.T), self._bounds, self._handed, self._parts,
+            of_steps,
         )  # fmt: skip
         return np.ascontiguousarray(of_steps.sum(axis=0).T)
 
@@ -290,6 +314,8 @@ class Gibbs(DrawnBlock, Sweeps):
         Starting point, positive; its columns sum to one.
     seed : numpy SeedSequence
     threads : Threads
+    observations : Observations or None
+        Of the series; needed for the log posterior, and if the likelihood is learned.
     """
 
     def __init__(
@@ -301,19 +327,23 @@ class Gibbs(DrawnBlock, Sweeps):
         first: First,
         seed: np.random.SeedSequence,
         threads: Threads,
+        observations: Observations | None = None,
         *,
         held: int = 0,
     ) -> None:
+        self.observations = observations
         exposure = np.where(series.observed, series.exposure, 0.0)
         DrawnBlock.__init__(self, series, exposure, W, seed, threads)
         rng = np.random.default_rng(seed.spawn(1)[0])
         Sweeps.__init__(self, parameters, H, first, exposure, rng, held)
 
-    def _value(self, observations: Observations) -> float:
-        return observations.value(np.array(self.W, order=observations.order), self.H)
+    def _value(self, likelihood: Likelihood) -> float:
+        assert self.observations is not None
+        self.observations.use(likelihood)
+        return self.observations.value(np.array(self.W, order=self.observations.order), self.H)
 
     def _allocate(self) -> Array:
-        return self.allocate(self.H)
+        return self.allocate(self.H, self.parameters.likelihood.value)
 
     def _draw_components(self) -> None:
         smoothing = self.parameters.smoothing

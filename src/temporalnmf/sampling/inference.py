@@ -19,7 +19,7 @@ from ..runtime.interrupts import between_sweeps
 from ..runtime.threads import Threads
 from .draws import PosteriorDraws
 from .gibbs import Gibbs
-from .learning import LearnedChain, LearnedSmoothing, Parameters
+from .learning import LearnedChain, LearnedLikelihood, LearnedSmoothing, Parameters
 from .run import drawn_steps
 
 # For other data: maximum number of draws of components; sweeps for each, and for the first. The
@@ -151,7 +151,8 @@ def _gibbs(
     """A sampler of activations, with the components of the first draw."""
     W, K = posterior.flat("components")[0].T, len(H)
     chain = LearnedChain(posterior.chain, K * posterior.level, K)
-    parameters = Parameters(chain, LearnedSmoothing(1.0, False))  # components are fixed
+    smoothing = LearnedSmoothing(1.0, False)  # components are fixed
+    parameters = Parameters(chain, smoothing, LearnedLikelihood(posterior.likelihood))
     first = First(level=posterior.level)
     return Gibbs(series, parameters, W, H, first, seed, threads, held=held)
 
@@ -161,6 +162,7 @@ def _sweep(gibbs: Gibbs, posterior: PosteriorDraws, number: int, sweeps: int) ->
     W = np.maximum(posterior.flat("components")[number].T.astype(float), FLOOR)
     gibbs.W = np.ascontiguousarray(W / W.sum(axis=0))
     gibbs.parameters.chain.chain = posterior.chain_at(np.array([number]))
+    gibbs.parameters.likelihood.value = posterior.likelihood_at(number)
     for _ in range(sweeps):
         gibbs.sweep(fixed_W=True)
 

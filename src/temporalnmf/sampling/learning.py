@@ -6,12 +6,14 @@ the value it would have otherwise:
     log-normal, by default with a spread of e^2, so 95 % lie within a factor of 50;
     a rate β that determines growth (rate, hier_rate, shape): β/α log-normal, with e^(1/2);
     ρ of BGAR: uniform between 0 and 1;
-    the smoothing of W: log-normal around 0.1 with a spread of e^2, one value for all columns.
+    the smoothing of W: log-normal around 0.1 with a spread of e^2, one value for all columns;
+    the dispersion of counts: log-normal around 1 with a spread of e^2, one value for all.
 
 Where both a shape α and its rate β are learned, β is drawn as the ratio β/α: the ratio
 determines the level or the growth of a path. A β that is "auto" follows its α, as always.
 
-All are drawn by slice steps on the real line, log θ or the log odds of ρ (R. M. Neal, 2003).
+All are drawn by slice steps on the real line, log θ or the log odds of ρ, but for the dispersion
+log(1 + d) (R. M. Neal, 2003).
 """
 
 from __future__ import annotations
@@ -27,6 +29,8 @@ from scipy.special import expit, gammaln, logit
 
 from .._typing import Array
 from ..chains.base import Chain
+from ..likelihoods.base import Likelihood
+from ..likelihoods.parametric import OneParameter
 
 _WIDE, _GROWTH = 2.0, 0.5
 # Centre of the prior of the smoothing. Counts from _TABLE on are summed one by one.
@@ -166,6 +170,57 @@ class LearnedSmoothing:
         self.value = float(np.exp(slice_steps(rng, density, np.log([self.value]))[0]))
 
 
+class LearnedLikelihood:
+    """The likelihood with its current parameter, and draws of it.
+
+    Attributes
+    ----------
+    value : Likelihood
+        All of its parameters are numbers; `value.learned` has the learned one.
+    """
+
+    def __init__(self, likelihood: Likelihood) -> None:
+        self.value = likelihood
+
+    @property
+    def known(self) -> Likelihood:
+        """The same likelihood with its parameter taken as given."""
+        return type(self.value)(**self.value.get_params())
+
+    def move(self, learned: dict[str, float]) -> None:
+        """Set another value of the learned parameter."""
+        for number in learned.values():
+            assert isinstance(self.value, OneParameter)
+            self.value = self.value.at(number)
+
+    def log_prior(self) -> float:
+        """Log prior of log d, up to a constant."""
+        return sum(-0.5 * (math.log(d) / _WIDE) ** 2 for d in self.value.learned.values())
+
+    def draw(
+        self, value: Callable[[Likelihood], float], n_positive: int, rng: np.random.Generator
+    ) -> None:
+        """Draw the dispersion d of counts given their rates, with clumps integrated out.
+
+        `value` is −log p(V | WH) at other parameters. The step is for log(1 + d), the log of the
+        ratio of variance and mean, which n positive counts determine up to about 1.5/√n,
+        whatever d is.
+        """
+        law = self.value
+        assert isinstance(law, OneParameter)
+        least, most = law.bounds
+
+        def density(x: float) -> float:
+            d = math.expm1(x)
+            if not least <= d <= most:
+                return -math.inf
+            # The prior is that of log d: d log d / dx = (1 + d)/d.
+            return -0.5 * (math.log(d) / _WIDE) ** 2 + x - math.log(d) - value(law.at(d))
+
+        width = min(1.0, 5.0 / math.sqrt(max(n_positive, 1)))
+        self.value = law.at(math.expm1(slice_step(rng, density, math.log1p(law.number), width)))
+
+
 class Parameters(NamedTuple):
     """The unknowns of a run besides components and activations.
 
@@ -175,6 +230,7 @@ class Parameters(NamedTuple):
 
     chain: LearnedChain
     smoothing: LearnedSmoothing
+    likelihood: LearnedLikelihood
 
 
 class Tally(NamedTuple):

@@ -31,7 +31,7 @@ from ..runtime.threads import Threads
 from ..solvers.monitor import Monitor, Progress
 from .draws import PosteriorDraws
 from .gibbs import FARTHEST, LEAST, Gibbs, Sweeps, check_counts
-from .learning import SMOOTHING, LearnedChain, LearnedSmoothing, Parameters
+from .learning import SMOOTHING, LearnedChain, LearnedLikelihood, LearnedSmoothing, Parameters
 
 # Maximum bytes of the components of all draws if `thin` is chosen automatically, and the minimum
 # number of draws per run.
@@ -77,7 +77,7 @@ def draw_factors(config: Config, series: AnySeries) -> Fitted:
     if not used.local:
         _check_room(config, series.shape[1])
     with machinery(config) as threads:
-        observations = used.observe(config.likelihood, threads)
+        observations = used.observe(config.likelihood.resolve(), threads)
         if isinstance(used, Series):
             check_counts(used)
         else:
@@ -90,8 +90,12 @@ def draw_factors(config: Config, series: AnySeries) -> Fitted:
         W = np.array(draws.flat("components").mean(axis=0, dtype=float).T)
         W /= W.sum(axis=0)  # draws are kept in single precision
         H = draws.flat("activations").mean(axis=0).T
+        observations.use(draws.likelihood)
         mean = observations.hold(np.array(W, order=observations.order))
-        divergence = max(mean.value(np.ascontiguousarray(H)) - observations.saturated, 0.0)
+        saturated = observations.saturated
+        if draws.of_likelihood:  # it was computed with other parameters
+            saturated = used.saturated(draws.likelihood)
+        divergence = max(mean.value(np.ascontiguousarray(H)) - saturated, 0.0)
     monitor = _history(config, draws, sampler.n_sweeps)
     runs = [observations.hold(run.mean(axis=0, dtype=float).T) for run in draws.components]
     fitted = Fitted(
@@ -99,7 +103,7 @@ def draw_factors(config: Config, series: AnySeries) -> Fitted:
         H=draws.expected_steps(np.arange(draws.n_draws), kept, series.n_steps).mean(axis=0).T,
         kept=kept,
         chain=draws.chain if not draws.parameters else _mean_chain(draws),
-        likelihood=observations.likelihood,
+        likelihood=draws.likelihood,
         monitor=monitor,
         objective=-float(draws.log_posterior.mean()),
         divergence=divergence,
@@ -155,6 +159,7 @@ class _Store:
     parameter: dict[str, Array] = field(
         metadata=within(np.exp(-2.0 * FARTHEST), np.exp(2.0 * FARTHEST))
     )
+    likelihood: dict[str, Array] = field(metadata=POSITIVE)
 
     def put(self, run: int, draw: int, gibbs: Sweeps, log_posterior: float) -> None:
         self.components[run, draw] = gibbs.weights(np.float32).T
@@ -163,6 +168,8 @@ class _Store:
         self.log_posterior[run, draw] = log_posterior
         for name, values in self.parameter.items():
             values[run, draw] = getattr(gibbs.chain, name)
+        for name, value in gibbs.parameters.likelihood.value.learned.items():
+            self.likelihood[name][run, draw] = value
 
     def restore(self, arrays: dict[str, Array], run: int, n_draws: int) -> None:
         """Restore all draws before draw `n_draws` of a run; raises if they are invalid."""
@@ -176,7 +183,9 @@ class _Store:
         """Drop all but the first draws of the first runs."""
         for name in ("components", "activations", "smoothing", "log_posterior"):
             setattr(self, name, getattr(self, name)[:n_runs, :n_draws])
-        self.parameter = {name: v[:n_runs, :n_draws] for name, v in self.parameter.items()}
+        for name in ("parameter", "likelihood"):
+            kept = {n: values[:n_runs, :n_draws] for n, values in getattr(self, name).items()}
+            setattr(self, name, kept)
 
 
 class _Sampler:
@@ -205,6 +214,7 @@ class _Sampler:
             smoothing=np.zeros((C, D)),
             log_posterior=np.zeros((C, D)),
             parameter={name: np.zeros((C, D, K)) for name in _moving(self.learned)},
+            likelihood={name: np.zeros((C, D)) for name in observations.likelihood.learned},
         )
         self.seeds = check_random_state(config.random_state).randint(2**31 - 1, size=4)
         identity = identity_of(config, series, self.seeds, ("n_draws", "n_tune", "n_chains"))
@@ -252,6 +262,9 @@ class _Sampler:
         learned = isinstance(smoothing, str)
         start = LearnedSmoothing(SMOOTHING if learned else float(smoothing), learned)
         chain = Rate().resolve(observations.level, config.n_components)
+        likelihood = LearnedLikelihood(config.likelihood.resolve())
+        # A mode that learns the dispersion may stop early, where all is dispersion.
+        observations.use(likelihood.known)
         problem = Problem(observations, chain, "log", start.value)
         rng = np.random.default_rng(of_start)
         features, H = start_factors(config, problem, self.series, self.kept, rng)
@@ -261,14 +274,16 @@ class _Sampler:
         solver = registry.create(registry.SOLVERS, "accelerated", "solver")
         result = solver.solve(problem, features, H, Monitor(_START_ITER, _START_TOL))
         learned_chain = LearnedChain(self.chain, observations.level, config.n_components)
-        parameters = Parameters(learned_chain, start)
+        parameters = Parameters(learned_chain, start, likelihood)
         first = First(level=observations.level / config.n_components)
         if not isinstance(self.used, Series):
             split = cast(SplitCounts, self.used)
             return split.sweeps(parameters, result.features, result.H, first, of_draws)
         W = np.maximum(result.W, LEAST) * observations.seen[:, None]
         W /= W.sum(axis=0)
-        return Gibbs(self.used, parameters, W, result.H, first, of_draws, self.threads)
+        return Gibbs(
+            self.used, parameters, W, result.H, first, of_draws, self.threads, observations
+        )
 
     def _one_run(self, run: int, gibbs: Sweeps, done: int, interrupt: Interrupt) -> bool:
         """Complete a run; true if the callback stops the fit."""
@@ -280,7 +295,7 @@ class _Sampler:
             drawn, rest = divmod(sweep - config.n_tune, self.thin)
             keep = drawn > 0 and rest == 0
             if keep or (sweep <= config.n_tune and sweep % _EVALUATE == 0):
-                log_posterior = gibbs.log_posterior(self.observations)
+                log_posterior = gibbs.log_posterior()
                 if keep:
                     self.store.put(run, drawn - 1, gibbs, log_posterior)
                 self.done = sweep
@@ -364,9 +379,13 @@ def _side_by_side(
         store.activations[run] = store.activations[run][..., places]
         for values in store.parameter.values():
             values[run] = values[run][:, places]
+    likelihood = config.likelihood.resolve()
+    for name, numbers in store.likelihood.items():
+        setattr(likelihood, name, float(numbers.mean()))
     return PosteriorDraws(
         store.components, store.activations, store.parameter, store.smoothing,
-        store.log_posterior, learned.chain.reordered(order), level, learned.names, thin,
+        store.log_posterior, learned.chain.reordered(order), likelihood, level, learned.names, thin,
+        store.likelihood,
     )  # fmt: skip
 
 

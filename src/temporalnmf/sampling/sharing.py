@@ -5,9 +5,11 @@ of W and H mix slowly. For a pair (i, j) the group
 
     w_i → e^{−t} w_i + (1 − e^{−t}) w_j,     h_i → e^t h_i,     h_j → h_j − (e^t − 1) h_i      (D1)
 
-leaves w_i h_i + w_j h_j unchanged, so t has the density of the priors alone, times the volume
-e^{t (N − F + 1)} of the map: N activations of i grow, F − 1 free weights shrink. A slice step for t
-leaves the posterior invariant (generalised Gibbs; Liu and Sabatti 2000).
+leaves w_i h_i + w_j h_j unchanged, and with it the likelihood, which depends on nothing but rates:
+of Poisson and of negative binomial counts, since parts and clumps are drawn anew before anything
+depends on them. So t has the density of the priors alone, times the volume e^{t (N − F + 1)} of the
+map: N activations of i grow, F − 1 free weights shrink. A slice step for t leaves the posterior
+invariant (generalised Gibbs; Liu and Sabatti 2000).
 
 The range of t in which weights and activations stay positive has the same length after a move, so a
 pair with a short range may be skipped. So may data with many features: the volume confines t to

@@ -70,6 +70,7 @@ def traces(draws: PosteriorDraws, components: Sequence[int] | None = None) -> li
         found += [max(each, key=lambda trace: trace.rhat)] if components is None else each
     if np.ptp(draws.smoothing) > 0.0:
         found.append(_trace("smoothing", draws.smoothing, wide=True))
+    found += [_trace(name, values, wide=True) for name, values in draws.of_likelihood.items()]
     return found
 
 

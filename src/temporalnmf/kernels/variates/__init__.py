@@ -9,10 +9,10 @@ Draws are exact up to rounding, for all parameters, in a time that does not depe
 `name_rounds` returns the draw and its number of rejection rounds, for tests.
 """
 
-from .crt import crt
+from .crt import crt, few_crt
 from .generalised import gig
 from .slices import slice_step
 from .splits import allocate, binomial
 from .tilted import bessel
 
-__all__ = ["allocate", "bessel", "binomial", "crt", "gig", "slice_step"]
+__all__ = ["allocate", "bessel", "binomial", "crt", "few_crt", "gig", "slice_step"]

@@ -86,3 +86,19 @@ def crt(rng, n, r):
             tables += _block(rng, r, i, last, True)
         i = last + 1.0
     return tables
+
+
+# Up to this many customers are faster one by one than in blocks.
+_FEW = 64.0
+
+
+@compiled
+def few_crt(rng, n, r):
+    """`crt`, by other random numbers, faster where most n are small."""
+    if n > _FEW:
+        return crt(rng, n, r)
+    tables, i = min(float(n), 1.0), 1.0
+    while i < n:
+        tables += 1.0 if rng.random() * (r + i) < r else 0.0
+        i += 1.0
+    return tables
