@@ -20,6 +20,7 @@ from temporalnmf.cluster import dask
 from temporalnmf.cluster.gibbs import SplitGibbs
 from temporalnmf.cluster.series import SplitSeries, even_bounds
 from temporalnmf.data.series import Series
+from temporalnmf.likelihoods.negative_binomial import NegativeBinomial
 from temporalnmf.likelihoods.poisson import Poisson
 from temporalnmf.messages.errors import ArgumentError
 from temporalnmf.observations import observe
@@ -98,6 +99,26 @@ def test_draws_do_not_depend_on_who_holds_the_blocks(storage, client):
     same(one, drawn(split_here(series, BLOCKS, n_jobs=2)))
     held = on_cluster(client, series, 3 if storage is np.asarray else 2)
     same(one, drawn(held))
+    held.executor.close()
+
+
+def test_draws_of_a_dispersion_do_not_depend_on_threads():
+    series = some_series()
+    one, other = (
+        drawn(split_here(series, BLOCKS, n_jobs=n), likelihood="negative_binomial") for n in (1, 2)
+    )
+    same(one, other)
+    found = one.draws.of_likelihood["dispersion"]
+    assert len(np.unique(found)) == found.size
+    np.testing.assert_array_equal(found, other.draws.of_likelihood["dispersion"])
+
+
+@pytest.mark.long
+def test_draws_of_a_dispersion_do_not_depend_on_who_holds_the_blocks(client):
+    series = some_series()
+    held = on_cluster(client, series, 3)
+    settings = {"likelihood": "negative_binomial"}
+    same(drawn(split_here(series, BLOCKS), **settings), drawn(held, **settings))
     held.executor.close()
 
 
@@ -301,6 +322,13 @@ def test_sweeps_leave_the_joint_law_as_it_is(mask, learned, monkeypatch):
 
 
 @pytest.mark.long
+def test_sweeps_that_draw_the_dispersion_leave_the_joint_law_as_it_is():
+    """Seventeen functionals: |z| beyond 4.5 by chance once in 8000 runs."""
+    z = joint.geweke(simulation("entries", False, NegativeBinomial()), n_chains=300, rounds=5)
+    assert abs(z).max() < joint.BOUND, z
+
+
+@pytest.mark.long
 def test_gewekes_test_finds_a_step_that_one_block_lacks_taken_for_one_that_all_lack(monkeypatch):
     """For which nothing is drawn."""
     right = gibbs._counts
@@ -350,13 +378,14 @@ def test_posterior_means_are_those_of_data_in_memory():
     assert abs(z).max() < 4.5, z
 
 
-def test_the_log_posterior_is_that_of_data_in_memory():
+@pytest.mark.parametrize("law", [Poisson(), NegativeBinomial()], ids=["poisson", "dispersed"])
+def test_the_log_posterior_is_that_of_data_in_memory(law):
     series = some_series()
     split = split_here(series, BLOCKS)
-    run = started(split)
+    run = started(split, likelihood=law)
     for _ in range(3):
         run.sweep()
-    observations = observe(series.X, series.weights, series.exposure, Poisson())
+    observations = observe(series.X, series.weights, series.exposure, law.resolve())
     alone = Gibbs(
         series, run.parameters, run.weights(), run.H, run.first,
         np.random.SeedSequence(0), Threads(1), observations,

@@ -93,9 +93,9 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         "accelerated" starts with majorize–minimize and continues with a quasi-Newton method;
         "mm" uses the paper's majorize–minimize only, which is much slower and less exact at the
         same `tol`. Both have the same fixed points. "gibbs" draws from the whole posterior, for
-        counts: forecasts then integrate over components, activations and learned
-        hyper-parameters, and results are posterior means; `temporalnmf.solvers.Gibbs` has its
-        options.
+        counts ("poisson" or "negative_binomial"): forecasts then integrate over components,
+        activations and learned parameters, and results are posterior means;
+        `temporalnmf.solvers.Gibbs` has its options.
     max_iter : int, default=1000
     tol : float, default=1e-5
         Stop when the objective's relative decrease per iteration falls below it.
@@ -138,7 +138,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     chain_ : Chain
         The chain with the hyper-parameters that were used.
     likelihood_ : Likelihood
-        The likelihood with the parameters that were used.
+        The likelihood with the parameters that were used; of draws, with posterior means.
     history_ : array
         Objective of the best start, after the iterations listed in `history_iterations_`.
     history_iterations_ : array
