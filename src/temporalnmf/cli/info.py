@@ -75,6 +75,7 @@ def _lines(
         *_learned(model),
         *(() if isinstance(regime, list) else (("", str(regime)),)),
         ("likelihood", str(known["likelihood"])),
+        *_of_likelihood(model),
         ("fit", _fit_text(model)),
         ("intervals", str(model.calibration_ or "not checked on the past")),
         *((name, origin[name]) for name in ("command", "source", "sha256", "date", "appended")
@@ -90,9 +91,13 @@ def _learned(model: TemporalNMF) -> list[tuple[str, str]]:
     lines = [("", f"means of draws: {', '.join(names)}")] if names else []
     if model.smoothing == "learn":
         lines.append(("smoothing", f"{number_text(model.smoothing_)}, the mean of draws"))
-    for name, values in model.posterior_.of_likelihood.items():
-        lines.append((name, f"{number_text(values.mean())}, the mean of draws"))
     return lines
+
+
+def _of_likelihood(model: TemporalNMF) -> list[tuple[str, str]]:
+    """Drawn parameters of the likelihood."""
+    drawn = {} if model.posterior_ is None else model.posterior_.of_likelihood
+    return [(name, f"{number_text(x.mean())}, the mean of draws") for name, x in drawn.items()]
 
 
 def _fit_text(model: TemporalNMF) -> str:

@@ -12,6 +12,7 @@ from .._typing import Array
 from ..chains.base import Chain
 from ..inference.gaps import fill_gaps
 from ..likelihoods.base import Likelihood
+from ..likelihoods.poisson import Poisson
 from .diagnostics import Diagnosis, diagnose
 
 # Simulated paths for a median.
@@ -38,11 +39,11 @@ class PosteriorDraws:
         The log posterior is up to a constant.
     chain : Chain
         With the hyper-parameters that are not learned.
-    likelihood : Likelihood
-        With the posterior means of learned parameters.
     level : float
         Mean of the prior of a first activation, Gamma with shape 1/2.
     thin : int
+    likelihood : Likelihood
+        With the posterior means of learned parameters.
     of_likelihood : dict
         Learned parameters of the likelihood by name, (n_chains, draws) each.
     """
@@ -53,10 +54,10 @@ class PosteriorDraws:
     smoothing: Array
     log_posterior: Array
     chain: Chain
-    likelihood: Likelihood
     level: float
     learned: tuple[str, ...] = ()
     thin: int = 1
+    likelihood: Likelihood = field(default_factory=Poisson)
     of_likelihood: dict[str, Array] = field(default_factory=dict)
 
     def __repr__(self) -> str:

@@ -384,8 +384,8 @@ def _side_by_side(
         setattr(likelihood, name, float(numbers.mean()))
     return PosteriorDraws(
         store.components, store.activations, store.parameter, store.smoothing,
-        store.log_posterior, learned.chain.reordered(order), likelihood, level, learned.names, thin,
-        store.likelihood,
+        store.log_posterior, learned.chain.reordered(order), level, learned.names, thin,
+        likelihood, store.likelihood,
     )  # fmt: skip
 
 
