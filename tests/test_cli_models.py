@@ -367,6 +367,8 @@ def test_report_checks_intervals_on_the_past_if_asked_to(plays, tmp_path):
     output = done("report", model, "--out", out, "--hold-out", 5).output
     assert "5 forecasts of past steps were compared" in output
     assert "Are the intervals reliable?" in out.read_text(encoding="utf-8")
+    unchecked = "--intervals", "model"
+    done("fit", plays[0], *LONG, "--starts", 1, *unchecked, "--out", model, "--force")
     done("report", model, "--out", out, "--force")
     assert "Are the intervals reliable?" not in out.read_text(encoding="utf-8")
 
@@ -623,7 +625,7 @@ def test_ctrl_c_after_the_model_was_written_says_so(plays, tmp_path, monkeypatch
     result = invoke("fit", plays[0], *LONG, "--starts", 1, "--out", out, "--calibrate", 5)
     assert result.exit_code == 130
     assert result.stderr == f"Interrupted. Written before: {out}.\n"
-    assert load(out).calibration_ is None
+    assert not load(out).calibration_.refitted
 
 
 # Terminals and pipes

@@ -82,6 +82,7 @@ def test_gaps_are_less_sure_than_their_surroundings_and_the_future_less_and_less
     relative = np.log(high / low).mean(axis=1)
     assert relative[17] > relative[15] > 1.2 * relative[13]
     assert relative[17] > relative[19] > 1.2 * relative[21]
+    model.set_params(intervals="model").fit(data)
     low, high = model.forecast(6).interval(of="components")
     assert (np.diff(np.log(high / low).mean(axis=1)) > 0.0).all()
 
@@ -177,7 +178,7 @@ def test_entries_split_from_the_top_are_independent_negative_binomials(dispersio
 
 def test_sums_over_steps_have_the_variance_of_the_chain():
     """One component, Rate: Cov[h_s, h_t] = h̄²((1+v)(1+1/α)^min(s,t) − 1), and Poisson noise."""
-    model = TemporalNMF(1, chain=Rate(60.0), random_state=0).fit(X)
+    model = TemporalNMF(1, chain=Rate(60.0), intervals="model", random_state=0).fit(X)
     forecast = model.forecast(5, n_samples=60_000)
     h, v = model.activations_[-1, 0], model._state().laplace().covariance[-1, 0, 0]
     steps = np.arange(1, 6)
@@ -289,7 +290,8 @@ def test_wide_intervals_have_as_many_samples_as_they_need():
 def test_counts_beyond_whole_numbers_are_not_clipped():
     """Counts of 1e20: samples, quantiles and means agree, and features add up to rounding."""
     data = np.random.default_rng(0).poisson(30.0, size=(20, 4)) * 1e20
-    forecast = TemporalNMF(1, chain=Rate(1e4), random_state=0).fit(data).forecast(1)
+    model = TemporalNMF(1, chain=Rate(1e4), intervals="model", random_state=0).fit(data)
+    forecast = model.forecast(1)
     totals, features = forecast.samples("totals"), forecast.samples()
     np.testing.assert_allclose(features.sum(axis=2), totals, rtol=1e-15)
     np.testing.assert_allclose(totals.mean(), forecast.values.sum(), rtol=0.002)
@@ -320,7 +322,7 @@ def test_random_numbers_serve_one_purpose_each():
 
 
 def test_forecasts_say_whether_their_intervals_were_checked():
-    model = fitted(data=FRAME)
+    model = fitted(data=FRAME, intervals="model")
     forecast = model.forecast(3)
     assert forecast.checked.tolist() == [False] * 3
     words = "90 % intervals not checked against past forecasts; model.calibrate() checks them"

@@ -45,7 +45,10 @@ def test_a_fit_that_an_earlier_version_began_goes_on(folder, name, tmp_path):
     here = shutil.copytree(folder, tmp_path / "files")
     evaluations = []
     model = made.model_of(
-        made.CHECKPOINTS[name], checkpoint=here / f"{name}.ckpt", callback=evaluations.append
+        made.CHECKPOINTS[name],
+        checkpoint=here / f"{name}.ckpt",
+        callback=evaluations.append,
+        intervals="model",
     )
     model.fit(made.source(name, here))
     if name == "gibbs":

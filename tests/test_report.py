@@ -64,7 +64,7 @@ def sotu() -> TemporalNMF:
 
 @pytest.fixture(scope="module")
 def small() -> TemporalNMF:
-    return TemporalNMF(2, random_state=0).fit(months())
+    return TemporalNMF(2, intervals="model", random_state=0).fit(months())
 
 
 @pytest.fixture(scope="module")
@@ -481,6 +481,14 @@ def test_a_model_from_a_file_gives_the_same_report(small, tmp_path):
     assert bare["charts"]["components"] == first["charts"]["components"]
     path = write_report(load(tmp_path / "bare.npz"), tmp_path / "bare.html")
     assert "Where the model fails" not in path.read_text()
+
+
+def test_the_report_says_that_the_default_check_is_at_fixed_components(tmp_path):
+    model = TemporalNMF(2, random_state=0).fit(months())
+    page = write_report(model, tmp_path / "report.html", steps=2).read_text()
+    assert "Are the intervals reliable?" in page
+    assert "at components that were fitted to all" in page
+    assert "the model was fitted to the data up to then" not in page
 
 
 def test_hold_out_results_are_compared_with_the_nominal_coverage(small):

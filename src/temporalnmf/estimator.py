@@ -26,8 +26,9 @@ from .forecasting.calibrating import Calibration, calibrate
 from .forecasting.forecast import Forecast
 from .forecasting.posterior import posterior_of
 from .forecasting.predicting import forecast, smooth
+from .forecasting.sequential import check_of
 from .forecasting.state import State, feature_labels
-from .inference.config import Config, Factors, likelihood_of
+from .inference.config import Config, Factors, Intervals, likelihood_of
 from .inference.fitting import Fitted, fit_factors
 from .inference.laplace import Posterior
 from .likelihoods.base import Likelihood
@@ -109,6 +110,11 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     point : {"mean", "mode"}, default="mean"
         Value of missing trailing steps and of forecasts. "mode" keeps trailing missing steps in
         the fit, as the paper does.
+    intervals : {"checked", "model"}, default="checked"
+        "checked": at the first forecast, forecasts of past steps at the fitted components are
+        compared with the data, and intervals are widened where they were too narrow. For counts
+        in memory; draws, and series too short to compare, keep the intervals of the model.
+        "model": intervals assume the model is correct.
     checkpoint : path, Checkpoint or None, default=None
         A file for the state of the fit, written every 30 seconds and at Ctrl-C; or a
         `temporalnmf.solvers.Checkpoint(path, every=30)`. An interrupted fit resumes from it if
@@ -166,7 +172,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Steps with any observed entry.
     exposure_ : array, (n_times,)
     calibration_ : Calibration or None
-        The result of `calibrate`.
+        The result of `calibrate`, or of the check that the first forecast makes.
     posterior_ : PosteriorDraws or None
         With solver="gibbs", the draws, and in `posterior_.diagnosis` whether they are settled;
         `components_` and `activations_` are their means.
@@ -219,6 +225,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         init: str | tuple[Any, Any] = "random",
         smoothing: float | str = 0.1,
         point: Point = "mean",
+        intervals: Intervals = "checked",
         checkpoint: str | PathLike[str] | Checkpoint | None = None,
         warm_start: bool = False,
         callback: Callback | None = None,
@@ -237,6 +244,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.init = init
         self.smoothing = smoothing
         self.point = point
+        self.intervals = intervals
         self.checkpoint = checkpoint
         self.warm_start = warm_start
         self.callback = callback
@@ -405,8 +413,9 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
         Simulated from the chain and the likelihood, starting from the posterior of the last state.
         The components are taken as known. Intervals contain the stated share of the simulated
-        futures, and of the data if the model is correct; real data usually vary more. `calibrate`
-        compares such intervals with the past.
+        futures. Real data usually vary more than a model: unless `intervals="model"`, the first
+        forecast is preceded by a comparison of past forecasts with the data, whose errors are
+        included, see `calibration_`. `calibrate` makes it more thorough.
 
         Parameters
         ----------
@@ -427,7 +436,9 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Forecast
         """
         check_is_fitted(self)
-        return forecast(self._state(), steps, coverage, exposure, point, n_samples, random_state)
+        return forecast(
+            self._checked_state(), steps, coverage, exposure, point, n_samples, random_state
+        )
 
     def smooth(
         self,
@@ -458,11 +469,11 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         if X is None and (mask is not None or exposure is not None):
             raise ValueError("mask= and exposure= apply to a new X only: give X as well.")
         series = None if X is None else self._series_of(X, mask, exposure)
-        return smooth(self._state(), series, coverage, n_samples, random_state)
+        return smooth(self._checked_state(), series, coverage, n_samples, random_state)
 
     def calibrate(
         self,
-        n_origins: int = 20,
+        n_origins: int | None = None,
         *,
         steps: int = 1,
         coverage: float = 0.9,
@@ -480,7 +491,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
         Parameters
         ----------
-        n_origins : int, default=20
+        n_origins : int, default=None
+            Number of past forecasts: by default 20, and up to 200 without refits.
         steps : int, default=1
             Horizon of each forecast. If it is greater than 1, the correlation of errors between
             steps is estimated; otherwise errors are assumed to persist, which is the cautious
@@ -573,6 +585,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         pathlib.Path
         """
         check_is_fitted(self)
+        self._checked_state()  # the file may be without the data that it needs
         return save_model(self, path, overwrite=overwrite, data=data)
 
     def to_arviz(self) -> Any:
@@ -654,6 +667,12 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             posterior=self._posterior,
             keep=self._keep,
         )
+
+    def _checked_state(self) -> State:
+        """The state, with intervals compared with the past if that is wanted and can be done."""
+        if self.calibration_ is None and self.intervals == "checked":
+            self.calibration_ = check_of(self._state())
+        return self._state()
 
     def _keep(self, posterior: Posterior) -> None:
         """Cache the posterior, which is slow to compute."""

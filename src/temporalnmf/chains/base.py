@@ -314,6 +314,9 @@ class Chain(ActivationPrior, Process):
     def mean_ahead(self, state: Array, steps: int) -> Array:
         return self.mean(state, np.arange(2, steps + 2))
 
+    def moments_ahead(self, state: Array, steps: int) -> tuple[Array, Array]:
+        return self._moments_at(state, np.arange(2, steps + 2))
+
     def point_forecast(
         self, state: Array, steps: int, point: Point = "mean", scale: Scale = "log"
     ) -> Array:

@@ -109,6 +109,13 @@ class ActivationPrior(ABC):
         """Expected activations (steps, …, K) after states (…, K)."""
 
     @abstractmethod
+    def moments_ahead(self, state: Array, steps: int) -> tuple[Array, Array]:
+        """Means and variances of activations, each (steps, …, K), after states (…, K).
+
+        They may be infinite, or NaN.
+        """
+
+    @abstractmethod
     def point_forecast(
         self, state: Array, steps: int, point: Point = "mean", scale: Scale = "log"
     ) -> Array:

@@ -172,10 +172,10 @@ def _check_calibrate(n_origins: int, model: TemporalNMF) -> None:
 
 def check_origins(n_origins: int) -> None:
     """Refuse too few past forecasts."""
-    from ..forecasting.calibrating import _FEWEST_ORIGINS
+    from ..forecasting.sequential import FEWEST_ORIGINS
 
-    if 0 < n_origins < _FEWEST_ORIGINS:
-        problem = f"at least {_FEWEST_ORIGINS} past forecasts are needed. Take 20, or 0 for none."
+    if 0 < n_origins < FEWEST_ORIGINS:
+        problem = f"at least {FEWEST_ORIGINS} past forecasts are needed. Take 20, or 0 for none."
         raise ValueError(f"--calibrate {n_origins}: {problem}")
 
 

@@ -35,7 +35,8 @@ def report(
 
     check_out("--out", out, force, reads=[model])
     fitted = load_model(model)
-    if hold_out and fitted.calibration_ is None:
+    done = fitted.calibration_
+    if hold_out and (done is None or not done.refitted):
         calibrate_model(fitted, hold_out, voice, steps or 1)
     command, source = origin(ctx, fitted)
     with busy("writing the report"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
@@ -43,6 +43,10 @@ class Settings(NamedTuple):
             "smoothing; or 'all'. --solver gibbs learns all of them, other solvers only a few.",
         ),
     ] = None
+    intervals: Annotated[
+        Literal["checked", "model"],
+        _option(help="'checked': compared with past forecasts; 'model': as if it were correct."),
+    ] = "checked"
     starts: Annotated[
         int, _option(min=1, help="Random starts; two or more show how stable components are.")
     ] = 3
@@ -86,6 +90,7 @@ class Settings(NamedTuple):
         drawing, path = self.drawing, self.checkpoint
         model = TemporalNMF(
             self.components, chain=self.chain, likelihood=self.likelihood,
+            intervals=self.intervals,
             solver=Gibbs(self.draws, self.tune, self.runs, self.thin) if drawing else self.solver,
             n_init=1 if drawing else self.starts, max_iter=self.max_iter, tol=self.tol,
             checkpoint=path and Checkpoint(path, self.checkpoint_every),

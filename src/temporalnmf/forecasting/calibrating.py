@@ -10,8 +10,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize_scalar
-from scipy.special import gammaln, xlog1py, xlogy
 from sklearn.exceptions import ConvergenceWarning
 
 from .. import registry
@@ -27,14 +25,16 @@ from ..messages.errors import ArgumentError
 from ..messages.warning import without
 from ..timeline.grid import timeline_of
 from .checks import CHECKED, Calibration, Check, Checked, Noise, Tally
+from .dispersion import dispersion_of
 from .forecast import check_coverage
 from .futures import Futures
 from .notes import Note
 from .predicting import forecast
+from .sequential import FEWEST_ORIGINS, FEWEST_STEPS, sequential_check
 from .state import State
 
-# Minimum numbers of steps before the first origin, and of origins.
-_FEWEST_STEPS, _FEWEST_ORIGINS = 8, 5
+# Default number of origins, with refits and without.
+_N_ORIGINS, _MOST_ORIGINS = 20, 100
 # Simulated futures per origin, for totals and for entries.
 _N_SAMPLES, _N_ENTRY_SAMPLES = 500, 250
 # Entries to compare: at most about this many in all, but at least so many per step.
@@ -45,13 +45,15 @@ Progress = Callable[[int, int], object]  # called with (origins done, all origin
 
 def calibrate(
     state: State,
-    n_origins: int,
+    n_origins: int | None,
     steps: int,
     coverage: float,
     refit: bool,
     progress: Progress | None,
 ) -> Calibration:
     """See `TemporalNMF.calibrate`."""
+    if n_origins is None:
+        n_origins = _N_ORIGINS if refit else _MOST_ORIGINS
     n_origins, steps = check_count("n_origins", n_origins), check_count("steps", steps)
     (coverage,) = check_coverage(coverage)
     if not state.chain.has_law:
@@ -64,14 +66,15 @@ def calibrate(
     if not refit and state.draws is not None:
         remedy = "Leave it out, or use a model fitted by solver='accelerated'."
         raise ArgumentError("refit", refit, ": draws are made anew for each origin.", remedy)
+    if not refit:
+        return sequential_check(state, n_origins, steps, coverage)
     most_entries = max(_MOST_ENTRIES // (len(origins) * steps), _FEWEST_ENTRIES)
-    states = _refitted(state, series, origins) if refit else _filtered(state, series, origins)
     found = []
-    for i, (origin, past) in enumerate(zip(origins.tolist(), states, strict=True)):
-        found.append(past_forecast(past, series, origin, steps, most_entries))
+    for i, past in enumerate(_refitted(state, series, origins)):
+        found.append(past_forecast(past, series, int(origins[i]), steps, most_entries))
         if progress is not None:
             progress(i + 1, len(origins))
-    return replace(calibration_of(found, coverage), refitted=refit)
+    return calibration_of(found, coverage)
 
 
 def _refitted(state: State, series: Series, origins: Array) -> Iterator[State]:
@@ -95,13 +98,6 @@ def _refitted(state: State, series: Series, origins: Array) -> Iterator[State]:
         config = replace(config, previous=past.factors)
 
 
-def _filtered(state: State, series: Series, origins: Array) -> Iterator[State]:
-    """The fitted model with activations inferred from the steps before each origin."""
-    for origin in origins.tolist():
-        known = _before(series, origin)
-        yield state.on(known, infer_mode(state.config, state.factors, known))
-
-
 def _before(series: Series, origin: int) -> Series:
     """The steps before an origin."""
     return series.take(np.arange(origin)).on_grid(timeline_of(np.arange(origin)))
@@ -109,18 +105,18 @@ def _before(series: Series, origin: int) -> Series:
 
 def _origins(series: Series, n_origins: int) -> Array:
     """The last observed steps that have enough steps before them, not all zero."""
-    if n_origins < _FEWEST_ORIGINS:
-        problem = f": at least {_FEWEST_ORIGINS} forecasts are needed to learn from."
+    if n_origins < FEWEST_ORIGINS:
+        problem = f": at least {FEWEST_ORIGINS} forecasts are needed to learn from."
         raise ArgumentError("n_origins", n_origins, problem)
     seen = np.flatnonzero(series.observed)
     first = next(int(n) for n in seen if np.any(np.multiply(*series.row(int(n))) > 0.0))
-    origins = seen[_FEWEST_STEPS:]
+    origins = seen[FEWEST_STEPS:]
     origins = origins[origins > first][-n_origins:]
-    if len(origins) < _FEWEST_ORIGINS:
+    if len(origins) < FEWEST_ORIGINS:
         raise ValueError(
             f"The series has {len(seen)} observed steps: calibrate needs at least "
-            f"{_FEWEST_STEPS + _FEWEST_ORIGINS}, and a value above zero before the last "
-            f"{_FEWEST_ORIGINS}."
+            f"{FEWEST_STEPS + FEWEST_ORIGINS}, and a value above zero before the last "
+            f"{FEWEST_ORIGINS}."
         )
     return origins
 
@@ -327,7 +323,7 @@ def least_variances(
         return {ahead: values for (_, ahead), values in found.items()}
 
     plain = compared(np.zeros(steps))
-    often = sorted(ahead for ahead, values in plain.items() if len(values) >= _FEWEST_ORIGINS)
+    often = sorted(ahead for ahead, values in plain.items() if len(values) >= FEWEST_ORIGINS)
     pools = [[ahead] for ahead in often] or [sorted(plain)]
     # Index into `pools` of each step ahead.
     pool_of = np.maximum(np.searchsorted(often, np.arange(1, steps + 1), side="right") - 1, 0)
@@ -371,7 +367,7 @@ def _persistence(past: list[PastForecast], noise: Noise, coverage: float) -> flo
         tried = replace(noise, persistence=persistence)
         values = next(iter(compare_with_past(past, tried, coverage, only=("sums",)).values()), [])
         n = len(values)
-        if n < _FEWEST_ORIGINS:
+        if n < FEWEST_ORIGINS:
             break
         if sum(one.inside for one in values) >= min(np.ceil((n + 1) * coverage - 1e-9), n):
             return persistence
@@ -471,24 +467,3 @@ def _entries_given_others(past: list[PastForecast]) -> tuple[Array, Array]:
         xs.append(outcome.x)
         means.append(mean * scale)
     return np.concatenate(xs), np.maximum(np.concatenate(means), 1e-12)
-
-
-def dispersion_of(x: Array, mean: Array) -> float:
-    """Maximum-likelihood dispersion of counts.
-
-    A Poisson whose rate is Gamma with variance dμ is a negative binomial with size μ/d.
-    """
-
-    def cost(log_dispersion: float) -> float:
-        dispersion = np.exp(log_dispersion)
-        size = mean / dispersion
-        log_density = gammaln(x + size) - gammaln(size) - size * np.log1p(dispersion)
-        log_density -= xlog1py(x, 1.0 / dispersion)
-        return -float(np.mean(log_density))  # log x! is a constant
-
-    poisson_cost = -float(np.mean(xlogy(x, mean) - mean))
-    found = minimize_scalar(cost, bounds=_LOG_DISPERSIONS, method="bounded")
-    return 0.0 if poisson_cost <= found.fun else float(np.exp(found.x))
-
-
-_LOG_DISPERSIONS = (-7.0, 14.0)

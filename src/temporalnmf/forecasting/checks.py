@@ -146,6 +146,10 @@ class Check:
         return percent(tally.inside)
 
 
+# Of more horizons than the last of these, only these and the last are printed.
+_SHOWN = (1, 2, 3, 6)
+
+
 @dataclass(frozen=True, eq=False)
 class Calibration:
     """Results of comparing past forecasts with the data.
@@ -181,6 +185,13 @@ class Calibration:
         """Number of past forecasts, each made from earlier steps only."""
         return max(check.n_origins for check in self.checks)
 
+    @property
+    def shown(self) -> list[Check]:
+        """The checks to print: of many horizons only some."""
+        horizons = self.horizons
+        few = horizons if len(horizons) <= max(_SHOWN) else (*_SHOWN, horizons[-1])
+        return [check for check in self.checks if check.ahead in few or check.of == "sums"]
+
     def short(self, ahead: Iterable[int], kinds: Iterable[Checked] | None = None) -> list[Check]:
         """Checks of intervals that are too narrow even after calibration.
 
@@ -203,7 +214,7 @@ class Calibration:
         lines += [
             f"{check.name[0].upper()}{check.name[1:]}: {check.share(check.before)} inside the "
             f"{promise} interval before, {check.share(check.after)} after ({check.change})."
-            for check in self.checks
+            for check in self.shown
         ]
         lines += [self._verdict(promise), self._noise_words()]
         if n / (n + 1) < self.coverage:
@@ -225,7 +236,9 @@ class Calibration:
         if noise.own.any():
             words.append(f"a single component by ±{_percents(noise.own)}")
         if words and len(noise.level) > 1:
-            words.append(f"errors of successive steps have a correlation of {noise.persistence:g}")
+            words.append(
+                f"errors of successive steps have a correlation of {noise.persistence:.2g}"
+            )
         if noise.dispersion > 0.0:
             factor = f"{1.0 + noise.dispersion:.3g}"
             words.append(f"an entry has {factor} times the variance of a Poisson count")

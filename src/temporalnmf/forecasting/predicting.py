@@ -95,7 +95,7 @@ def smooth(
     if series is not None:
         assert series.timeline is not None
         timeline, exposure, observed = series.timeline, series.exposure, series.observed
-    ahead = _since_observed(observed)
+    ahead = _distances(observed)
     notes = (*_notes(state), *_short(state, ahead), *_few(found.draws, coverage))
     return _made(state, found, timeline.times, exposure, observed, ahead, coverage, notes, seed, 0)
 
@@ -166,12 +166,12 @@ def _check_seed(seed: Any) -> int:
     return int(seed)
 
 
-def _since_observed(observed: Array) -> Array:
-    """Distance to the last observed step, or to the first one for leading steps."""
-    steps = np.arange(len(observed))
+def _distances(observed: Array) -> Array:
+    """Distance to the nearest observed step, on either side."""
     seen = np.flatnonzero(observed)
-    before = np.searchsorted(seen, steps, side="right") - 1
-    return np.where(before >= 0, steps - seen[np.maximum(before, 0)], seen[0] - steps)
+    after = np.searchsorted(seen, np.arange(len(observed)))
+    around = seen[np.clip([after - 1, after], 0, len(seen) - 1)]
+    return np.abs(around - np.arange(len(observed))).min(axis=0)
 
 
 def _notes(state: State) -> tuple[Note, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from ..messages.arguments import check_choice
 from ..messages.errors import Arg, ArgumentError, Text
 from ..solvers.monitor import Callback
 from ..solvers.options import flattened
+
+Intervals = Literal["checked", "model"]
 
 # Least values of numbers, and whether they are whole.
 _NUMBERS: dict[str, tuple[type, int]] = {
@@ -58,6 +60,7 @@ class Config:
     init: str | tuple[Any, Any]
     smoothing: float | str
     point: Point
+    intervals: Intervals
     n_draws: int
     n_tune: int
     n_chains: int
@@ -82,6 +85,7 @@ class Config:
         """Raise if a parameter is invalid."""
         check_choice("map_scale", self.map_scale, ("log", "linear"))
         check_choice("point", self.point, ("mean", "mode"))
+        check_choice("intervals", self.intervals, ("checked", "model"))
         check_choice("solver", self.solver, (*registry.SOLVERS, *registry.SAMPLERS))
         for name, (kind, least) in _NUMBERS.items():
             _check_number(name, getattr(self, name), kind, least)

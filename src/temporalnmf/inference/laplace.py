@@ -126,13 +126,22 @@ def data_part(
     W = np.ascontiguousarray(W)
     blocks, slopes = np.zeros((N, K, K)), np.zeros((K, N))
     for n in map(int, np.flatnonzero(series.observed)):
-        x, weight = series.row(n)
-        seen = np.flatnonzero(weight > 0.0)
-        h = series.exposure[n] * H[:, n]
-        entries = x[seen].astype(float), weight[seen], rates(W, seen, h)
-        curvature = likelihood.curvature(*entries, expected=expected)
-        add_curvature(W, seen, curvature, likelihood.slope(*entries), h, blocks[n], slopes[:, n])
+        blocks[n], slopes[:, n] = step_part(series, n, W, likelihood, H[:, n], expected=expected)
     return blocks, slopes
+
+
+def step_part(
+    series: Series, n: int, W: Array, likelihood: Likelihood, h: Array, *, expected: bool
+) -> tuple[Array, Array]:
+    """The terms of `data_part` for one step: (K, K) and (K,). W is C-ordered."""
+    x, weight = series.row(n)
+    seen = np.flatnonzero(weight > 0.0)
+    h = series.exposure[n] * h
+    entries = x[seen].astype(float), weight[seen], rates(W, seen, h)
+    block, slope = np.zeros((len(h), len(h))), np.zeros(len(h))
+    curvature = likelihood.curvature(*entries, expected=expected)
+    add_curvature(W, seen, curvature, likelihood.slope(*entries), h, block, slope)
+    return block, slope
 
 
 def _counts_part(series: Series, W: Array, likelihood: Likelihood, H: Array) -> tuple[Array, Array]:

@@ -69,6 +69,10 @@ _OF_A_RUN = ("callback", "warm_start", "checkpoint", "checkpoint_every", "n_jobs
 _CAPPED = ("max_iter", "n_init", "n_draws", "n_tune", "n_chains")
 
 
+# Values of parameters that files of earlier versions do not have.
+_FORMER = {"intervals": "model"}
+
+
 class CappedWarning(UserWarning):
     """Parameters of a model file were replaced by the defaults of `TemporalNMF`."""
 
@@ -300,6 +304,7 @@ def _sharded(path: Path, header: Json) -> ShardedComponents | None:
 def _read_parameters(header: Json, defaults: Json) -> tuple[Json, dict[str, int]]:
     """Parameters for the estimator, and the values in the file of those that are capped."""
     found = {n: v for n, v in header["parameters"].items() if n not in _OF_A_RUN}
+    found = _FORMER | found
     if isinstance(found["chain"], dict):
         found["chain"] = made_chain(found["chain"])
     if isinstance(found["likelihood"], dict):

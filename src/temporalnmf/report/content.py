@@ -283,9 +283,13 @@ def _comparison(found: Calibration) -> Content:
             "change": check.change,
             "short": id(check) in short,
         }
-        for check in found.checks
+        for check in found.shown
     ]
-    facts = {"nominal": percent(found.coverage), "n_origins": f"{found.n_origins:,}"}
+    facts = {
+        "nominal": percent(found.coverage),
+        "n_origins": f"{found.n_origins:,}",
+        "refitted": found.refitted,
+    }
     return {**facts, "holds": not short, "rows": rows}
 
 

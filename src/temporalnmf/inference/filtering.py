@@ -1,0 +1,86 @@
+"""The activations of each step given the data up to it, at fixed components.
+
+An extended Kalman filter on the log scale. The prediction of a step has the mean and the variance
+that the chain gives it, as a normal variable log h; the update is Laplace's approximation of its
+posterior given the data of the step, by Fisher scoring: K unknowns per step.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .._typing import Array
+from ..chains.base import Chain
+from ..data.series import Series
+from ..kernels.floor import FLOOR
+from ..likelihoods.base import Likelihood
+from .laplace import step_part
+
+# Covariance of log h at the first step, and the largest relative variance of a transition, for
+# chains whose variance is infinite.
+_DIFFUSE, _HEAVIEST = 4.0, 50.0
+# Scoring ends when log h moves by less than the first; a step moves it by at most the second.
+_CONVERGED, _LONGEST, _MOST_STEPS = 0.01, 2.0, 20
+
+
+class Filtered(NamedTuple):
+    """Normal approximations of log h, given the data up to each step."""
+
+    means: Array  # (N, K)
+    covariances: Array  # (N, K, K)
+
+
+class Ahead(NamedTuple):
+    """Predictions from O states: means of h, and covariances of log h."""
+
+    means: Array  # (steps, O, K)
+    covariances: Array  # (steps, O, K, K)
+
+
+def filtered(series: Series, W: Array, likelihood: Likelihood, chain: Chain, h: Array) -> Filtered:
+    """Filter a series at components W (F, K); h (K,) is where the first step starts."""
+    N, K = series.n_steps, W.shape[1]
+    W, observed = np.ascontiguousarray(W), series.observed
+    means, covariances = np.empty((N, K)), np.empty((N, K, K))
+    mean, covariance = np.log(np.maximum(h, FLOOR)), _DIFFUSE * np.eye(K)
+    for n in range(N):
+        if n > 0:
+            ahead = predicted(chain, np.exp(mean)[None], covariance[None], 1)
+            mean = np.log(np.maximum(ahead.means[0, 0], FLOOR))
+            covariance = ahead.covariances[0, 0]
+        if observed[n]:
+            mean, covariance = _updated(series, n, W, likelihood, mean, covariance)
+        means[n], covariances[n] = mean, covariance
+    return Filtered(means, covariances)
+
+
+def predicted(chain: Chain, h: Array, covariance: Array, steps: int) -> Ahead:
+    """Predictions from states h (O, K) whose logarithms have covariances (O, K, K)."""
+    means, variances = chain.moments_ahead(h, steps)
+    means = np.where(np.isfinite(means), means, h)
+    offsets = chain.moments_ahead(np.full_like(h, FLOOR), steps)[0]
+    # The mean is linear in h: its elasticity is one less the share of the constant term.
+    elasticity = 1.0 - np.minimum(np.where(np.isfinite(offsets), offsets, 0.0) / means, 1.0)
+    with np.errstate(invalid="ignore", over="ignore"):
+        relative = variances / means**2
+    relative = np.minimum(np.where(np.isfinite(relative), relative, np.inf), _HEAVIEST)
+    spread = elasticity[..., :, None] * elasticity[..., None, :] * covariance
+    return Ahead(means, spread + np.log1p(relative)[..., None] * np.eye(h.shape[1]))
+
+
+def _updated(
+    series: Series, n: int, W: Array, likelihood: Likelihood, mean: Array, covariance: Array
+) -> tuple[Array, Array]:
+    """Mean and covariance of log h after the data of a step."""
+    precision, u = np.linalg.inv(covariance), mean.copy()
+    for _ in range(_MOST_STEPS):
+        information, slope = step_part(series, n, W, likelihood, np.exp(u), expected=True)
+        total = precision + information
+        move = -np.linalg.solve(total, slope + precision @ (u - mean))
+        largest = float(np.abs(move).max())
+        u += move * min(1.0, _LONGEST / max(largest, _LONGEST))
+        if largest < _CONVERGED:
+            break
+    return u, np.linalg.inv(total)

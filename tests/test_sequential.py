@@ -1,0 +1,226 @@
+"""The check of past forecasts at fixed components that forecasts make by default."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.exceptions import ConvergenceWarning
+
+from series import X, fitted
+from temporalnmf import TemporalNMF, load
+from temporalnmf.chains import BGAR, GaP, Rate, Shape
+from temporalnmf.data.series import Series
+from temporalnmf.forecasting.sequential import Totals, level_of
+from temporalnmf.inference.filtering import filtered, predicted
+from temporalnmf.likelihoods import NegativeBinomial, Poisson
+from temporalnmf.messages.warning import without
+from temporalnmf.solvers import Gibbs
+
+
+def series_of(data, exposure=None):
+    N = len(data)
+    exposure = np.ones(N) if exposure is None else exposure
+    weights = (~np.isnan(data)).astype(float)
+    return Series(np.nan_to_num(data), weights, exposure)
+
+
+def by_quadrature(counts, alpha, start, spread):
+    """Filtered mode and standard deviation of log h for v_n ~ Poisson(h_n) under Rate(α)."""
+    u = np.linspace(np.log(start) - 6.0, np.log(start) + 6.0, 4001)
+    density = stats.norm(np.log(start), spread).pdf(u)
+    ratio = np.subtract.outer(u, u)  # (now, before)
+    # log h_n − log h_{n−1} for a Gamma(α, α) ratio
+    kernel = np.exp(alpha * ratio - alpha * np.exp(ratio))
+    kernel /= kernel.sum(axis=0)
+    found = []
+    for n, count in enumerate(counts):
+        if n > 0:
+            density = kernel @ density
+        if not np.isnan(count):
+            log_likelihood = count * u - np.exp(u)
+            density = density * np.exp(log_likelihood - log_likelihood.max())
+        density = density / density.sum()
+        mean = density @ u
+        found.append((u[density.argmax()], np.sqrt(density @ (u - mean) ** 2)))
+    return np.array(found).T
+
+
+def test_the_filter_agrees_with_quadrature():
+    """One component, missing steps included; Laplace's approximation is off by 1/count."""
+    counts = np.array([220.0, 260.0, np.nan, np.nan, 180.0, 400.0])
+    alpha = 30.0
+    modes, spreads = by_quadrature(counts, alpha, 220.0, 2.0)
+    found = filtered(
+        series_of(counts[:, None]),
+        np.ones((1, 1)),
+        Poisson(),
+        Rate(alpha, alpha),
+        np.array([220.0]),
+    )
+    np.testing.assert_allclose(found.means[:, 0], modes, atol=0.02)
+    np.testing.assert_allclose(np.sqrt(found.covariances[:, 0, 0]), spreads, rtol=0.06)
+
+
+@pytest.mark.parametrize(
+    "chain", [Rate(50.0, 48.0), Shape(2.0, 2.0), BGAR(3.0, 0.1, 0.7), GaP(4.0, 0.2)]
+)
+def test_predictions_have_the_moments_of_simulated_paths(chain):
+    """200,000 paths; means within 5 standard errors, variances of logs within 6 %."""
+    rng = np.random.default_rng(0)
+    h, covariance = np.array([[30.0]]), np.array([[[0.01]]])
+    starts = h * np.exp(0.1 * rng.standard_normal(200_000)[:, None] - 0.005)
+    paths = chain.sample_ahead(starts, 3, rng)[:, :, 0]
+    found = predicted(chain, h, covariance, 3)
+    errors = 5.0 * paths.std(axis=0) / np.sqrt(len(paths))
+    assert np.all(np.abs(found.means[:, 0, 0] - paths.mean(axis=0)) < errors)
+    relative = paths.var(axis=0) / paths.mean(axis=0) ** 2
+    np.testing.assert_allclose(found.covariances[:, 0, 0, 0], np.log1p(relative), rtol=0.06)
+
+
+def test_the_filter_sees_nothing_that_came_after():
+    model = fitted()
+    W, start = np.ascontiguousarray(model.components_.T), model.activations_[0]
+    changed = X.copy()
+    changed[30:] *= 5.0
+    one, other = (
+        filtered(series_of(data), W, Poisson(), model.chain_, start) for data in (X, changed)
+    )
+    np.testing.assert_array_equal(one.means[:30], other.means[:30])
+    np.testing.assert_array_equal(one.covariances[:30], other.covariances[:30])
+    assert np.all(one.means[30] != other.means[30])
+
+
+def totals_with(level, n, rng):
+    """Forecasts of 1000 whose data have a log-normal level with this variance."""
+    normal = np.sqrt(np.log1p(level)) * rng.standard_normal(n) - 0.5 * np.log1p(level)
+    observed = rng.poisson(1000.0 * np.exp(normal)).astype(float)
+    ahead = np.ones(n, dtype=int)
+    return Totals(np.arange(n), ahead, observed, np.full(n, 1e3), np.zeros(n), np.full(n, 1e3))
+
+
+def test_the_level_is_that_of_the_data():
+    """Bias of the standard deviation below 10 % with 100 forecasts, 200 series."""
+    rng = np.random.default_rng(1)
+    for level in (0.01, 0.1):
+        found = [level_of(totals_with(level, 100, rng), 0.0, 1, 0.9)[0] for _ in range(200)]
+        assert np.mean(np.sqrt(found)) == pytest.approx(np.sqrt(level), rel=0.1)
+
+
+@pytest.mark.parametrize("n", [5, 20])
+def test_intervals_with_the_learned_level_contain_new_totals(n):
+    """1000 series with n past forecasts each: the binomial standard error is 1 %."""
+    rng, inside = np.random.default_rng(2), []
+    for _ in range(1000):
+        level = level_of(totals_with(0.02, n, rng), 0.0, 1, 0.9)
+        new = totals_with(0.02, 1, rng)
+        variance = new.variance(level, 0.0)
+        inside.append(abs(new.error + 0.5 * variance) <= 1.645 * np.sqrt(variance))
+    assert 0.86 < np.mean(inside) < 0.95
+
+
+def overdispersed(seed, n, spread=0.25, dispersion=3.0):
+    """A common factor per step and clumping entries around constant components."""
+    rng = np.random.default_rng(seed)
+    factor = rng.gamma(1 / spread**2, spread**2, size=(n, 1))
+    rates = 400.0 * factor * rng.dirichlet(np.full(30, 2.0))
+    d = dispersion - 1.0
+    return rng.poisson(d * rng.standard_gamma(rates / d)).astype(float)
+
+
+@pytest.mark.parametrize("likelihood", ["poisson", "negative_binomial"])
+def test_default_intervals_contain_data_that_vary_more_than_the_model(likelihood):
+    """25 series, 3 steps each: with 90 %, a share of totals below 0.78 or above 0.99 has
+    probability below 1 % (75 trials); "model" intervals contain less than half."""
+    n, shares, entries = 43, {"checked": [], "model": []}, []
+    for seed in range(25):
+        data = overdispersed(seed, n)
+        for intervals, found in shares.items():
+            model = TemporalNMF(
+                1, chain=Rate(300.0), likelihood=likelihood, intervals=intervals, random_state=0
+            )
+            ahead = model.fit(data[: n - 3]).forecast(3)
+            low, high = ahead.interval(0.9, of="totals")
+            total = data[n - 3 :].sum(axis=1)
+            found.append((low <= total) & (total <= high))
+            if intervals == "checked":
+                low, high = ahead.interval(0.9)
+                entries.append(((low <= data[n - 3 :]) & (data[n - 3 :] <= high)).mean())
+    assert 0.78 < np.mean(shares["checked"]) < 0.99
+    assert np.mean(shares["model"]) < 0.6
+    assert 0.87 < np.mean(entries) < 0.98
+
+
+def test_default_intervals_of_a_correct_model_are_hardly_wider():
+    """Data of the chain itself: totals at most 30 % wider on average over 10 series."""
+    ratios = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        h = Rate(300.0, 300.0).sample(1, 60, rng, 200.0)[0]
+        data = rng.poisson(np.outer(h, np.full(10, 0.1))).astype(float)
+        widths = []
+        for intervals in ("checked", "model"):
+            model = TemporalNMF(1, chain=Rate(300.0), intervals=intervals, random_state=0)
+            widths.append(np.subtract(*model.fit(data).forecast(2).interval(of="totals")[::-1]))
+        ratios.append(np.mean(widths[0] / widths[1]))
+    assert 1.0 <= np.mean(ratios) < 1.3
+
+
+def test_the_check_agrees_with_refits():
+    data = overdispersed(0, 80)
+    model = TemporalNMF(1, chain=Rate(300.0), random_state=0).fit(data)
+    fast = model.calibrate(40, refit=False).calibration_.noise
+    thorough = model.calibrate(40).calibration_.noise
+    assert np.sqrt(fast.level[0]) == pytest.approx(np.sqrt(thorough.level[0]), rel=0.3)
+    assert fast.dispersion == pytest.approx(thorough.dispersion, rel=0.3)
+
+
+def test_the_dispersion_of_the_likelihood_is_not_counted_twice():
+    data = overdispersed(1, 80, spread=0.05)
+    own = TemporalNMF(1, likelihood=NegativeBinomial(2.0), random_state=0).fit(data)
+    plain = TemporalNMF(1, random_state=0).fit(data)
+    found = [m.calibrate(refit=False).calibration_.noise.dispersion for m in (own, plain)]
+    assert found[0] < 0.4
+    assert found[1] == pytest.approx(2.0, rel=0.2)
+
+
+def test_missing_entries_and_exposures_do_not_change_what_is_found():
+    rng = np.random.default_rng(0)
+    size = np.where(np.arange(70) % 3 == 0, 5.0, 1.0)
+    data = rng.poisson(size[:, None] * np.full(20, 15.0)).astype(float)
+    data[30:, :10] = np.nan
+    data[40:42] = np.nan
+    model = TemporalNMF(1, chain=Rate(1e4), random_state=0).fit(data, exposure=size)
+    found = model.calibrate(refit=False).calibration_
+    assert found.noise.dispersion < 0.2
+    assert np.sqrt(found.noise.level[0]) < 0.05
+    assert found.of("totals")[0].before.inside > 0.8
+
+
+def test_forecasts_are_checked_once_and_files_keep_the_result(tmp_path):
+    model = fitted()
+    assert model.calibration_ is None
+    first = model.forecast(3)
+    found = model.calibration_
+    assert not found.refitted
+    assert first.checked.all()
+    model.smooth()
+    assert model.calibration_ is found
+    loaded = load(fitted().save(tmp_path / "model.npz", data=False))
+    np.testing.assert_array_equal(loaded.forecast(3).samples(), first.samples())
+
+
+def test_models_that_cannot_be_checked_say_so():
+    with without(ConvergenceWarning):
+        unchecked = [
+            fitted(data=X[:12]),
+            TemporalNMF(2, likelihood="exponential", random_state=0).fit(X + 1.0),
+            TemporalNMF(2, solver=Gibbs(20, n_tune=10, n_chains=1), random_state=0).fit(X),
+            fitted(intervals="model"),
+        ]
+    for model in unchecked:
+        assert "not checked" in repr(model.forecast(1))
+        assert model.calibration_ is None
+
+
+def test_unknown_intervals_are_refused():
+    with pytest.raises(ValueError, match=r"intervals='narrow'.*checked"):
+        TemporalNMF(2, intervals="narrow").fit(X)
