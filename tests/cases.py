@@ -16,7 +16,7 @@ from temporalnmf.cluster.blocks import Blocks
 from temporalnmf.cluster.executor import LocalExecutor
 from temporalnmf.cluster.series import SplitSeries, even_bounds
 from temporalnmf.data.series import Series
-from temporalnmf.likelihoods import Gamma, NegativeBinomial
+from temporalnmf.likelihoods import Gamma, NegativeBinomial, NegativeBinomial2
 from temporalnmf.likelihoods.base import Likelihood
 from temporalnmf.objective import Problem
 from temporalnmf.observations import Observations, observe
@@ -77,6 +77,7 @@ def chains(scale: str) -> list[Any]:
 # Parameters per likelihood. Those that are not listed have none.
 _OF_DATA: dict[str, Likelihood] = {
     "negative_binomial": NegativeBinomial(0.8),
+    "negative_binomial_2": NegativeBinomial2(3.0),
     "gamma": Gamma(2.5),
 }
 
@@ -109,7 +110,7 @@ def all_cases() -> list[Case]:
         Case(likelihood, chain, scale, mask, storage)
         for likelihood, scale, mask, storage in product(likelihoods(), SCALES, MASKS, STORAGES)
         for chain in chains(scale)
-        if storage == "dense" or likelihood.takes_zeros
+        if storage == "dense" or likelihood.takes_sparse
         if storage != "sparse mask" or mask in ("entries", "weights")
     ]
 

@@ -2,55 +2,93 @@
 
 import numpy as np
 from scipy import stats
-from scipy.special import gammaln, ive
+from scipy.special import gammaln, ive, logsumexp
 
 
 def statistics(likelihood, X, weights, exposure, W, H):
     """p, q, r in H (K, N) and in W (F, K), from the table of docs/math.md with whole matrices."""
     V, M, e = X.T, np.broadcast_to(weights, X.shape).T, exposure
     L = W @ H
+    ratio, rate = _ratio_and_rate(likelihood, V, M, e, L)
     if likelihood.counts:
-        ratio, rate = M * V / L, M * e * np.ones_like(V)
-        if likelihood.name == "negative_binomial":
-            d = likelihood.dispersion
-            clumps = sum(np.where(j < V, e * L / (e * L + j * d), 0.0) for j in range(int(V.max())))
-            ratio, rate = M * clumps / L, rate * np.log1p(d) / d
         p_h, q_h, r_h = H * (W.T @ ratio), W.T @ rate, np.zeros_like(H)
         p_w, q_w, r_w = W * (ratio @ H.T), rate @ H.T, np.zeros_like(W)
     else:
-        shape = likelihood.shape if likelihood.name == "gamma" else 1.0
-        ratio, rate = shape * M * V / e / L**2, shape * M / L
         p_h, q_h, r_h = np.zeros_like(H), W.T @ rate, H**2 * (W.T @ ratio)
         p_w, q_w, r_w = np.zeros_like(W), rate @ H.T, W**2 * (ratio @ H.T)
     return (p_h, q_h, r_h), (p_w, q_w, r_w)
 
 
+def _ratio_and_rate(likelihood, V, M, e, L):
+    """The factors of w in the sums of the table."""
+    match likelihood.name:
+        case "poisson":
+            return M * V / L, M * e * np.ones_like(V)
+        case "negative_binomial":
+            d = likelihood.dispersion
+            clumps = sum(np.where(j < V, e * L / (e * L + j * d), 0.0) for j in range(int(V.max())))
+            return M * clumps / L, M * e * np.log1p(d) / d * np.ones_like(V)
+        case "negative_binomial_2":
+            r = likelihood.size
+            return M * V / L, M * e * (V + r) / (e * L + r)
+        case "gamma" | "exponential":
+            shape = getattr(likelihood, "shape", 1.0)
+            return shape * M * V / e / L**2, shape * M / L
+        case "tweedie":
+            beta, phi = likelihood.beta, likelihood.dispersion
+            return (
+                M * V * e ** (beta - 1) * L ** (beta - 2) / phi,
+                M * e**beta * L ** (beta - 1) / phi,
+            )
+    raise AssertionError(f"no oracle for likelihood {likelihood.name}: write its terms here")
+
+
 def log_density(likelihood, v, mean):
     """log p(v | mean), all constants included."""
-    if likelihood.name == "poisson":
-        return stats.poisson.logpmf(v, mean)
-    if likelihood.name == "negative_binomial":
-        d = likelihood.dispersion
-        return stats.nbinom.logpmf(v, mean / d, 1.0 / (1.0 + d))
-    if likelihood.name == "gamma":
-        return stats.gamma.logpdf(v, likelihood.shape, scale=mean / likelihood.shape)
-    return stats.expon.logpdf(v, scale=mean)
+    match likelihood.name:
+        case "poisson":
+            return stats.poisson.logpmf(v, mean)
+        case "negative_binomial":
+            d = likelihood.dispersion
+            return stats.nbinom.logpmf(v, mean / d, 1.0 / (1.0 + d))
+        case "negative_binomial_2":
+            r = likelihood.size
+            return stats.nbinom.logpmf(v, r, r / (r + mean))
+        case "gamma":
+            return stats.gamma.logpdf(v, likelihood.shape, scale=mean / likelihood.shape)
+        case "exponential":
+            return stats.expon.logpdf(v, scale=mean)
+        case "tweedie":
+            return tweedie_log_density(v, mean, likelihood.beta, likelihood.dispersion)
+    raise AssertionError(f"no oracle for likelihood {likelihood.name}: write its density here")
+
+
+def tweedie_log_density(v, mean, beta, phi):
+    """A Poisson number of Gamma variables: a sum over the number."""
+    v, mean = np.broadcast_arrays(np.asarray(v, float), np.asarray(mean, float))
+    number = mean**beta / (phi * beta)
+    shape, scale = beta / (1.0 - beta), phi * (1.0 - beta) * mean ** (1.0 - beta)
+    j = np.arange(1, 40 + int(np.max(4.0 * (number + v**beta / (phi * beta)))))[:, None]
+    each = stats.poisson.logpmf(j, number.ravel()) + stats.gamma.logpdf(
+        np.where(v > 0.0, v, 1.0).ravel(), j * shape, scale=scale.ravel()
+    )
+    found = logsumexp(each, axis=0).reshape(v.shape)
+    return np.where(v > 0.0, found, -number)
 
 
 def likelihood_value(likelihood, X, weights, exposure, W, H):
     """−Σ m log p(v | eλ) without the constants that do not depend on λ."""
     V, M, e = X.T, np.broadcast_to(weights, X.shape).T, exposure
     L = W @ H
-    if likelihood.name == "negative_binomial":
-        constants = V * np.log(e) - gammaln(V + 1.0)  # in the density, not in the objective
-        return float(-np.sum(M * (log_density(likelihood, V, e * L) - constants)))
-    if likelihood.name == "gamma":
-        seen = np.where(M > 0.0, V, 1.0)
-        return float(-np.sum(M * (log_density(likelihood, seen, e * L) + np.log(seen))))
-    if likelihood.name == "poisson":
-        log_v = np.log(np.where(V > 0, L, 1.0))
-        return float(np.sum(M * (e * L - V * log_v)))
-    return float(np.sum(M * (V / (e * L) + np.log(L))))
+    dropped = {  # in the density, not in the objective
+        "poisson": V * np.log(e) - gammaln(V + 1.0),
+        "exponential": -np.log(e),
+        "gamma": -np.log(np.where(V > 0.0, V, 1.0)),
+        "tweedie": -np.log(np.where(V > 0.0, V, 1.0)),
+    }
+    constants = dropped["poisson" if likelihood.counts else likelihood.name]
+    seen = V if likelihood.takes_zeros else np.where(M > 0.0, V, 1.0)
+    return float(-np.sum(M * (log_density(likelihood, seen, e * L) - constants)))
 
 
 def _gamma(x, shape, rate):

@@ -36,7 +36,7 @@ FEW = [
     for likelihood in likelihoods()
     for mask, storage in (("none", "dense"), ("entries", "dense"), ("weights", "sparse mask"))
     for chain in chains("log")[2:4]
-    if storage == "dense" or likelihood.takes_zeros
+    if storage == "dense" or likelihood.takes_sparse
 ]
 
 

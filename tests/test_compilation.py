@@ -59,7 +59,7 @@ compiled = event.RecordingListener()
 event.register("numba:compile", compiled)
 likelihood = registry.create(registry.LIKELIHOODS, sys.argv[1], "likelihood")
 X = np.arange(1.0, 25.0).reshape(6, 4)
-kinds = [X, sparse.csr_array(X)] if likelihood.takes_zeros else [X]
+kinds = [X, sparse.csr_array(X)] if likelihood.takes_sparse else [X]
 for data in kinds:
     observations = observe(data, np.ones((6, 1)), np.ones(6), likelihood)
     for K in (2, 9):

@@ -12,10 +12,10 @@ from temporalnmf.chains import GaP, Rate
 from temporalnmf.data.series import Series
 from temporalnmf.inference import laplace as module
 from temporalnmf.inference.unit import unit_of
-from temporalnmf.likelihoods import Exponential, Gamma, NegativeBinomial, Poisson
+from temporalnmf.likelihoods import Exponential, Poisson
 
 K, F, N = 3, 9, 7
-LIKELIHOODS = [Poisson(), NegativeBinomial(0.7), Exponential(), Gamma(3.0)]
+LIKELIHOODS = cases.likelihoods()
 
 
 def laplace(series, W, H, chain, likelihood):

@@ -60,7 +60,7 @@ def test_statistics_are_the_sums_they_stand_for(likelihood, mask, n_features, n_
         (likelihood, storage)
         for likelihood in likelihoods()
         for storage in (np.asarray, sparse.csr_array)
-        if storage is np.asarray or likelihood.takes_zeros
+        if storage is np.asarray or likelihood.takes_sparse
     ],
 )
 def test_one_pass_for_w_and_h_gives_the_sums_of_two_passes(likelihood, mask, storage):

@@ -84,7 +84,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         "hier_shape", "bgar", or an object from `temporalnmf.chains` with its hyper-parameters.
     likelihood : str or Likelihood, default="poisson"
         "poisson" for counts (Kullback–Leibler), "negative_binomial" for counts that clump, with a
-        variance that is a learned multiple of the mean, "exponential" for positive values such as
+        variance that is a learned multiple of the mean, "negative_binomial_2" for counts with a
+        learned relative spread (dense data), "exponential" for positive values such as
         power spectra (Itakura–Saito), "gamma" for positive values with a learned relative error,
         or an object from `temporalnmf.likelihoods`.
     map_scale : {"log", "linear"}, default="log"

@@ -52,9 +52,9 @@ def is_error(observed: ArrayLike, predicted: ArrayLike) -> float:
 
 def error_of(likelihood: str | Likelihood) -> Callable[[ArrayLike, ArrayLike], float]:
     """The error that belongs to a likelihood, given by name or as an object."""
-    law: Likelihood | type[Likelihood] = (
-        registry.load(registry.LIKELIHOODS[likelihood])
+    found: Likelihood = (
+        registry.create(registry.LIKELIHOODS, likelihood, "likelihood")
         if isinstance(likelihood, str)
         else likelihood
     )
-    return kl_error if law.counts else is_error
+    return found.error

@@ -28,6 +28,7 @@ PROCESSES["gar"] = "temporalnmf.chains.gar:GAR"
 LIKELIHOODS = {
     "poisson": "temporalnmf.likelihoods.poisson:Poisson",
     "negative_binomial": "temporalnmf.likelihoods.negative_binomial:NegativeBinomial",
+    "negative_binomial_2": "temporalnmf.likelihoods.negative_binomial_2:NegativeBinomial2",
     "exponential": "temporalnmf.likelihoods.exponential:Exponential",
     "gamma": "temporalnmf.likelihoods.gamma:Gamma",
 }

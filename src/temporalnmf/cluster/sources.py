@@ -93,7 +93,7 @@ def split_data(
     if isinstance(X, str | PathLike):
         X = Shards.open(X)
     if isinstance(X, Shards):
-        check_sparse_law(likelihood, "in a Dask array of the same data")
+        check_sparse_law(likelihood, "a Dask array of the same data")
         return _shard_data(X, mask, exposure)
     return _dask_data(X, mask, exposure, likelihood)
 

@@ -315,12 +315,18 @@ def _check_dense(
     return weights
 
 
-def check_sparse_law(likelihood: Likelihood, floored: str) -> None:
-    """Refuse sparse data if the likelihood excludes zeros; `floored` says how to set a floor."""
-    if not likelihood.takes_zeros:
-        problem = f"X is sparse, so it has zeros, {_outside(likelihood)}"
-        remedy = f"Remedy: give it a floor, {floored}, or use {{poisson}}."
-        raise ValueError(Text(f"{problem}. {remedy}", poisson=_POISSON))
+def check_sparse_law(likelihood: Likelihood, dense: str) -> None:
+    """Refuse sparse data if zeros take a pass over them; `dense` says how to store them all."""
+    if likelihood.takes_sparse:
+        return
+    if likelihood.takes_zeros:
+        problem = f"and zeros of the {likelihood.name} likelihood take as long as other entries"
+        remedy = f"Remedy: give {dense}, or use {{other}}."
+    else:
+        problem = f"so it has zeros, {_outside(likelihood)}"
+        remedy = f"Remedy: give {dense} with a floor, or use {{other}}."
+    other = Arg("likelihood", "'negative_binomial'") if likelihood.whole else _POISSON
+    raise ValueError(Text(f"X is sparse, {problem}. {remedy}", other=other))
 
 
 def _outside(likelihood: Likelihood) -> str:
@@ -344,7 +350,7 @@ def _check_sparse(
     X: sparse.csr_array, weights: Matrix, likelihood: Likelihood, columns: Sequence[object]
 ) -> sparse.csr_array:
     """X without entries of weight zero."""
-    check_sparse_law(likelihood, "np.maximum(X.toarray(), floor)")
+    check_sparse_law(likelihood, "X.toarray()")
     X = _without_hidden(X, weights)
     for wrong, problem, remedy in (
         (np.isnan(X.data), "NaN in sparse X", "store 0 there and hide it with {mask=}"),

@@ -19,14 +19,12 @@ import numpy as np
 from numba import njit
 
 from .dense import compiled
-from .logarithm import _P0, _P1, _P2, _P3, _P4, _P5, _P6, log
+from .logarithm import log, log_ratio
 
 _SHIFT = 8.0
 # Π (x+i) = x (x⁷ + …) over the i < 8, and its derivative; coefficients from high powers on.
 _, _A1, _A2, _A3, _A4, _A5, _A6, _A7, _ = map(float, np.poly(-np.arange(_SHIFT)))
 _B0, _B1, _B2, _B3, _B4, _B5, _B6, _B7 = map(float, np.polyder(np.poly(-np.arange(_SHIFT))))
-# Where s² of a logarithm 2 atanh s is below this, its series in s² is exact to rounding.
-_NEAR = 0.0294
 # Counts up to this one are summed term by term.
 _FEW = 8.0
 # Powers of rates up to this one, and of floored ones, are finite and positive.
@@ -50,20 +48,6 @@ def _inverses(x):
 
 
 @inlined
-def _log_ratio(a, b):
-    """log(b/a), b ≥ a, also where both are nearly the same."""
-    s = (b - a) / (a + b)
-    z = s * s
-    return 2.0 * s + s * z * _atanh_tail(z) if z < _NEAR else log(b / a)
-
-
-@inlined
-def _atanh_tail(z):
-    """(2 atanh s − 2s)/s³ for z = s², small."""
-    return _P0 + z * (_P1 + z * (_P2 + z * (_P3 + z * (_P4 + z * (_P5 + z * _P6)))))
-
-
-@inlined
 def _digamma_tail(y):
     """log z − 1/(2z) − ψ(z) for y = 1/z²."""
     p = 1.0 / 240.0 - y * (1.0 / 132.0 - y * (691.0 / 32760.0))
@@ -78,7 +62,7 @@ def inverse_sum(v, x):
     r = 1.0 / (a * b)
     p, q = b * r, a * r
     series = 0.5 * (p - q) + (_digamma_tail(p * p) - _digamma_tail(q * q))
-    found = _inverses(x) - _inverses(x + v) + _log_ratio(a, b) + series
+    found = _inverses(x) - _inverses(x + v) + log_ratio(a, v) + series
     return found if v > 0.0 else 0.0  # exactly
 
 
@@ -106,7 +90,7 @@ def log_rising(v, lam, d):
     x = lam / d
     a = x + _SHIFT
     b = a + v
-    total = v * log(lam + (_SHIFT + v) * d) + (a - 0.5) * _log_ratio(a, b) - v
+    total = v * log(lam + (_SHIFT + v) * d) + (a - 0.5) * log_ratio(a, v) - v
     total += _log_gamma_tail(1.0 / b) - _log_gamma_tail(1.0 / a)
     y = x + v
     total -= log((y * _product(y)) / (x * _product(x)))

@@ -69,3 +69,13 @@ def log(x):
     tail = z * (_P0 + z * _P1 + z2 * (_P2 + z * _P3 + z2 * (_P4 + z * _P5 + z2 * _P6)))
     # 2s = f − s f
     return k * _LOG2_HIGH + (f - (s * (f - tail) - k * _LOG2_LOW))
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def log_ratio(a, v):
+    """log((a + v)/a) for a > 0 and v ≥ 0, to rounding where v is small beside a."""
+    s = v / (2.0 * a + v)
+    z = s * s
+    z2 = z * z
+    tail = z * (_P0 + z * _P1 + z2 * (_P2 + z * _P3 + z2 * (_P4 + z * _P5 + z2 * _P6)))
+    return 2.0 * s + s * tail if z < _LARGEST else log((a + v) / a)

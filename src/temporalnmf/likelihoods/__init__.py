@@ -4,6 +4,15 @@ from .base import Likelihood, Majorizer
 from .exponential import Exponential
 from .gamma import Gamma
 from .negative_binomial import NegativeBinomial
+from .negative_binomial_2 import NegativeBinomial2
 from .poisson import Poisson
 
-__all__ = ["Exponential", "Gamma", "Likelihood", "Majorizer", "NegativeBinomial", "Poisson"]
+__all__ = [
+    "Exponential",
+    "Gamma",
+    "Likelihood",
+    "Majorizer",
+    "NegativeBinomial",
+    "NegativeBinomial2",
+    "Poisson",
+]

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from .._typing import Array
 from ..kernels.dense import Formulas
+from ..metrics import is_error
 
 
 class Majorizer(NamedTuple):
@@ -38,7 +40,9 @@ class Likelihood(BaseEstimator):
     theta : array, (P,)
         Numbers that the formulas read.
     takes_zeros : bool
-        Whether v = 0 is in its domain, as sparse data need.
+        Whether v = 0 is in its domain.
+    takes_sparse : bool
+        Whether data may be sparse: zeros are linear in λ.
     weighs : bool
         Whether the formulas take m·v for v. Otherwise they multiply by m themselves.
     takes_single : bool
@@ -80,6 +84,10 @@ class Likelihood(BaseEstimator):
     excess: float = 0.0
 
     @property
+    def takes_sparse(self) -> bool:
+        return self.formulas.linear
+
+    @property
     def learns(self) -> bool:
         return False
 
@@ -112,6 +120,10 @@ class Likelihood(BaseEstimator):
     def majorizer(self, A: Array, B: Array, x: Array) -> Majorizer:
         """(M) at x from the sums A and B of the `formulas`; A is overwritten."""
         raise NotImplementedError
+
+    def error(self, observed: ArrayLike, predicted: ArrayLike) -> float:
+        """Sum of the divergence of values from their predictions, in one unit for any parameter."""
+        return is_error(observed, predicted)
 
     def log_density(self, v: Array, lam: Array) -> Array:
         """log p(v | λ) per entry, constants included; λ includes the exposure."""

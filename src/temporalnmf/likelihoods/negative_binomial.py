@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from scipy.special import gammaln
 
@@ -22,7 +20,8 @@ from ..kernels.dense import Formulas
 from ..kernels.floor import FLOOR
 from ..kernels.variates.gammas import gamma_shares
 from .base import Likelihood
-from .parametric import OneParameter
+from .negative_binomial_2 import NegativeBinomial2
+from .parametric import OneParameter, each
 from .poisson import Poisson
 
 # Below the first d counts are Poisson to rounding; above the last nothing is left of their sizes.
@@ -100,7 +99,7 @@ class NegativeBinomial(OneParameter, Poisson):
 
     def log_density(self, v: Array, lam: Array) -> Array:
         lam = np.maximum(lam, FLOOR)
-        rising = _each(fill_log_rising, v, lam, self.number)
+        rising = each(fill_log_rising, v, lam, self.number)
         return rising - v * np.log1p(self.number) - self.cost * lam - gammaln(v + 1.0)
 
     def saturated(self, v: Array, weight: Array | float) -> float:
@@ -112,21 +111,21 @@ class NegativeBinomial(OneParameter, Poisson):
         weights, counts = weights[counts > 0.0], counts[counts > 0.0]
         lam = np.full(len(counts), 1.0 / self.cost)
         for _ in range(100):
-            excess = _each(fill_inverse_sum, counts, lam / self.number) / self.number - self.cost
-            step = excess / _each(fill_curvature, counts, lam, self.number)
+            excess = each(fill_inverse_sum, counts, lam / self.number) / self.number - self.cost
+            step = excess / each(fill_curvature, counts, lam, self.number)
             lam += step
             if np.all(np.abs(step) <= 1e-9 * lam):
                 break
-        rising = _each(fill_log_rising, counts, lam, self.number)
+        rising = each(fill_log_rising, counts, lam, self.number)
         return float(weights @ (self.cost * lam - rising + counts * np.log1p(self.number)))
 
     def slope(self, v: Array, weight: Array, lam: Array) -> Array:
-        return weight * (self.cost - _each(fill_inverse_sum, v, lam / self.number) / self.number)
+        return weight * (self.cost - each(fill_inverse_sum, v, lam / self.number) / self.number)
 
     def curvature(self, v: Array, weight: Array, lam: Array, *, expected: bool = False) -> Array:
         if expected:  # a lower bound, by Cramér and Rao
             return weight / ((1.0 + self.number) * lam)
-        return weight * _each(fill_curvature, v, lam, self.number)
+        return weight * each(fill_curvature, v, lam, self.number)
 
     def sample(self, lam: Array, rng: np.random.Generator) -> Array:
         d = self._by_row(lam)
@@ -150,13 +149,7 @@ def dispersed(likelihood: Likelihood, dispersion: float) -> Likelihood:
     """A law of counts with more variance: `dispersion` times the mean."""
     if dispersion == 0.0:
         return likelihood
+    if isinstance(likelihood, NegativeBinomial2):
+        return likelihood.with_counts(NegativeBinomial(dispersion))
     own = likelihood.each if isinstance(likelihood, NegativeBinomial) else 0.0
     return NegativeBinomial(own + dispersion)
-
-
-def _each(fill: Callable[..., None], v: Array, lam: Array, *given: float) -> Array:
-    """A compiled function of vectors, for arrays of one shape and numbers."""
-    v, lam = np.broadcast_arrays(np.asarray(v, dtype=float), np.asarray(lam, dtype=float))
-    found = np.empty(v.shape)
-    fill(v.ravel(), lam.ravel(), *given, found.reshape(-1))
-    return found

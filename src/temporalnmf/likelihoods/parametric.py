@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from .._typing import Array
 from .base import Likelihood
 
 # Distance, in the logarithm of the parameter, of the points of a parabola, and its largest step.
@@ -84,3 +85,11 @@ class OneParameter(Likelihood):
         value_at(x + float(step))
         best, x = min(tried)
         return self.at(np.exp(x)), best
+
+
+def each(fill: Callable[..., None], v: Array, lam: Array, *given: float) -> Array:
+    """A compiled function of vectors, for arrays of one shape and numbers."""
+    v, lam = np.broadcast_arrays(np.asarray(v, dtype=float), np.asarray(lam, dtype=float))
+    found = np.empty(v.shape)
+    fill(v.ravel(), lam.ravel(), *given, found.reshape(-1))
+    return found

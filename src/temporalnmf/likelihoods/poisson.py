@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import gammaln, xlogy
 
 from .._typing import Array
 from ..kernels.dense import Formulas, compiled
 from ..kernels.floor import FLOOR
 from ..kernels.logarithm import log
+from ..metrics import kl_error
 from .base import Likelihood, Majorizer
 
 
@@ -48,6 +50,9 @@ class Poisson(Likelihood):
 
     def majorizer(self, A: Array, B: Array, x: Array) -> Majorizer:
         return Majorizer(p=np.multiply(x, A, out=A), q=B, r=np.zeros_like(B))
+
+    def error(self, observed: ArrayLike, predicted: ArrayLike) -> float:
+        return kl_error(observed, predicted)
 
     def log_density(self, v: Array, lam: Array) -> Array:
         lam = np.maximum(lam, FLOOR)

@@ -45,6 +45,7 @@ _POINTS = {
 _DIVERGENCES = {
     "poisson": "Kullback–Leibler",
     "negative_binomial": "Negative binomial",
+    "negative_binomial_2": "Negative binomial",
     "exponential": "Itakura–Saito",
     "gamma": "Gamma",
 }
