@@ -85,9 +85,10 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     likelihood : str or Likelihood, default="poisson"
         "poisson" for counts (Kullback–Leibler), "negative_binomial" for counts that clump, with a
         variance that is a learned multiple of the mean, "negative_binomial_2" for counts with a
-        learned relative spread (dense data), "exponential" for positive values such as
-        power spectra (Itakura–Saito), "gamma" for positive values with a learned relative error,
-        or an object from `temporalnmf.likelihoods`.
+        learned relative spread (dense data), "exponential" for positive values such as power
+        spectra (Itakura–Saito), "gamma" for positive values with a learned relative error,
+        "tweedie" for amounts with exact zeros (dense data), or an object from
+        `temporalnmf.likelihoods`.
     map_scale : {"log", "linear"}, default="log"
         Scale on which the posterior mode is taken. "log" is well-posed for every
         hyper-parameter; "linear" is the paper's.

@@ -28,8 +28,8 @@ class Settings(NamedTuple):
     likelihood: Annotated[
         str,
         _option(
-            help="'poisson', 'negative_binomial' or 'negative_binomial_2' for counts, 'exponential' "
-            "or 'gamma' for positive values."
+            help="'poisson', 'negative_binomial' or 'negative_binomial_2' for counts, "
+            "'exponential' or 'gamma' for positive values, 'tweedie' for amounts with zeros."
         ),
     ] = "poisson"
     solver: Annotated[

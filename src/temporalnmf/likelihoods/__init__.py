@@ -6,6 +6,7 @@ from .gamma import Gamma
 from .negative_binomial import NegativeBinomial
 from .negative_binomial_2 import NegativeBinomial2
 from .poisson import Poisson
+from .tweedie import Tweedie
 
 __all__ = [
     "Exponential",
@@ -15,4 +16,5 @@ __all__ = [
     "NegativeBinomial",
     "NegativeBinomial2",
     "Poisson",
+    "Tweedie",
 ]

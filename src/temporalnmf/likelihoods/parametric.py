@@ -87,8 +87,8 @@ class OneParameter(Likelihood):
         return self.at(np.exp(x)), best
 
 
-def each(fill: Callable[..., None], v: Array, lam: Array, *given: float) -> Array:
-    """A compiled function of vectors, for arrays of one shape and numbers."""
+def each(fill: Callable[..., None], v: Array, lam: Array, *given: Array | float) -> Array:
+    """A compiled function of vectors, for arrays and given parameters."""
     v, lam = np.broadcast_arrays(np.asarray(v, dtype=float), np.asarray(lam, dtype=float))
     found = np.empty(v.shape)
     fill(v.ravel(), lam.ravel(), *given, found.reshape(-1))
