@@ -182,6 +182,13 @@ def test_shards_are_fitted_as_data_in_memory(kind, anywhere, tmp_path):
     assert model.feature_labels()[:2].tolist() == ["w0", "w1"]
 
 
+@pytest.mark.parametrize("likelihood", ["negative_binomial_2", "tweedie"])
+def test_shards_are_refused_if_zeros_are_not_linear(likelihood, tmp_path):
+    X = np.random.default_rng(0).poisson(3.0, size=(6, 5))
+    with pytest.raises(ValueError, match=rf"{likelihood}.*Remedy: give a Dask array"):
+        TemporalNMF(2, likelihood=likelihood).fit(sharded(tmp_path / "s", X))
+
+
 def test_positive_values_in_shards_are_refused(tmp_path):
     """Shards are sparse. The formulas of counts would fit something else without a word."""
     X = np.random.default_rng(0).exponential(3.0, size=(6, 5))

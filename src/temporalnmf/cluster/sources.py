@@ -93,7 +93,8 @@ def split_data(
     if isinstance(X, str | PathLike):
         X = Shards.open(X)
     if isinstance(X, Shards):
-        check_sparse_law(likelihood, "a Dask array of the same data")
+        dense = "a Dask array of the same data"
+        check_sparse_law(likelihood, dense, f"in {dense}")
         return _shard_data(X, mask, exposure)
     return _dask_data(X, mask, exposure, likelihood)
 

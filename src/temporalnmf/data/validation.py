@@ -315,8 +315,8 @@ def _check_dense(
     return weights
 
 
-def check_sparse_law(likelihood: Likelihood, dense: str) -> None:
-    """Refuse sparse data if zeros take a pass over them; `dense` says how to store them all."""
+def check_sparse_law(likelihood: Likelihood, dense: str, floored: str) -> None:
+    """Refuse sparse data if zeros are not linear in λ; `dense` and `floored` say what to give."""
     if likelihood.takes_sparse:
         return
     if likelihood.takes_zeros:
@@ -324,7 +324,7 @@ def check_sparse_law(likelihood: Likelihood, dense: str) -> None:
         remedy = f"Remedy: give {dense}, or use {{other}}."
     else:
         problem = f"so it has zeros, {_outside(likelihood)}"
-        remedy = f"Remedy: give {dense} with a floor, or use {{other}}."
+        remedy = f"Remedy: give it a floor, {floored}, or use {{other}}."
     other = Arg("likelihood", "'negative_binomial'") if likelihood.whole else _POISSON
     raise ValueError(Text(f"X is sparse, {problem}. {remedy}", other=other))
 
@@ -350,7 +350,7 @@ def _check_sparse(
     X: sparse.csr_array, weights: Matrix, likelihood: Likelihood, columns: Sequence[object]
 ) -> sparse.csr_array:
     """X without entries of weight zero."""
-    check_sparse_law(likelihood, "X.toarray()")
+    check_sparse_law(likelihood, "X.toarray()", "np.maximum(X.toarray(), floor)")
     X = _without_hidden(X, weights)
     for wrong, problem, remedy in (
         (np.isnan(X.data), "NaN in sparse X", "store 0 there and hide it with {mask=}"),

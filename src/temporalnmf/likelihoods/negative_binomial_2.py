@@ -29,7 +29,7 @@ def _value(v: float, m: float, lam: float, theta: Array) -> float:
 
 
 class NegativeBinomial2(OneParameter, Poisson):
-    """Negative binomial counts with size r: variance e λ + (e λ)²/r (NB2).
+    """Negative binomial counts with size r: variance e λ + (e λ)²/r.
 
     A Poisson count whose rate varies by a relative spread of 1/√r, which counts with a large mean
     show and small ones hide. As r → ∞ it is `Poisson`. In contrast to `NegativeBinomial`, zeros
@@ -39,7 +39,7 @@ class NegativeBinomial2(OneParameter, Poisson):
     In the objective: m ((v+r) log(1 + e λ/r) − v log λ − Σ_{j<v} log(1 + j/r)); dropped there are
     log v! and v log e.
 
-    Majorizer (M): p = h Σ_f m w v/λ, q = Σ_f m e w (v+r)/(e λ+r), r = 0.
+    Majorizer (M), with (NB2): p = h Σ_f m w v/λ, q = Σ_f m e w (v+r)/(e λ+r), r = 0.
 
     Parameters
     ----------
