@@ -15,7 +15,7 @@ from temporalnmf.cli import notes as cli_notes
 from temporalnmf.forecasting import futures
 from temporalnmf.forecasting.checks import Noise
 from temporalnmf.forecasting.futures import Futures, Mixture
-from temporalnmf.likelihoods import Poisson
+from temporalnmf.likelihoods import Gamma, NegativeBinomial2, Poisson, Tweedie
 from temporalnmf.likelihoods.negative_binomial import dispersed
 from temporalnmf.report import notes as report_notes
 from temporalnmf.summary import component_summary
@@ -174,6 +174,28 @@ def test_entries_split_from_the_top_are_independent_negative_binomials(dispersio
     law = stats.poisson(mean[2]) if dispersion == 0.0 else stats.nbinom(mean[2] / 3.0, 0.25)
     share = np.mean(x[:, 2] == 0.0)
     assert share == pytest.approx(law.pmf(0), abs=5.0 * np.sqrt(0.25 / 50_000))
+
+
+@pytest.mark.parametrize("law", [NegativeBinomial2(2.0), Gamma(3.0), Tweedie(0.6, 1.5)])
+def test_totals_of_laws_that_are_not_additive_are_sums_of_entries(law):
+    """Rates known: the variance of the total is the sum of those of the entries."""
+    n, mean = 50_000, 20.0 * np.array([0.5, 0.3, 0.15, 0.04, 0.01])
+    draws = Futures(
+        activations=np.full((n, 1, 1), 40.0),
+        exposure=np.array([0.5]),
+        mixture=Mixture(mean[None] / 20.0, n),
+        likelihood=law,
+        streams=np.array([[0, 0]]),
+    )
+    variances = {
+        "negative_binomial_2": mean + mean**2 / 2.0,
+        "gamma": mean**2 / 3.0,
+        "tweedie": 1.5 * mean**1.4,
+    }
+    totals = draws.totals(0)
+    # Over four standard errors of the variance; a total with the law of an entry has more.
+    assert totals.var() == pytest.approx(variances[law.name].sum(), rel=0.06)
+    assert totals.mean() == pytest.approx(20.0, rel=0.015)
 
 
 def test_sums_over_steps_have_the_variance_of_the_chain():
