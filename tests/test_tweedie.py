@@ -141,6 +141,12 @@ def test_near_one_it_is_poisson_in_units_of_the_dispersion():
     assert near.error(v, lam) == pytest.approx(kl_error(v, lam), rel=1e-4)
 
 
+def test_no_digits_of_the_divergence_are_lost_at_either_end():
+    v, lam = np.meshgrid([1e-3, 0.4, 2.0, 50.0], [0.01, 0.7, 5.0])
+    assert Tweedie(1e-12).error(v, lam) == pytest.approx(is_error(v, lam), rel=1e-9)
+    assert Tweedie(1.0 - 1e-12).error(v, lam) == pytest.approx(kl_error(v, lam), rel=1e-9)
+
+
 def test_near_one_the_gradient_of_a_fit_is_that_of_poisson():
     X, rng = simulated(1, Poisson()), np.random.default_rng(2)
     W, H = rng.dirichlet(np.ones(20), size=2).T, rng.gamma(2.0, 20.0, size=(2, 60))
