@@ -238,7 +238,7 @@ def test_a_model_of_split_data_does_what_one_of_an_array_does(source, anywhere, 
     given = da.from_array(X, chunks=(N, CHUNK))
     if source == "shards":
         given = sharded(tmp_path / "s", X)
-    options = {"chain": "rate"}
+    options = {"chain": "rate", "intervals": "model"}
     expected, model = fit(X, **options), fit(given, **options)
     one, other = model.forecast(3), expected.forecast(3)
     np.testing.assert_allclose(one.values, other.values, rtol=1e-8)
