@@ -130,7 +130,7 @@ def test_imputed_values_are_means_over_all_draws(model, tmp_path):
     np.testing.assert_array_equal(one.values, many.values)
 
 
-def test_fit_learns_all_from_draws_and_the_scale_at_a_mode(table, tmp_path):
+def test_fit_learns_by_draws_and_by_a_mode(table, tmp_path):
     out = tmp_path / "m.npz"
     few = ("--draws", 4, "--tune", 0, "--runs", 1)
     done("fit", table, "--solver", "gibbs", "--learn", "all", "--chain", "bgar", *few, "--out", out)
@@ -140,6 +140,7 @@ def test_fit_learns_all_from_draws_and_the_scale_at_a_mode(table, tmp_path):
     done("fit", table, "--learn", "beta", "--starts", 1, "--out", out, "--force")
     assert load(out).chain_.beta.shape == (5,)
     assert load(out).posterior_ is None
+    assert "learned (90 %): β = " in done("info", out).output
 
 
 @pytest.mark.parametrize("solver", ["gibbs", "accelerated"])
@@ -153,8 +154,8 @@ def test_learn_all_is_all_that_can_be_learned_together(table, tmp_path, solver):
         assert model.posterior_.learned == ("alpha_z", "beta_z", "alpha_h")
         assert model.smoothing == "learn"
     else:
-        assert model.chain_.beta_z.shape == (2,)
-        assert np.ndim(model.chain_.beta_h) == 0
+        assert list(model.learned_) == ["alpha_z", "beta_z", "alpha_h"]
+        assert model.chain_.alpha_h.shape == (2,)
 
 
 G = ("--solver", "gibbs")
@@ -172,8 +173,7 @@ G = ("--solver", "gibbs")
         ((*G, "--thin", 9, "--draws", 5), "--thin 9 is larger than --draws 5"),
         ((*G, "--learn", "gamma"),
          "--learn gamma: with --chain rate and --solver gibbs it can be alpha, beta, smoothing."),
-        (("--learn", "alpha"), "it can be beta; --solver gibbs learns alpha, beta, smoothing."),
-        (("--learn", "smoothing"), "it can be beta; --solver gibbs learns"),
+        (("--learn", "smoothing"), "it can be alpha, beta; --solver gibbs learns smoothing, too."),
         ((*G, "--learn", ""), "--learn : with --chain rate"),
         ((*G, "--learn", "alpha,"),
          "--learn alpha,: one name is empty; with --chain rate and --solver gibbs it can be alpha"),

@@ -50,7 +50,6 @@ CHANGES = {
         ("W.0.W", lambda a: a[:, :1]), ("W.0.W", lambda a: a * np.inf), ("W.0.W", lambda a: -a),
         ("W.0.W", nothing), ("start.0.history", lambda a: a[:-1]),
         ("start.0.history", lambda a: a[:0]), ("start.0.interval", lambda a: a - 1000),
-        ("start.0.chain_beta", lambda a: np.ones(7)), ("start.0.chain_beta", lambda a: -a),
         ("start.0.ended", lambda a: a[:1]), ("seeds", lambda a: a[:2]), ("seeds", nothing),
     ],
     "accelerated": [

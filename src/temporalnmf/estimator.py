@@ -145,6 +145,10 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Missing steps are filled.
     chain_ : Chain
         The chain with the hyper-parameters that were used.
+    learned_ : dict of arrays, (n_components, 3)
+        For each hyper-parameter of the chain that is set to "learn", by its name: the value of
+        each component, and the ends of its 90 % interval. Empty if there are none, and with
+        solver="gibbs", which has draws of them in `posterior_`.
     likelihood_ : Likelihood
         The likelihood with the parameters that were used; of draws, with posterior means.
     history_ : array
@@ -763,6 +767,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.reconstruction_err_ = fitted.divergence
         self.stability_ = fitted.stability
         self.posterior_ = fitted.draws
+        self.learned_ = fitted.learned
         self.smoothing_ = used_smoothing(self.smoothing, fitted.draws)
         self._remember(series, fitted.kept)
         self._posterior = fitted.posterior

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ._typing import Array
 from .chains.base import Chain, Scale
@@ -28,18 +28,6 @@ class Problem:
     def likelihood(self) -> Likelihood:
         """That of the observations, with its present parameters."""
         return self.observations.likelihood
-
-    @property
-    def learns(self) -> bool:
-        """Whether a parameter of the chain or of the likelihood is learned."""
-        return self.chain.learns or self.likelihood.learns
-
-    def learned(self, H: Array, aux: Array) -> tuple[Problem, Array]:
-        """The problem with better estimates of the chain's parameters, and its `aux`."""
-        if not self.chain.learns:
-            return self, aux
-        problem = replace(self, chain=self.chain.learn(H, aux))
-        return problem, problem.chain.auxiliary(H, self.scale)
 
     def learn_likelihood(self, features: Features, H: Array) -> None:
         """Give the observations better estimates of the likelihood's parameters.

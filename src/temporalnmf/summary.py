@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ._typing import Array
+from .chains.parameters import letter_of
 from .components import NOTHING, ShardedComponents, blocks_of, largest
 from .kernels.floor import FLOOR
+from .messages.formatting import number_text
 from .metrics import error_of
 from .timeline.grid import time_texts
 
@@ -48,6 +50,15 @@ class ComponentSummary:
     def number(self) -> int:
         """Number from 1, in tables, reports, messages and files."""
         return self.index + 1
+
+
+def learned_text(model: TemporalNMF) -> str:
+    """Learned hyper-parameters of each component with 90 % intervals; "" if there are none."""
+    parts = []
+    for name, rows in model.learned_.items():
+        texts = ("{} ({} to {})".format(*map(number_text, row)) for row in rows.tolist())
+        parts.append(f"{letter_of(name)} = {', '.join(texts)}")
+    return "; ".join(parts)
 
 
 # Stability is a cosine. Its square, the share of the squared norm that a component and its match

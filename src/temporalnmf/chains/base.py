@@ -114,10 +114,6 @@ class Chain(ActivationPrior, Process):
     _measured_in: ClassVar[Mapping[str, str]] = MappingProxyType({"beta": "alpha"})
     _exclusive: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
-    def _columns(self, *names: str) -> list[Array]:
-        """The named hyper-parameters as (K, 1) or (1, 1) arrays."""
-        return [np.reshape(np.asarray(getattr(self, name), dtype=float), (-1, 1)) for name in names]
-
     def _rows(self, n_components: int, scale: Scale) -> Array:
         """The numbers of the chain for compiled code, a row per component."""
         raise NotImplementedError
@@ -132,8 +128,7 @@ class Chain(ActivationPrior, Process):
         n_components : int
             K; arrays of hyper-parameters must have this length.
         purpose : {"map", "draw"}, default="map"
-            Draws can learn every hyper-parameter, a mode those with a closed form. Learning starts
-            from the default.
+            "learn" starts from the default.
         """
         self._check_values(purpose, n_components)
         chain = copy.deepcopy(self)
@@ -261,21 +256,6 @@ class Chain(ActivationPrior, Process):
         """Log Jacobian (K,) that turns the density into that of (h, z) as they are drawn."""
         return np.zeros(len(H))
 
-    # Learning
-
-    @property
-    def learns(self) -> bool:
-        return bool(self._learned)
-
-    def learn(self, H: Array, aux: Array) -> Self:
-        """A copy with the maximum-likelihood values of what is set to "learn"."""
-        chain = copy.copy(self)
-        if self.dynamic and H.shape[1] < 2:
-            return chain  # one step has no transition to learn from
-        for name in self._learned:
-            setattr(chain, name, chain._estimate(name, H, aux))
-        return chain
-
     def reordered(self, order: Array) -> Self:
         """A copy for components in another order, with hyper-parameters reordered, too."""
         chain = copy.copy(self)
@@ -291,10 +271,6 @@ class Chain(ActivationPrior, Process):
             for name in self._per_unit:
                 setattr(chain, name, unit * getattr(self, name))
         return chain
-
-    def _estimate(self, name: str, H: Array, aux: Array) -> Array:
-        """Closed-form estimate (K,) of one hyper-parameter."""
-        raise NotImplementedError
 
     def conditional_mode(self, h: Array, scale: Scale) -> Array:
         """The mode of a single further step: the paper's forecast."""

@@ -332,11 +332,11 @@ class BGAR(Stationary, Chain):
 
     Parameters
     ----------
-    alpha : float or array, default=1.0
+    alpha : float, array or "learn", default=1.0
         Shape of the stationary distribution: the long-run relative spread is 1/√α.
     beta : float, array, "auto" or "learn", default="auto"
         Rate of the stationary distribution. "auto" matches its mean α/β to the level of the data.
-    rho : float or array, default=0.97
+    rho : float, array or "learn", default=0.97
         Correlation of neighbouring steps.
 
     Examples
@@ -357,7 +357,7 @@ class BGAR(Stationary, Chain):
     )
     _per_unit = ("beta",)
     _kernels = Kernels(_terms, _value, _sweep, _expand, draw, log_law, _auxiliary)
-    _auto = _learn = ("beta",)
+    _auto = ("beta",)
     _zero = _fraction = ("rho",)
 
     def __init__(
@@ -389,12 +389,6 @@ class BGAR(Stationary, Chain):
         step = betaln(eta, gamma) + gammaln(gamma) - gamma * log_beta
         powers = alpha - lost, alpha - 2.0 * lost
         return rows_of(n_components, beta, eta - lost, gamma - lost, *powers, first, step)
-
-    def _estimate(self, name: str, H: Array, aux: Array) -> Array:
-        alpha, rho = (column[:, 0] for column in self._columns("alpha", "rho"))
-        fresh = H[:, 1:] - aux * H[:, :-1]
-        power = alpha + fresh.shape[1] * alpha * (1.0 - rho)
-        return power / (H[:, 0] + fresh.sum(axis=1))
 
     def _moments(self) -> Moments:
         alpha, beta, rho = self._values("alpha", "beta", "rho")

@@ -97,7 +97,7 @@ class GaP(Stationary, Chain):
 
     Parameters
     ----------
-    alpha : float or array, default=1.0
+    alpha : float, array or "learn", default=1.0
         Shape. Small values make activations sparse.
     beta : float, array, "auto" or "learn", default="auto"
         Rate. "auto" matches the mean α/β to the level of the data.
@@ -114,7 +114,7 @@ class GaP(Stationary, Chain):
     _per_unit = ("beta",)
     dynamic = False
     _kernels = Kernels(_terms, _value, _sweep, _expand, draw=_draw, log_law=_log_law)
-    _auto = _learn = ("beta",)
+    _auto = ("beta",)
 
     def __init__(self, alpha: Parameter = 1.0, beta: Parameter = "auto") -> None:
         self.alpha = alpha
@@ -127,10 +127,6 @@ class GaP(Stationary, Chain):
         alpha, beta = np.asarray(self.alpha), np.asarray(self.beta)
         lost = lost_power(scale)
         return rows_of(n_components, alpha - lost, beta, lost)
-
-    def _estimate(self, name: str, H: Array, aux: Array) -> Array:
-        (alpha,) = self._columns("alpha")
-        return alpha[:, 0] * H.shape[1] / H.sum(axis=1)
 
     def _moments(self) -> Moments:
         alpha, beta = self._values("alpha", "beta")

@@ -176,7 +176,7 @@ class HierRate(Multiplicative):
 
     Parameters
     ----------
-    alpha_z, alpha_h : float or array, default=600.0
+    alpha_z, alpha_h : float, array or "learn", default=600.0
         Shapes. Larger is smoother: the step-to-step spread is about √(1/α_z + 1/α_h).
     beta_z : float, array, "auto" or "learn", default="auto"
         "auto" preserves the mean, β_z/β_h = (α_z−1)/α_h (for α_z ≤ 1, where no mean exists, the
@@ -208,7 +208,7 @@ class HierRate(Multiplicative):
     _kernels = Kernels(
         _terms, _value, _sweep, _expand, draw=_draw, log_law=_log_law, auxiliary=_auxiliary
     )
-    _auto = _learn = ("beta_z", "beta_h")
+    _auto = ("beta_z", "beta_h")
 
     def __init__(
         self,
@@ -256,11 +256,6 @@ class HierRate(Multiplicative):
         return rows_of(
             n_components, alpha_z, self.beta_z, alpha_h, self.beta_h, lost, power, self.marginal
         )
-
-    def _estimate(self, name: str, H: Array, aux: Array) -> Array:
-        alpha = self._columns("alpha_z" if name == "beta_z" else "alpha_h")[0][:, 0]
-        ends = H[:, :-1] if name == "beta_z" else H[:, 1:]
-        return alpha / np.mean(ends * aux, axis=1)
 
     def _factor(self) -> tuple[Array, Array, Array]:
         """φ ~ BetaPrime(α_h, α_z) · β_z/β_h: no mean for α_z ≤ 1, no variance for α_z ≤ 2."""

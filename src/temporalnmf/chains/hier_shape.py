@@ -239,7 +239,7 @@ class HierShape(Chain):
 
     Parameters
     ----------
-    alpha : float or array, default=1.0
+    alpha : float, array or "learn", default=1.0
         Drift per step in units of 1/β.
     beta : float, array, "auto" or "learn", default="auto"
         Larger is smoother: the relative step-to-step spread is √(2/(β h)). "auto" makes
@@ -262,7 +262,7 @@ class HierShape(Chain):
     _kernels = Kernels(
         _terms, _value, _sweep, _expand, draw=_draw, log_law=_log_law, auxiliary=_auxiliary
     )
-    _auto = _learn = ("beta",)
+    _auto = ("beta",)
     _zero = ("alpha",)
 
     def __init__(self, alpha: Parameter = 1.0, beta: Parameter = "auto") -> None:
@@ -278,10 +278,6 @@ class HierShape(Chain):
 
     def bottomless(self) -> bool:
         return bool(np.any(np.asarray(self.alpha) < 1.0))
-
-    def _estimate(self, name: str, H: Array, aux: Array) -> Array:
-        (alpha,) = self._columns("alpha")
-        return (alpha + 2.0 * aux).sum(axis=1) / (H[:, :-1] + H[:, 1:]).sum(axis=1)
 
     def _moments(self) -> Moments:
         alpha, beta = self._values("alpha", "beta")

@@ -23,10 +23,9 @@ _LETTERS = {"alpha": "α", "beta": "β", "rho": "ρ"}
 class Parametric(BaseEstimator):
     """Hyper-parameters that are numbers, arrays with one number per component, or words."""
 
-    # Names of the hyper-parameters that may be "auto" or "learn", that may be zero in
-    # simulations, and that must be below one.
+    # Names of the hyper-parameters that may be "auto", that may be zero in simulations, and that
+    # must be below one.
     _auto: ClassVar[tuple[str, ...]] = ()
-    _learn: ClassVar[tuple[str, ...]] = ()
     _zero: ClassVar[tuple[str, ...]] = ()
     _fraction: ClassVar[tuple[str, ...]] = ()
 
@@ -93,20 +92,19 @@ class Parametric(BaseEstimator):
             raise ValueError(f"{shown}: hyper-parameters must be {sign} and finite.")
 
     def _check_word(self, name: str, value: str, purpose: Purpose, shown: str) -> None:
-        words = [w for w in ("auto", "learn") if name in getattr(self, f"_{w}")]
-        if purpose == "draw":
-            words = [w for w in words if w != "learn"] + ["learn"]
-        if value not in words:
-            taken = f", or {' or '.join(map(repr, words))}" if words else ""
-            learned = ""
-            if value == "learn":
-                only = f"learns {' or '.join(self._learn)} only" if self._learn else "learns none"
-                learned = f" A posterior mode {only}; solver='gibbs' learns all."
-            raise ValueError(
-                f"{shown}: give a number, or one number per component{taken}.{learned}"
-            )
         if value == "learn" and purpose == "simulate":
             raise ValueError(f"{shown}: there are no data to learn from. Give a number.")
+        words = ["auto", "learn"] if name in self._auto else ["learn"]
+        if value not in words:
+            raise ValueError(
+                f"{shown}: give a number, or one number per component, or "
+                f"{' or '.join(map(repr, words))}."
+            )
+
+    @property
+    def learns(self) -> bool:
+        """Whether a hyper-parameter is set to "learn"."""
+        return any(isinstance(v, str) and v == "learn" for v in self.get_params().values())
 
     def _fill_auto(self, level: float) -> None:
         """Replace "auto" by numbers, given the mean activation of one component."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -82,17 +82,6 @@ class ActivationPrior(ABC):
     @abstractmethod
     def expansion(self, H: Array, scale: Scale) -> Expansion:
         """The value to second order in log h."""
-
-    # Learning
-
-    @property
-    @abstractmethod
-    def learns(self) -> bool:
-        """Whether a hyper-parameter is set to "learn"."""
-
-    @abstractmethod
-    def learn(self, H: Array, aux: Array) -> Self:
-        """A copy with better estimates of what is set to "learn"."""
 
     # The future
 

@@ -129,7 +129,7 @@ class Rate(Multiplicative):
 
     Parameters
     ----------
-    alpha : float or array, default=300.0
+    alpha : float, array or "learn", default=300.0
         Shape. Larger is smoother: the step-to-step spread is about 1/√α.
     beta : float, array, "auto" or "learn", default="auto"
         Rate. "auto" is β = α, which preserves the mean.
@@ -148,7 +148,7 @@ class Rate(Multiplicative):
     draws_grid = ({"alpha": 300.0}, {"alpha": 10_000.0}, {"alpha": "learn"})
     sweeps = 5  # cheap, and information propagates one step per round
     _kernels = Kernels(_terms, _value, _sweep, _expand, draw=_draw, log_law=_log_law)
-    _auto = _learn = _growth = ("beta",)
+    _auto = _growth = ("beta",)
 
     def __init__(self, alpha: Parameter = 300.0, beta: Parameter = "auto") -> None:
         self.alpha = alpha
@@ -167,10 +167,6 @@ class Rate(Multiplicative):
 
     def _rows(self, n_components: int, scale: Scale) -> Array:
         return rows_of(n_components, self.alpha, self.beta, lost_power(scale))
-
-    def _estimate(self, name: str, H: Array, aux: Array) -> Array:
-        (alpha,) = self._columns("alpha")
-        return alpha[:, 0] / np.mean(H[:, 1:] / H[:, :-1], axis=1)
 
     def _factor(self) -> tuple[Array, Array, Array]:
         """φ ~ Gamma(α, β)"""

@@ -190,7 +190,7 @@ class Shape(Chain):
 
     Parameters
     ----------
-    alpha : float, array or "auto", default="auto"
+    alpha : float, array, "auto" or "learn", default="auto"
         Larger is smoother: the relative step-to-step spread is 1/√(α h) for β = α. "auto" makes
         it one tenth at the level of the data.
     beta : float, array, "auto" or "learn", default="auto"
@@ -209,7 +209,6 @@ class Shape(Chain):
     _per_unit = ("alpha", "beta")
     _kernels = Kernels(_terms, _value, _sweep, _expand, draw=_draw, log_law=_log_law)
     _auto = ("alpha", "beta")
-    _learn = ("beta",)
 
     def __init__(self, alpha: Parameter = "auto", beta: Parameter = "auto") -> None:
         self.alpha = alpha
@@ -223,10 +222,6 @@ class Shape(Chain):
 
     def _rows(self, n_components: int, scale: Scale) -> Array:
         return rows_of(n_components, self.alpha, self.beta, lost_power(scale))
-
-    def _estimate(self, name: str, H: Array, aux: Array) -> Array:
-        (alpha,) = self._columns("alpha")
-        return alpha[:, 0] * H[:, :-1].sum(axis=1) / H[:, 1:].sum(axis=1)
 
     def _moments(self) -> Moments:
         alpha, beta = self._values("alpha", "beta")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..messages.formatting import number_text
+from ..summary import learned_text
 from ..timeline.grid import time_texts
 from . import data
 from .console import JsonVoice, Voice
@@ -84,9 +85,9 @@ def _lines(
 
 
 def _learned(model: TemporalNMF) -> list[tuple[str, str]]:
-    """Names of learned hyper-parameters, whose values are posterior means."""
+    """Learned hyper-parameters: intervals, or the names of those that are means of draws."""
     if model.posterior_ is None:
-        return []
+        return [("", f"learned (90 %): {text}")] if (text := learned_text(model)) else []
     names = model.posterior_.learned
     lines = [("", f"means of draws: {', '.join(names)}")] if names else []
     if model.smoothing == "learn":

@@ -137,6 +137,7 @@ def summary(model: TemporalNMF) -> dict[str, object]:
         "exposure": bool((model.exposure_ != 1.0).any()),
         "chain": model.chain_.name,
         "hyper_parameters": model.chain_.get_params(),
+        "learned": model.learned_,
         "smoothing": model.smoothing_,
         "likelihood": model.likelihood_.name,
         "solver": solver_name(model.solver),

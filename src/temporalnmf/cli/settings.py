@@ -39,8 +39,8 @@ class Settings(NamedTuple):
         str | None,
         _option(
             metavar="NAMES",
-            help="Learn these from the data: hyper-parameters of the chain, as alpha,beta, and "
-            "smoothing; or 'all'. --solver gibbs learns all of them, other solvers only a few.",
+            help="Learn these from the data: hyper-parameters of the chain, as alpha,beta; with "
+            "--solver gibbs smoothing, too; or 'all'.",
         ),
     ] = None
     intervals: Annotated[
@@ -108,7 +108,7 @@ def _learn(learn: str, model: TemporalNMF) -> None:
     chain = registry.create(registry.CHAINS, name, "chain")
     drawing = solver in registry.SAMPLERS
     own = [parameter for parameter in chain.get_params() if parameter != "marginal"]
-    known = [*own, "smoothing"] if drawing else list(chain._learn)
+    known = [*own, "smoothing"] if drawing else own
     together = [parameter for parameter in known if parameter not in chain._exclusive]
     names = together if learn == "all" else [word.strip() for word in learn.split(",")]
     unknown = [word for word in names if word not in known]
@@ -116,7 +116,7 @@ def _learn(learn: str, model: TemporalNMF) -> None:
         wrong = ""
         if len(names) > 1:
             wrong = f"{unknown[0]} is not known; " if unknown[0] else "one name is empty; "
-        more = "" if drawing else f"; --solver gibbs learns {', '.join([*own, 'smoothing'])}"
+        more = "" if drawing else "; --solver gibbs learns smoothing, too"
         choice = f"with --chain {name} and --solver {solver} it can be"
         can_be = ", ".join(known) or "nothing"
         raise ValueError(f"--learn {learn}: {wrong}{choice} {can_be}{more}.")

@@ -11,7 +11,7 @@ from .._typing import Array
 from ..chains.base import Chain, Point
 from ..data.series import AnySeries, Series
 from ..inference.fitting import check_observed, infer_mode
-from ..inference.gaps import draw_steps, fitted_steps
+from ..inference.gaps import draw_steps, fitted_steps, interpolates
 from ..messages.errors import ArgumentError
 from ..sampling.draws import PosteriorDraws
 from ..sampling.inference import FittedSteps, Inferred, infer_draws
@@ -63,7 +63,8 @@ class ModePosterior:
             n_samples = min(n_samples, max(100, MOST // H.size))
             draws = draw_steps(posterior, kept, H.shape[1], chain, n_samples, rng)
         mean = state.config.map_scale == "log" and chain.dynamic
-        point = _smoothed("posterior mean" if mean else "posterior mode", chain, observed)
+        point = "posterior mean" if mean else "posterior mode"
+        point = _smoothed(point, state.config.chain, observed)
         filled = chain.dynamic and kept[-1] < H.shape[1] - 1
         if filled and not np.isfinite(chain.mean_ahead(np.ones(len(H)), 1)).all():
             point += _MEDIANS
@@ -160,5 +161,6 @@ def posterior_of(state: State) -> ActivationPosterior:
 
 
 def _smoothed(name: str, chain: Chain, observed: Array) -> str:
-    """Name of the smoothed point: missing steps are interpolated if the chain is not dynamic."""
-    return name if chain.dynamic or observed.all() else f"{name}; missing steps interpolated"
+    """Name of the smoothed point, given the chain of the user or of draws."""
+    interpolated = interpolates(chain) and not observed.all()
+    return f"{name}; missing steps interpolated" if interpolated else name

@@ -90,6 +90,7 @@ class Config:
         for name, (kind, least) in _NUMBERS.items():
             _check_number(name, getattr(self, name), kind, least)
         self._check_smoothing()
+        self._check_learning()
         self._check_jobs()
         return self
 
@@ -118,6 +119,18 @@ class Config:
         elif self.smoothing == "learn":
             raise ArgumentError(
                 "smoothing", "learn", Text("is for draws: use {gibbs}, or give a number.", **_GIBBS)
+            )
+
+    def _check_learning(self) -> None:
+        if self.chain.learns and self.map_scale == "linear" and not self.drawing:
+            raise ArgumentError(
+                "map_scale",
+                self.map_scale,
+                f"does not go with {self.chain!r}: hyper-parameters are learned on the log scale.",
+                Text(
+                    "Use {log}, or give the numbers of chain_ of such a fit.",
+                    log=Arg("map_scale", "'log'"),
+                ),
             )
 
     def _check_drawing(self) -> None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -18,6 +19,7 @@ from sklearn.utils import check_random_state
 from .. import registry
 from .._typing import Array
 from ..chains.base import Chain
+from ..chains.coordinates import Coordinates
 from ..checkpoints.file import EVERY, CheckpointFile, when_saved
 from ..checkpoints.fits import CheckpointWriter
 from ..data.series import AnySeries, Series
@@ -34,8 +36,9 @@ from ..solvers.mm import FitResult
 from ..solvers.monitor import Monitor
 from . import matching
 from .config import Config, Factors
-from .gaps import fill_gaps, fitted_steps
-from .laplace import Posterior, laplace
+from .gaps import fill_gaps, fitted_steps, interpolated, interpolates
+from .laplace import DataPart, Posterior, data_part, laplace
+from .learning import ChainLearner, LearnedValues
 from .starts import start_activations, start_factors
 from .unit import unit_of
 
@@ -45,6 +48,8 @@ if TYPE_CHECKING:
 # Fewer steps contain no information about movement in time.
 _FEWEST_STEPS = 3
 
+# Most iterations for both factors once hyper-parameters of the chain are learned.
+_MORE = 100
 # Share of `tol` to which activations are solved at fixed components.
 _INFERENCE_TOL = 1e-1
 
@@ -55,6 +60,7 @@ class Fitted:
 
     `kept` are the steps that took part; `stability` is None if there was only one start;
     `draws` is None for a posterior mode; `posterior` is set if the data cannot be read again later.
+    `learned` has value and 90 % interval (K, 3) of each hyper-parameter that a mode learned.
     W may be in files: `ShardedComponents`.
     """
 
@@ -69,6 +75,7 @@ class Fitted:
     stability: Array | None
     draws: PosteriorDraws | None = None
     posterior: Posterior | None = None
+    learned: dict[str, Array] = field(default_factory=dict)
 
     @property
     def factors(self) -> Factors:
@@ -131,9 +138,12 @@ def _finished(
     stability = matching.stability(best.features, others)
     for features in others:
         features.drop()
+    problem.observations.use(best.likelihood)
+    learned = None
+    if config.chain.learns:
+        best, learned = _learned(config, problem, used, best, unit)
     best, order = _in_order(config, best)
     features, observations = best.features, problem.observations
-    observations.use(best.likelihood)
     # The final H is identical to what `transform` returns for the same data.
     problem = replace(problem, chain=best.chain)
     H = _solve_activations(config, problem, features, start_activations(used, config.n_components))
@@ -142,6 +152,8 @@ def _finished(
     if best.likelihood.learns:  # it was computed with other parameters
         saturated = used.saturated(best.likelihood)
     divergence = max(features.value(H) - saturated, 0.0)
+    if interpolates(config.chain):
+        H = interpolated(H, used.observed)
     posterior = None
     if not observations.local:
         posterior = _posterior_now(config, features, H, best.chain, unit)
@@ -156,7 +168,38 @@ def _finished(
         divergence=divergence,
         stability=None if stability is None else stability[order],
         posterior=posterior,
+        learned={} if learned is None else learned.in_unit(1.0 / unit).reordered(order).table,
     )
+
+
+def _learned(
+    config: Config, problem: Problem, used: AnySeries, best: FitResult, unit: float
+) -> tuple[FitResult, LearnedValues]:
+    """The fit with learned hyper-parameters: EM at its components, more iterations, EM again."""
+    level = unit * problem.observations.level
+    coordinates = Coordinates(config.chain, level, config.n_components)
+    features = best.features
+
+    def part() -> DataPart:
+        if isinstance(used, Series):
+            return partial(data_part, used, features.array(), best.likelihood)
+        return features.curvature
+
+    def solve(problem: Problem, H: Array) -> Array:
+        return _solve_activations(config, problem, features, H)
+
+    learner = ChainLearner(coordinates, unit, part, solve)
+    H = learner.run(problem, best.H)
+    if not best.monitor.stopped:
+        solver = registry.create(registry.SOLVERS, config.solver, "solver")
+        monitor = Monitor(
+            min(_MORE, config.max_iter), config.tol, config.verbose, None, "learned  "
+        )
+        then = solver.solve(replace(problem, chain=learner.chain()), features, H, monitor)
+        best = replace(best, likelihood=then.likelihood)
+        H = learner.run(problem, then.H)
+    found = learner.result(problem, H)
+    return replace(best, H=H, chain=found.chain), found
 
 
 def _posterior_now(
@@ -195,6 +238,8 @@ def infer_mode(
         problem = Problem(observations, chain, config.map_scale)
         H = _solve_activations(config, problem, W, H, held=held)
     H = H[:, held:]
+    if interpolates(config.chain):
+        H = interpolated(H, series.observed[kept])
     return fill_gaps(H, kept, series.n_steps, chain, config.point, config.map_scale, unit)
 
 

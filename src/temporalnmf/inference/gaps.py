@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._typing import Array
+from ..chains.base import Chain
 from ..chains.parameters import Scale
 from ..chains.prior import ActivationPrior
 from ..chains.process import CEILING, Point
@@ -26,6 +27,25 @@ def fitted_steps(observed: Array, chain: ActivationPrior, point: Point) -> Array
         return seen
     last = len(observed) - 1 if point == "mode" else seen[-1]
     return np.arange(seen[0], last + 1)
+
+
+def interpolates(chain: Chain) -> bool:
+    """Whether missing steps between observed ones are interpolated, given the chain of the user.
+
+    So they are without dynamics, and with a random walk whose movement was learned: if it is large,
+    the mode of log h is the geometric mean of the neighbours, and components that hand over to
+    each other are all next to nothing. Linear interpolation is the best linear prediction for
+    steps of equal variance whose mean is the step before.
+    """
+    return not chain.dynamic or (chain.learns and not chain.own_first)
+
+
+def interpolated(H: Array, observed: Array) -> Array:
+    """H (K, N) with missing steps between observed ones (N,) interpolated."""
+    seen, H = np.flatnonzero(observed), H.copy()
+    inside = np.arange(seen[0], seen[-1] + 1)
+    H[:, inside] = [np.interp(inside, seen, row) for row in H[:, seen]]
+    return H
 
 
 def fill_gaps(

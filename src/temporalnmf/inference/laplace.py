@@ -27,7 +27,7 @@ from scipy.special import gammaincinv, ndtr
 from .._typing import Array
 from ..chains.prior import ActivationPrior
 from ..data.series import Series
-from ..kernels.banded import band_of_inverse, factor_upper, solve_upper
+from ..kernels.banded import band_of_inverse, factor_upper, inverse_in_band, solve_upper
 from ..kernels.curvature import add_curvature, rates
 from ..kernels.floor import FLOOR
 from ..likelihoods.base import Likelihood
@@ -66,6 +66,12 @@ class Posterior:
         shapes = 1.0 / variances
         drawn = self.activations * gammaincinv(shapes, ndtr(normal)) / shapes
         return np.maximum(drawn, np.minimum(self.activations, 1.0) * FLOOR)  # positive, always
+
+    def between_steps(self) -> Array:
+        """Covariance (N−1, K) of log h of each component between neighbouring steps."""
+        N, K = self.activations.shape
+        found: Array = inverse_in_band(self.factor)[:-K, K].reshape(N - 1, K)
+        return found
 
     @property
     def last(self) -> Posterior:

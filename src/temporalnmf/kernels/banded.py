@@ -45,15 +45,15 @@ def solve_upper(band, Z):
 
 
 @compiled
-def band_of_inverse(band, K):
-    """The diagonal blocks (n/K, K, K) of P⁻¹.
+def inverse_in_band(band):
+    """Entries of P⁻¹ within the band: S[i, j − i] = Σ_ij for i ≤ j ≤ i + b.
 
-    Takahashi's recursion, from the last row up, gives every entry of P⁻¹ within the band:
+    Takahashi's recursion, from the last row up:
 
         Σ_ij = [i = j]/U_ii² − (1/U_ii) Σ_{k>i} U_ik Σ_kj.
     """
     b, n = band.shape[0] - 1, band.shape[1]
-    S = np.zeros((n, b + 1))  # S[i, j − i] = Σ_ij for i ≤ j ≤ i + b
+    S = np.zeros((n, b + 1))
     for i in range(n - 1, -1, -1):
         end = min(i + b, n - 1)
         for j in range(end, i - 1, -1):
@@ -64,9 +64,15 @@ def band_of_inverse(band, K):
             if i == j:
                 total += 1.0 / band[b, i] ** 2
             S[i, j - i] = total
-    blocks = np.empty((n // K, K, K))
-    for m in range(n // K):
-        for k in range(K):
-            for other in range(k, K):
-                blocks[m, k, other] = blocks[m, other, k] = S[m * K + k, other - k]
+    return S
+
+
+def band_of_inverse(band, K):
+    """The diagonal blocks (n/K, K, K) of P⁻¹."""
+    S = inverse_in_band(band)
+    blocks = np.empty((len(S) // K, K, K))
+    for offset in range(K):
+        pairs = np.arange(offset, K)
+        found = S[:, offset].reshape(-1, K)[:, : K - offset]
+        blocks[:, pairs - offset, pairs] = blocks[:, pairs, pairs - offset] = found
     return blocks

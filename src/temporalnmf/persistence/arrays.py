@@ -80,6 +80,10 @@ _TABLE = {
     "draws_activations": Spec("runs draws n K", least=_POSITIVE),
     "draws_of_": Spec("runs draws K", least=_POSITIVE),
     "draws_likelihood_": Spec("runs draws", least=_POSITIVE),
+    "learned_of_": Spec(
+        "K 3", least=_POSITIVE, rule=lambda a: (a[:, 1] <= a[:, 0]) & (a[:, 0] <= a[:, 2]),
+        broken="has values outside their intervals",
+    ),
     "calibration": Spec("7", rule=_is_calibration, broken=_NO_FORECASTS),
     "calibration_level": Spec("ahead", rule=lambda level: level.size, broken="is empty"),
     "calibration_own": Spec("ahead"),
@@ -102,7 +106,7 @@ _REQUIRED = ("activations_", "fitted_steps", "observed_", "exposure", "history_"
 
 
 # Arrays with names of parameters after these.
-_PREFIXES = ("draws_of_", "draws_likelihood_")
+_PREFIXES = ("draws_of_", "draws_likelihood_", "learned_of_")
 
 
 def _key(name: str) -> str:

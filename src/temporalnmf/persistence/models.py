@@ -61,6 +61,7 @@ _NUMBERS: dict[str, tuple[type, ...]] = {
     "converged_": (bool,), "stop_reason_": (str,), "smoothing_": (int, float),
 }  # fmt: skip
 _POSTERIOR = ("activations", "factor", "covariance")
+_LEARNED = "learned_of_"
 _DRAWS = ("components", "activations", "smoothing", "log_posterior")
 # Settings of a fit, not of a model, which are neither written nor read: with a checkpoint, for
 # instance, a file could choose a path that is written to.
@@ -246,6 +247,7 @@ def _arrays(model: TemporalNMF, data: bool) -> dict[str, Array]:
         arrays["stability"] = model.stability_
     if model._posterior is not None:
         arrays |= {f"posterior_{name}": getattr(model._posterior, name) for name in _POSTERIOR}
+    arrays |= {f"{_LEARNED}{name}": rows for name, rows in model.learned_.items()}
     if (draws := model.posterior_) is not None:
         arrays |= {f"draws_{name}": getattr(draws, name) for name in _DRAWS}
         arrays |= {f"draws_of_{name}": values for name, values in draws.parameters.items()}
@@ -349,6 +351,9 @@ def _attributes(
     series = _series_of(arrays, timeline, (N, n_features))
     likelihood = _likelihood_of(header)
     draws = _draws_of(header.get("draws"), arrays, likelihood)
+    learned = {n.removeprefix(_LEARNED): a for n, a in arrays.items() if n.startswith(_LEARNED)}
+    if not learned.keys() <= chain.get_params().keys():
+        raise ValueError("it has learned parameters that its chain does not have")
     _check_steps(arrays, chain, draws, series)
     posterior = None
     if "posterior_factor" in arrays:
@@ -370,6 +375,7 @@ def _attributes(
         "_series": series,
         "_fingerprint": 0 if series is None else series.fingerprint(),
         "posterior_": draws,
+        "learned_": learned,
         "_posterior": posterior,
         "calibration_": calibration_of(arrays),
     }  # fmt: skip

@@ -18,6 +18,7 @@ from .._typing import Array
 from ..estimator import TemporalNMF
 from ..persistence.models import parameters_of_fit
 from ..solvers.options import nested
+from ..summary import learned_text
 from .texts import Content, clean
 
 _LONGEST_VALUE = 400
@@ -33,11 +34,12 @@ def how_it_was_made(
         command = f"{type(model)(**nested(parameters))!r}.fit(X)"
     elif not isinstance(command, str):
         command = shlex.join(map(str, command))
-    chain = model.chain_
+    chain, learned = model.chain_, learned_text(model)
+    numbers = "none: plain NMF" if not chain.has_law else f"{chain.name}: {chain.numbers()}"
     return {
         "command": command,
         "parameters": {name: _value_text(value) for name, value in parameters.items()},
-        "chain": "none: plain NMF" if not chain.has_law else f"{chain.name}: {chain.numbers()}",
+        "chain": f"{numbers}; learned with 90 % intervals: {learned}" if learned else numbers,
         "versions": {
             "python": platform.python_version(),
             "temporalnmf": __version__,

@@ -1,113 +1,50 @@
 """Hyper-parameters drawn together with components and activations.
 
-A hyper-parameter that the user set to "learn" has one value per component and a weak prior around
-the value it would have otherwise:
-
-    log-normal, by default with a spread of e^2, so 95 % lie within a factor of 50;
-    a rate β that determines growth (rate, hier_rate, shape): β/α log-normal, with e^(1/2);
-    ρ of BGAR: uniform between 0 and 1;
-    the smoothing of W: log-normal around 0.1 with a spread of e^2, one value for all columns;
-    the dispersion of counts: log-normal around 1 with a spread of e^2, one value for all.
-
-Where both a shape α and its rate β are learned, β is drawn as the ratio β/α: the ratio
-determines the level or the growth of a path. A β that is "auto" follows its α, as always.
-
-All are drawn by slice steps on the real line, log θ or the log odds of ρ, but for the dispersion
+Those of the chain have the priors of `chains/coordinates.py`. The smoothing of W is log-normal
+around 0.1, the dispersion of counts around 1, each with a spread of e^2 and one value for all. All
+are drawn by slice steps on the real line, log θ or the log odds of ρ, but for the dispersion
 log(1 + d) (R. M. Neal, 2003).
 """
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit, gammaln, logit
+from scipy.special import gammaln
 
 from .._typing import Array
 from ..chains.base import Chain
+from ..chains.coordinates import WIDE, Coordinates, Prior
 from ..likelihoods.base import Likelihood
 from ..likelihoods.parametric import OneParameter
 
-_WIDE, _GROWTH = 2.0, 0.5
+_WIDE = WIDE
 # Centre of the prior of the smoothing. Counts from _TABLE on are summed one by one.
 SMOOTHING = 0.1
 _TABLE = 256
 
 
-class Prior(NamedTuple):
-    """Normal prior of a coordinate; a spread of None is the log odds of a uniform variable."""
-
-    centre: float
-    spread: float | None
-
-    def log_density(self, x: Array) -> Array:
-        """Log density up to a constant."""
-        if self.spread is None:
-            return -x - 2.0 * np.logaddexp(0.0, -x)
-        return -0.5 * ((x - self.centre) / self.spread) ** 2
-
-
-class LearnedChain:
+class LearnedChain(Coordinates):
     """The chain with its current hyper-parameters, and draws of them.
 
-    Parameters
-    ----------
-    chain : Chain
-        As the user gave it, perhaps with "auto" and "learn".
-    level : float
-        Level of the data: the mean of Σ_k h_kn.
-    n_components : int
+    Parameters are those of `Coordinates`.
 
     Attributes
     ----------
-    names : tuple of str
-        Names of the learned hyper-parameters.
-    priors : dict
-        Priors of their coordinates.
     coordinates : dict
-        Their current values on the real line, (K,) each.
+        Current coordinates of the learned hyper-parameters, (K,) each.
     chain : Chain
         The chain at these values.
     """
 
     def __init__(self, chain: Chain, level: float, n_components: int) -> None:
-        started = chain.resolve(level, n_components, "draw")
-        self._given, self._level = chain, level / n_components
-        self.names = started._learned
-        self.priors: dict[str, Prior] = {}
-        for name in self.names:
-            value = float(np.mean(np.asarray(getattr(started, name), dtype=float)))
-            if name in type(chain)._fraction:
-                self.priors[name] = Prior(float(logit(value)), None)
-                continue
-            spread = _GROWTH if name in chain._growth else _WIDE
-            unit = chain._measured_in.get(name)
-            scale = float(np.mean(getattr(started, unit))) if unit in self.names else 1.0
-            self.priors[name] = Prior(float(np.log(value / scale)), spread)
-        self.coordinates = {
-            name: np.full(n_components, prior.centre) for name, prior in self.priors.items()
-        }
+        super().__init__(chain, level, n_components)
+        self.coordinates = self.start
         self.chain = self.at(self.coordinates)
-
-    def at(self, coordinates: dict[str, Array]) -> Chain:
-        """The chain with hyper-parameters at some coordinates, (K,) each."""
-        chain = copy.copy(self._given)
-        for name in self.names:
-            x = coordinates[name]
-            if name in type(chain)._fraction:
-                # Strictly inside (0, 1): no data could tell odds beyond e^±30 apart.
-                setattr(chain, name, expit(np.clip(x, -30.0, 30.0)))
-                continue
-            unit = chain._measured_in.get(name)
-            if unit in self.names:
-                x = x + coordinates[unit]
-            setattr(chain, name, np.exp(x))
-        chain._fill_auto(self._level)
-        return chain
 
     def move(self, coordinates: dict[str, Array]) -> None:
         """Set other coordinates."""

@@ -93,8 +93,7 @@ class _AcceleratedSolve(Solve):
             self.features.commit()
         self.H[...], self.aux = path.H, aux
         self.objective, self.setback = objective, _SETBACK
-        if self.problem.learns and not self.fixed_weights:
-            self.problem, self.aux = self.problem.learned(self.H, self.aux)
+        if self.problem.likelihood.learns and not self.fixed_weights:
             self.problem.learn_likelihood(self.features, self.H)
             self.objective = self.problem.objective(self.features, self.H, self.aux)
         path.reconsider(self.problem)

@@ -80,15 +80,13 @@ class Solve:
         return self.monitor.interval
 
     def iterate(self, n: int) -> None:
-        """Update W, H and the parameters that are learned n times; evaluate the objective."""
+        """Update W and H n times and the likelihood once; evaluate the objective."""
         features, H, s = self.features, self.H, float(self.problem.smoothing)
         shared = features.observations.shared
         for _ in range(n):
             if not self.fixed_weights:
                 features.divide(features.multiply(H, s) if shared else w_root(features, H, s))
             self.aux = h_step(self.problem, features, H, self.aux, held=self.held)
-            if not self.fixed_weights:
-                self.problem, self.aux = self.problem.learned(H, self.aux)
         if not self.fixed_weights:
             self.problem.learn_likelihood(features, H)
         self.record(self.problem.objective(features, H, self.aux), n)
@@ -110,7 +108,7 @@ class Solve:
         """Resume from a state; raises if it cannot be the state of such a solve."""
         state = SolverState.restored(self.problem, len(self.H), arrays)
         self.H, self.aux = state.H, state.aux
-        self.problem = state.resume(self.problem, self.monitor)
+        state.resume(self.problem, self.monitor)
 
     def end(self) -> FitResult:
         """The result, after the monitor has stopped it."""

@@ -36,6 +36,7 @@ class Progress(NamedTuple):
 Callback = Callable[[Progress], bool | None]
 
 
+_STOPPED = "stopped by the callback"
 # Most iterations between two evaluations of the objective.
 _LONGEST = 10
 
@@ -96,6 +97,11 @@ class Monitor:
         self._started = time.perf_counter()
 
     @property
+    def stopped(self) -> bool:
+        """Whether the callback stopped it."""
+        return self.reason.startswith(_STOPPED)
+
+    @property
     def remaining(self) -> int:
         """Remaining iterations."""
         return self.max_iter - self.iteration
@@ -122,7 +128,7 @@ class Monitor:
             self.converged = True
             self._stop(f"converged: relative decrease {decrease:.1e} below tol={self.tol:g}")
         elif stopped:
-            self._stop("stopped by the callback")
+            self._stop(_STOPPED)
         elif n >= self.max_iter:
             self._stop(f"max_iter={self.max_iter} reached, relative decrease still {decrease:.1e}")
         if self.verbose and (not self.running or n // self.verbose > printed):

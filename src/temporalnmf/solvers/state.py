@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -45,21 +45,16 @@ class SolverState:
     interval: int = field(metadata=within(1))
     ended: Array  # whether it has stopped, and whether it has converged
     reason: str
-    chain: dict[str, Array] = field(metadata=POSITIVE | FREE_LENGTH)  # learned hyper-parameters
     likelihood: dict[str, Array] = field(metadata=POSITIVE)  # learned parameters
 
     @classmethod
     def of(cls, problem: Problem, monitor: Monitor, H: Array, aux: Array) -> SolverState:
         """The state of a solve."""
-        learned = {
-            name: np.asarray(getattr(problem.chain, name), dtype=float)
-            for name in problem.chain._learned
-        }
         history, iterations = np.array(monitor.history, float), np.array(monitor.iterations, int)
         ended = np.array([not monitor.running, monitor.converged])
         interval, reason = monitor.interval, monitor.reason
         of_data = {name: np.array(value) for name, value in problem.likelihood.learned.items()}
-        return cls(H, aux, history, iterations, interval, ended, reason, learned, of_data)
+        return cls(H, aux, history, iterations, interval, ended, reason, of_data)
 
     @classmethod
     def restored(cls, problem: Problem, n_components: int, arrays: Arrays) -> SolverState:
@@ -68,14 +63,12 @@ class SolverState:
         aux = problem.chain.auxiliary(H, problem.scale)
         found = cls.of(problem, Monitor(1, 0.0), H, aux)
         restore(found, arrays)
-        if any(values.size not in (1, n_components) for values in found.chain.values()):
-            raise StateError("it has other hyper-parameters")
         if not 0 < len(found.history) == len(found.iterations):
             raise StateError("its history is empty, or not as long as its iterations")
         return found
 
-    def resume(self, problem: Problem, monitor: Monitor) -> Problem:
-        """Set the monitor and the likelihood; returns the problem with the learned chain."""
+    def resume(self, problem: Problem, monitor: Monitor) -> None:
+        """Set the monitor and the likelihood."""
         monitor.history, monitor.iterations = self.history.tolist(), self.iterations.tolist()
         monitor.iteration, monitor.interval = monitor.iterations[-1], self.interval
         ended, monitor.converged = map(bool, self.ended)
@@ -84,7 +77,3 @@ class SolverState:
         for name, value in self.likelihood.items():
             setattr(likelihood, name, float(value))
         problem.observations.use(likelihood)
-        chain = copy.copy(problem.chain)
-        for name, values in self.chain.items():
-            setattr(chain, name, values)
-        return replace(problem, chain=chain)
