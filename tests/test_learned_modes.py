@@ -91,8 +91,8 @@ def test_independent_steps_learn_the_marginal_likelihood():
 
     best = minimize(cost, np.log([1.0, 1.0 / y.mean()]), method="BFGS")
     shape, ratio = best.x
-    np.testing.assert_allclose(np.log(model.chain_.alpha[0]), shape, atol=0.06)
-    np.testing.assert_allclose(np.log(model.chain_.beta[0]), shape + ratio, atol=0.06)
+    np.testing.assert_allclose(np.log(model.chain_.alpha[0]), shape, atol=0.01)
+    np.testing.assert_allclose(np.log(model.chain_.beta[0]), shape + ratio, atol=0.01)
     deviations = np.sqrt([best.hess_inv[0, 0], best.hess_inv.sum()])
     widths = [np.log(rows[0, 2] / rows[0, 1]) for rows in model.learned_.values()]
     np.testing.assert_allclose(widths, 2.0 * 1.645 * deviations, rtol=0.25)
@@ -138,7 +138,7 @@ def test_quadrature_agrees_with_monte_carlo(one, other):
     moves = moves_of(posterior, weighted=False)
     found = expected_log_density(one, moves) - expected_log_density(other, moves)
     rng = np.random.default_rng(2)
-    mean = np.log(posterior.activations).ravel()
+    mean = np.log(posterior.activations).ravel() - 0.5 * np.diagonal(dense)
     n = 400 if one.name == "bgar" else 10_000
     h = np.exp(rng.multivariate_normal(mean, dense, size=n)).reshape(-1, N, K)
     drawn = [
@@ -275,6 +275,22 @@ def test_what_was_learned_is_kept_in_a_file(tmp_path):
     again = load(model.save(tmp_path / "model.npz"))
     np.testing.assert_array_equal(again.learned_["alpha"], model.learned_["alpha"])
     assert TemporalNMF(2, random_state=0).fit(np.ones((5, 3))).learned_ == {}
+
+
+@pytest.mark.parametrize("chain", [Rate("learn"), BGAR(beta="learn"), Rate(5.0)], ids=str)
+def test_a_random_walk_that_learned_its_movement_interpolates_missing_steps(chain):
+    X = simulated(Rate(5.0), n_steps=40)
+    X[10:13] = np.nan
+    model = TemporalNMF(2, chain=chain, random_state=0).fit(X)
+    A, share = model.activations_, np.array([[0.25], [0.5], [0.75]])
+    between = A[9] + share * (A[13] - A[9])
+    linear = chain.name == "rate" and chain.learns
+    assert np.allclose(A[10:13], between, rtol=1e-12) == linear
+    np.testing.assert_array_equal(model.transform(X), A)
+    seen = model.smooth(n_samples=200)
+    assert ("missing steps interpolated" in seen.point) == linear
+    low, high = np.quantile(seen.samples(of="components")[:, 11], [0.05, 0.95], axis=0)
+    assert np.all((low < A[11]) & (A[11] < high))
 
 
 def test_learning_is_refused_on_the_linear_scale():

@@ -48,8 +48,9 @@ if TYPE_CHECKING:
 # Fewer steps contain no information about movement in time.
 _FEWEST_STEPS = 3
 
-# Most iterations for both factors once hyper-parameters of the chain are learned.
-_MORE = 100
+# Most rounds of EM for hyper-parameters of the chain, half as many after the most iterations for
+# both factors that follow.
+_ROUNDS, _MORE = 10, 100
 # Share of `tol` to which activations are solved at fixed components.
 _INFERENCE_TOL = 1e-1
 
@@ -189,7 +190,7 @@ def _learned(
         return _solve_activations(config, problem, features, H)
 
     learner = ChainLearner(coordinates, unit, part, solve)
-    H = learner.run(problem, best.H)
+    H = learner.run(problem, best.H, _ROUNDS)
     if not best.monitor.stopped:
         solver = registry.create(registry.SOLVERS, config.solver, "solver")
         monitor = Monitor(
@@ -197,7 +198,7 @@ def _learned(
         )
         then = solver.solve(replace(problem, chain=learner.chain()), features, H, monitor)
         best = replace(best, likelihood=then.likelihood)
-        H = learner.run(problem, then.H)
+        H = learner.run(problem, then.H, _ROUNDS // 2)
     found = learner.result(problem, H)
     return replace(best, H=H, chain=found.chain), found
 

@@ -1,8 +1,8 @@
 """Hyper-parameters of a chain by marginal likelihood: EM with Laplace's approximation.
 
 As part of a joint mode, the shape of a chain would run to a boundary together with the activations.
-So activations are integrated out at fixed components. With u = log h ~ N(û, Σ) (L1), the M step
-maximises for each component k
+So activations are integrated out at fixed components. With Σ of (L1) and u = log h normal, the mean
+of h being ĥ as in (L2), the M step maximises for each component k
 
     Q_k(θ) = Σ_n w_n E log p(h_n | h_{n−1}, θ) + E log p(h_1 | θ) + log p(θ)                  (LE1)
 
@@ -46,8 +46,8 @@ _FARTHEST, _LARGEST_ODDS = 5.0, 10.0
 _PARABOLAS, _WIDTH, _NEAR, _LONGEST = 5, 0.5, 0.005, 2.0
 # Step of differences in a coordinate.
 _STEP = 0.1
-# Most rounds; they end when no coordinate moves by more than this.
-_ROUNDS, _SETTLED = 10, 0.02
+# A move of a coordinate that no longer matters.
+_SETTLED = 0.02
 # Largest share of missing information, by which moves are extrapolated.
 _MOST_MISSING = 0.97
 # Half the width of a 90 % interval in standard deviations.
@@ -67,7 +67,8 @@ class Moves(NamedTuple):
 def moves_of(posterior: Posterior, *, weighted: bool) -> Moves:
     """Nodes for expectations under a posterior; `weighted` by (LE2)."""
     H = np.maximum(posterior.activations, FLOOR)
-    u, variance = np.log(H), np.diagonal(posterior.covariance, axis1=1, axis2=2)
+    variance = np.diagonal(posterior.covariance, axis1=1, axis2=2)
+    u = np.log(H) - 0.5 * np.minimum(variance, _WIDEST**2)  # so that the mean of h is ĥ, as in (L2)
     shared = posterior.between_steps()
     # The change of u first, which is much better known than u if the chain is stiff.
     change = np.maximum(variance[:-1] + variance[1:] - 2.0 * shared, _LEAST_VARIANCE)
@@ -94,9 +95,11 @@ def _positive(log_values: Array) -> Array:
 
 
 def expected_log_density(chain: Chain, moves: Moves) -> Array:
-    """(LE1) without the prior, (K,)."""
-    found = np.einsum("jnk,jnk->k", moves.weights, chain.log_density(moves.after, moves.before))
-    if chain.own_first and (law := chain.stationary()) is not None:
+    """(LE1) without the prior, (K,); the numbers of the chain are not checked again."""
+    with np.errstate(all="ignore"):
+        density = chain._log_density(moves.after, moves.before)
+    found: Array = np.einsum("jnk,jnk->k", moves.weights, density)
+    if chain.own_first and (law := chain._stationary()) is not None:
         found += np.sum(moves.first_weights * law.logpdf(moves.first), axis=0)
     return np.where(np.isnan(found), -np.inf, found)
 
@@ -148,10 +151,13 @@ class ChainLearner:
         """The chain at some coordinates, by default the present ones."""
         return self._coordinates.at(self.x if x is None else x).in_unit(self._unit)
 
-    def run(self, problem: Problem, H: Array) -> Array:
-        """Rounds of EM from a mode H; returns the mode at the values that were found."""
+    def run(self, problem: Problem, H: Array, rounds: int) -> Array:
+        """Rounds of EM from a mode H; returns the mode at the values that were found.
+
+        They end when no coordinate moves by more than `_SETTLED`.
+        """
         before: dict[str, tuple[Array, Array]] = {}
-        for _ in range(_ROUNDS):
+        for _ in range(rounds):
             H, moves = self._expect(problem, H, self.x)
             new = self._maximise(moves)
             largest = 0.0
