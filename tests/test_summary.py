@@ -6,7 +6,7 @@ import pytest
 from temporalnmf import TemporalNMF
 from temporalnmf.datasets import load_sotu
 from temporalnmf.metrics import is_error, kl_error
-from temporalnmf.summary import component_summary, step_errors
+from temporalnmf.summary import Alike, alike, component_summary, step_errors
 
 rng = np.random.default_rng(0)
 X = rng.poisson(rng.gamma(2.0, 4.0, size=(20, 5))).astype(float)
@@ -28,6 +28,19 @@ def test_characteristic_features_are_those_the_others_have_less_of():
     assert component_summary(model)[1].peak == "18"  # what was filled in is no peak
     assert first.share == pytest.approx(100 / 170)
     assert first.stability is None
+
+
+def test_components_that_are_nearly_the_same_are_named():
+    model = TemporalNMF(3, random_state=0).fit(X)
+    model.components_ = np.array(
+        [[0.5, 0.5, 0.0, 0.0, 0.0], [0.0, 0.2, 0.8, 0.0, 0.0], [0.5, 0.45, 0.05, 0.0, 0.0]]
+    )
+    (pair,) = alike(model)
+    cosine = 0.475 / np.sqrt(0.5 * 0.455)
+    assert pair == Alike(1, 3, pytest.approx(cosine))
+    assert "Components 1 and 3 are nearly the same (cosine 1.00)" in str(pair)
+    model.components_ = np.eye(3, 5)
+    assert alike(model) == []
 
 
 def test_one_component_is_described_by_its_weights():

@@ -73,6 +73,43 @@ def stability_words(stability: float, start: str = "start") -> str:
     return f"varies between {start}s" if stability >= VARIES else "not found again"
 
 
+# Components with a larger cosine differ by less than a third of their norm.
+_SAME = 0.95
+
+
+class Alike(NamedTuple):
+    """Two components, by their numbers from 1, that are nearly the same."""
+
+    first: int
+    second: int
+    cosine: float
+
+    def __str__(self) -> str:
+        return (
+            f"Components {self.first} and {self.second} are nearly the same (cosine "
+            f"{self.cosine:.2f}): often one theme that is split in time."
+        )
+
+
+def alike(model: TemporalNMF) -> list[Alike]:
+    """Pairs of components that are nearly the same.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from temporalnmf import TemporalNMF
+    >>> model = TemporalNMF(2).fit(np.outer(np.arange(1, 9), [6, 3, 1]))
+    >>> print(alike(model)[0])
+    Components 1 and 2 are nearly the same (cosine 1.00): often one theme that is split in time.
+    """
+    blocks = (np.asarray(block, dtype=float) for _, block in blocks_of(model.components_))
+    products = sum(block @ block.T for block in blocks)
+    norms = np.sqrt(np.diagonal(products))
+    cosines = np.minimum(products / np.maximum(np.outer(norms, norms), FLOOR), 1.0)
+    pairs = zip(*np.nonzero(np.triu(cosines, 1) > _SAME), strict=True)
+    return [Alike(int(k) + 1, int(m) + 1, float(cosines[k, m])) for k, m in pairs]
+
+
 # Features in the name of a component, and the coefficient of log w in a feature's relevance.
 _IN_A_NAME, _BY_WEIGHT = 3, 0.6
 

@@ -76,7 +76,7 @@ def show_diagnosis(draws: PosteriorDraws, voice: Voice) -> None:
 
 def show_components(model: TemporalNMF, voice: Voice) -> None:
     """Print a table of the components: share, peak, stability, features."""
-    from ..summary import FOUND_AGAIN, VARIES, component_summary, stability_words
+    from ..summary import FOUND_AGAIN, VARIES, alike, component_summary, stability_words
 
     rows = []
     for one in component_summary(model, n_features=7):
@@ -92,6 +92,8 @@ def show_components(model: TemporalNMF, voice: Voice) -> None:
             f"Stability: from {FOUND_AGAIN} on a component is {stability_words(FOUND_AGAIN)} in "
             f"other {start}s; below {VARIES} it is {stability_words(0.0)}."
         )
+    for pair in alike(model):
+        voice.say(f"{pair} Fit fewer components, or learn how far they move (--learn alpha).")
 
 
 def calibrate_model(

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..forecasting.checks import Calibration
 from ..messages.formatting import number_text
-from ..summary import FOUND_AGAIN
+from ..summary import FOUND_AGAIN, alike
 from .subject import Subject
 from .texts import change, clean, level, percent
 
@@ -28,6 +28,7 @@ def answer_of(subject: Subject, gaps: str, convergence: str) -> list[str]:
         _outlook(subject) if subject.n_ahead else "",
         "" if found is None else _checked(subject, found),
         _unstable(subject),
+        " ".join(map(str, alike(subject.model))),
         convergence,
     ]
     return [sentence for sentence in sentences if sentence]
