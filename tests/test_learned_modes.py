@@ -237,6 +237,18 @@ def test_components_are_shrunk_towards_each_other():
     assert alpha[:3, 0].min() / 4.0 < alpha[3, 0] < 4.0 * alpha[:3, 0].max()
 
 
+def test_without_transitions_components_go_to_their_centre_and_never_beyond_bounds():
+    coordinates = Coordinates(Rate("learn"), 10.0, 3)
+    learner = learning.ChainLearner(coordinates, 1.0, lambda: None, lambda problem, H: H)
+    moves = moves_of(random_posterior()[0], weighted=True)
+    nothing = moves._replace(weights=np.zeros_like(moves.weights))
+    x, prior = np.array([4.0, 6.0, 7.0]), coordinates.priors["alpha"]
+    found = climb(learner._value_in("alpha", nothing, {"alpha": x}), x)
+    np.testing.assert_allclose(found, learning._centre(prior, x), atol=1e-3)
+    far = learner._bounded("alpha", prior.centre + np.array([-1e3, 0.0, 1e3]))
+    np.testing.assert_allclose(far - prior.centre, [-10.0, 0.0, 10.0])
+
+
 def test_the_centre_of_components_balances_them_and_its_prior():
     normal = Prior(1.0, 2.0)
     x = np.array([3.0, 4.0, 8.0])
