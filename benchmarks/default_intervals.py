@@ -1,15 +1,19 @@
-"""Coverage and sharpness of 90 % intervals, by rolling origins.
+"""Coverage and sharpness of intervals, by rolling origins.
 
     python benchmarks/default_intervals.py --out results/intervals.csv
-    python benchmarks/default_intervals.py --calibrate none fixed refit
+    python benchmarks/default_intervals.py --settings model checked refit --data nips.npy
+    python benchmarks/default_intervals.py --read results/*.csv --page docs/calibration.md
 
-Without calibration, after `calibrate(20, steps=6, refit=False)` and after the same with refits.
+Three settings: "model" has intervals that assume the model is correct (`intervals="model"`),
+"checked" those of the default check at fixed components, "refit" those after
+`calibrate(20, steps=6)`.
 
 At each of 12 origins a model is fitted to the steps before it and forecasts up to six steps.
 Totals, entries with an expectation above 1 and the other entries are compared with their
-intervals. Counts tie with the ends of intervals, so a value counts in part: the share of the
-probability of its count that lies between the 5 % and the 95 % quantile, which is 90 % on average
-if the model is correct. Needs TEMPORALNMF_DATA.
+distribution. Counts tie with samples, so the probability integral transform (PIT) of a value is
+uniform between the ranks it could have among them; the part of it between 5 % and 95 %, which is
+90 % on average if the model is correct, is the share of the value inside its 90 % interval. Needs
+TEMPORALNMF_DATA, except with --read.
 """
 
 from __future__ import annotations
@@ -18,18 +22,23 @@ import argparse
 import os
 import time
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
-from scipy import sparse
+from scipy import sparse, stats
 
 from temporalnmf import TemporalNMF
 from temporalnmf.metrics import kl_error
 
 COVERAGE, STEPS, SAMPLES = 0.9, 6, 400
-FEWEST = 13  # observed steps that calibration needs
+LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+BINS = 10
+SETTINGS = ("model", "checked", "refit")
+PARTS = ("totals", "above 1", "below 1")
+HORIZONS = (1, 3, 6)  # of the page
 # Numbers of components by data set: those of the paper, or the ones that were used before.
 COMPONENTS = {
     "sotu_words_by_year.npz": 6,
@@ -57,13 +66,18 @@ def origins_of(n_steps: int, n_origins: int) -> np.ndarray:
     return np.unique(np.linspace(min(n_steps // 2, last - n_origins), last, n_origins).astype(int))
 
 
-def share_inside(samples: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """The part (n,) of each value that lies in the central interval of samples (S, n)."""
-    below, upto = (samples < x).mean(axis=0), (samples <= x).mean(axis=0)
-    low, high = 0.5 - COVERAGE / 2.0, 0.5 + COVERAGE / 2.0
+def pit_ends(samples: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Ends, each (n,), of the part of [0, 1] that the ranks of x among samples (S, n) take."""
+    places = len(samples) + 1.0
+    below, upto = (samples < x).sum(axis=0), (samples <= x).sum(axis=0)
+    return below / places, (upto + 1.0) / places
+
+
+def share_between(ends: tuple[np.ndarray, np.ndarray], low: float, high: float) -> float:
+    """Average probability of a PIT between low and high."""
+    below, upto = ends
     part = np.clip(upto, low, high) - np.clip(below, low, high)
-    between = (below > low) & (below < high)  # no sample has this value
-    return np.where(upto > below, part / np.maximum(upto - below, 1e-12), between)
+    return float(np.mean(part / (upto - below)))
 
 
 def interval_scores(samples: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -73,38 +87,47 @@ def interval_scores(samples: np.ndarray, x: np.ndarray) -> np.ndarray:
     return high - low + (np.maximum(low - x, 0.0) + np.maximum(x - high, 0.0)) / tail
 
 
+def judged(samples: np.ndarray, x: np.ndarray, part: str) -> dict[str, float]:
+    """Interval score, coverage by nominal level, and histogram of the PIT."""
+    ends, edges = pit_ends(samples, x), np.linspace(0.0, 1.0, BINS + 1)
+    found = {f"{part}: score": float(interval_scores(samples, x).mean())}
+    for level in LEVELS:
+        found[f"{part}: {level:g}"] = share_between(ends, 0.5 - level / 2.0, 0.5 + level / 2.0)
+    for i in range(BINS):
+        found[f"{part}: bin {i}"] = share_between(ends, edges[i], edges[i + 1])
+    return found
+
+
 def look(
-    name: str, likelihood: str, calibrate: str, X: np.ndarray, origin: int
+    name: str, likelihood: str, settings: list[str], X: np.ndarray, origin: int
 ) -> list[dict[str, object]]:
-    """One row per step after the origin."""
+    """One row per setting and step after the origin."""
     warnings.simplefilter("ignore")
-    model = TemporalNMF(COMPONENTS[name], likelihood=likelihood, random_state=0).fit(X[:origin])
-    start = time.perf_counter()
-    if calibrate != "none":
-        if np.count_nonzero(~np.isnan(X[:origin, 0])) < FEWEST:
-            return []
-        model.calibrate(20, steps=STEPS, refit=calibrate == "refit")
-    seconds = time.perf_counter() - start
-    forecast, rows = model.forecast(STEPS, n_samples=SAMPLES, random_state=0), []
-    for t in range(STEPS):
-        x = X[origin + t]
-        if np.isnan(x).any():
-            continue
-        one = forecast.at([t])
-        row = {"data": name, "likelihood": likelihood, "calibrate": calibrate,
-               "origin": origin, "ahead": t + 1, "seconds": seconds,
-               "kl": kl_error(x, np.maximum(one.values[0], 0.01)),
+    model = TemporalNMF(
+        COMPONENTS[name], likelihood=likelihood, intervals="model", random_state=0
+    ).fit(X[:origin])
+    rows = []
+    for setting in sorted(settings, key=SETTINGS.index):
+        start = time.perf_counter()
+        if setting == "checked":
+            model.set_params(intervals="checked")
+        elif setting == "refit":
+            model.calibrate(20, steps=STEPS)
+        forecast = model.forecast(STEPS, n_samples=SAMPLES, random_state=0)
+        if setting != "model" and model.calibration_ is None:
+            continue  # too few steps
+        row = {"data": name.split(".")[0], "likelihood": likelihood, "setting": setting,
+               "origin": origin, "seconds": time.perf_counter() - start,
                "dispersion": getattr(model.likelihood_, "dispersion", 0.0)}  # fmt: skip
-        entries, mean = one.samples()[:, 0], one.values[0]
-        totals = one.samples("totals")
-        parts = {"totals": (totals, np.array([x.sum()])),
-                 "above 1": (entries[:, mean > 1.0], x[mean > 1.0]),
-                 "below 1": (entries[:, mean <= 1.0], x[mean <= 1.0])}  # fmt: skip
-        for part, (samples, values) in parts.items():
-            if len(values):
-                row[f"{part}: inside"] = share_inside(samples, values).mean()
-                row[f"{part}: score"] = interval_scores(samples, values).mean()
-        rows.append(row)
+        for t in np.flatnonzero(~np.isnan(X[origin : origin + STEPS]).any(axis=1)).tolist():
+            x, one = X[origin + t], forecast.at([t])
+            entries, mean, totals = one.samples()[:, 0], one.values[0], one.samples("totals")
+            found = row | {"ahead": t + 1, "kl": kl_error(x, np.maximum(mean, 0.01))}
+            found |= judged(totals.reshape(-1, 1), np.array([x.sum()]), "totals")
+            for part, which in (("above 1", mean > 1.0), ("below 1", mean <= 1.0)):
+                if which.any():
+                    found |= judged(entries[:, which], x[which], part)
+            rows.append(found)
     return rows
 
 
@@ -115,61 +138,160 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results/intervals.csv"))
     parser.add_argument("--data", nargs="*", default=list(COMPONENTS))
     parser.add_argument("--likelihoods", nargs="*", default=["poisson", "negative_binomial"])
-    ways = ["none", "fixed", "refit"]
-    parser.add_argument("--calibrate", nargs="*", default=["none"], choices=ways)
+    parser.add_argument("--settings", nargs="*", default=["model", "checked"], choices=SETTINGS)
     parser.add_argument("--origins", type=int, default=12)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--page", type=Path, default=None, help="page to write the table to")
+    parser.add_argument("--read", type=Path, nargs="*", help="results of earlier runs, not a run")
+    parser.add_argument(
+        "--page", type=Path, default=None,
+        help="page to write the tables to; pictures and averages go to intervals/ beside it",
+    )  # fmt: skip
     given = parser.parse_args()
-    tasks = []
+    frame = pd.concat([pd.read_csv(path) for path in given.read]) if given.read else run(given)
+    means = averages(shared(frame))
+    print(means.drop(columns=["low", "high"]).round(3).to_string())
+    if given.page is not None:
+        means.round(4).to_csv(given.page.parent / "intervals" / "averages.csv", index=False)
+        write_page(given.page, shared(frame))
+        draw(shared(frame), given.page.parent / "intervals")
+
+
+def run(given: argparse.Namespace) -> pd.DataFrame:
+    given.out.parent.mkdir(parents=True, exist_ok=True)
+    rows: list[dict[str, object]] = []
     for name in given.data:
         X = data_of(name)
-        for origin in origins_of(len(X), given.origins):
-            tasks += [
-                delayed(look)(name, law, calibrate, X, int(origin))
-                for law in given.likelihoods
-                for calibrate in given.calibrate
-            ]
-    rows = [row for found in Parallel(given.jobs)(tasks) for row in found]
-    frame = pd.DataFrame(rows)
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    frame.to_csv(given.out, index=False)
-    order = [name for name in COMPONENTS if name in given.data]
-    keys = ["data", "likelihood", "calibrate"]
-    means = frame.drop(columns=["origin", "ahead"]).groupby(keys).mean()
-    print(means.loc[order].round(3).to_string())
-    if given.page is not None:
-        write_table(given.page, frame, order)
+        tasks = [
+            delayed(look)(name, law, given.settings, X, int(origin))
+            for origin in origins_of(len(X), given.origins)
+            for law in given.likelihoods
+        ]
+        rows += [row for found in Parallel(given.jobs)(tasks) for row in found]
+        pd.DataFrame(rows).to_csv(given.out, index=False, float_format="%.6g")
+    return pd.DataFrame(rows)
 
 
-def write_table(page: Path, frame: pd.DataFrame, order: list[str]) -> None:
-    """Put a table of means into a page, between its marks."""
-    lines = [
-        "| data | likelihood | calibrated | origins | totals | entries, mean > 1 "
-        "| entries, mean ≤ 1 | score of totals | score of entries, mean > 1 |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
-    names = {"none": "no", "fixed": "at fixed components", "refit": "with refits"}
-    for data in order:
-        of_data = frame[frame["data"] == data]
-        groups = sorted(
-            of_data.groupby(["likelihood", "calibrate"]),
-            key=lambda group: (group[0][0] != "poisson", list(names).index(group[0][1])),
-        )
-        # Origins that all of them have, so that scores can be compared.
-        shared = set.intersection(*(set(part["origin"]) for _, part in groups))
-        for (law, calibrate), part in groups:
-            mean = part[part["origin"].isin(shared)].mean(numeric_only=True)
-            inside = [mean.get(f"{of}: inside") for of in ("totals", "above 1", "below 1")]
-            scores = [mean.get(f"{of}: score") for of in ("totals", "above 1")]
-            cells = [data.split(".")[0], law, names[calibrate], len(shared)]
-            cells += ["–" if np.isnan(value) else f"{value:.2f}" for value in inside]
-            cells += [f"{value:,.4g}" for value in scores]
-            lines.append(f"| {' | '.join(map(str, cells))} |")
-    text = page.read_text()
-    start, end = "<!-- intervals -->\n", "<!-- end of intervals -->"
-    head, rest = text.split(start)
-    page.write_text(f"{head}{start}{chr(10).join(lines)}\n{end}{rest.split(end)[1]}")
+def shared(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of origins that all settings of a data set have, so that they can be compared."""
+    kept = []
+    for _, of_data in frame.groupby("data", sort=False):
+        origins = (set(part["origin"]) for _, part in of_data.groupby(["likelihood", "setting"]))
+        kept.append(of_data[of_data["origin"].isin(set.intersection(*origins))])
+    return pd.concat(kept)
+
+
+def band(n: int) -> tuple[float, float]:
+    """The range that 95 % of shares of n values have, if each is inside with 90 %."""
+    low, high = stats.binom.ppf([0.025, 0.975], n, COVERAGE) / n
+    return float(low), float(high)
+
+
+def averages(frame: pd.DataFrame) -> pd.DataFrame:
+    """Means over origins, by horizon, and the binomial band of the nominal coverage."""
+    keys = ["data", "likelihood", "setting", "ahead"]
+    groups = frame.groupby(keys, sort=False)
+    found = groups.mean(numeric_only=True).drop(columns="origin")
+    found.insert(0, "origins", groups["origin"].nunique())
+    ends = [band(n) for n in found["origins"]]
+    found.insert(1, "low", [low for low, _ in ends])
+    found.insert(2, "high", [high for _, high in ends])
+    return found.reset_index()
+
+
+def in_order(frame: pd.DataFrame) -> Iterator[tuple[str, str, str, pd.DataFrame]]:
+    """Data set, likelihood, setting and rows, in the order of the page."""
+    for name in COMPONENTS:
+        for law in sorted(set(frame["likelihood"]), key=lambda law: law != "poisson"):
+            for setting in SETTINGS:
+                here = (frame["likelihood"] == law) & (frame["setting"] == setting)
+                rows = frame[here & (frame["data"] == name.split(".")[0])]
+                if len(rows):
+                    yield name.split(".")[0], law, setting, rows
+
+
+def write_page(page: Path, frame: pd.DataFrame) -> None:
+    """Put the tables into a page, between their marks."""
+    write_table(page, "intervals", [
+        "data", "likelihood", "intervals", "origins", "band", "totals", "entries, mean > 1",
+        "entries, mean ≤ 1", "score of totals", "score of entries, mean > 1",
+    ], [cells(*found) for found in in_order(frame)])  # fmt: skip
+    heads = [f"{part}, {s}" for part in ("totals", "entries, mean > 1") for s in HORIZONS]
+    lines = []
+    for name, law, setting, rows in in_order(frame[frame["setting"] != "refit"]):
+        means = rows.groupby("ahead").mean(numeric_only=True)
+        shares = [means.at[s, f"{part}: 0.9"] for part in PARTS[:2] for s in HORIZONS]
+        lines.append([name, law, setting, *(f"{share:.2f}" for share in shares)])
+    write_table(page, "horizons", ["data", "likelihood", "intervals", *heads], lines)
+
+
+def cells(name: str, law: str, setting: str, rows: pd.DataFrame) -> list[object]:
+    """A line of the table of intervals."""
+    mean, n = rows.mean(numeric_only=True), rows["origin"].nunique()
+    inside = [mean.get(f"{part}: {COVERAGE:g}", np.nan) for part in PARTS]
+    scores = [mean.get(f"{part}: score", np.nan) for part in PARTS[:2]]
+    shares = ["–" if np.isnan(value) else f"{value:.2f}" for value in inside]
+    return [name, law, setting, n, "{:.2f}–{:.2f}".format(*band(n)), *shares,
+            *(f"{value:,.4g}" for value in scores)]  # fmt: skip
+
+
+def write_table(page: Path, name: str, head: list[str], lines: list[list[object]]) -> None:
+    rows = [head, ["---"] * len(head), *lines]
+    table = "\n".join(f"| {' | '.join(map(str, row))} |" for row in rows)
+    start, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
+    before, rest = page.read_text(encoding="utf-8").split(start)
+    text = f"{before}{start}{table}\n{end}{rest.split(end)[1]}"
+    page.write_text(text, encoding="utf-8")
+
+
+COLOURS = {"model": "#c1543a", "checked": "#23639b"}
+
+
+def draw(frame: pd.DataFrame, folder: Path) -> None:
+    """A reliability diagram and histograms of the PIT, each data set with the same weight."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    plt.rcParams.update(
+        {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "axes.titlesize": 10}
+    )
+    laws = sorted(set(frame["likelihood"]), key=lambda law: law != "poisson")
+    by_data = frame.groupby(["likelihood", "setting", "data"]).mean(numeric_only=True)
+    titles = {"totals": "Totals", "above 1": "Entries with mean above 1"}
+
+    figure, axes = plt.subplots(1, 2, figsize=(8.0, 4.0), sharex=True, sharey=True)
+    for ax, (part, title) in zip(axes, titles.items(), strict=True):
+        ax.plot([0.4, 1.0], [0.4, 1.0], color="0.6", linewidth=1.0)
+        for law, line in zip(laws, ("-", "--"), strict=False):
+            for setting, colour in COLOURS.items():
+                found = by_data.loc[law, setting][[f"{part}: {level:g}" for level in LEVELS]]
+                if law == laws[0]:
+                    for row in found.to_numpy():
+                        ax.plot(LEVELS, row, color=colour, alpha=0.25, linewidth=0.8)
+                label = f"{setting}, {law.replace('_', ' ')}"
+                ax.plot(LEVELS, found.mean(), line, color=colour, marker="o", ms=4, label=label)
+        ax.set(title=title, xlabel="nominal coverage", ylim=(0.0, 1.02), xlim=(0.48, 0.97))
+    axes[0].set_ylabel("found coverage")
+    axes[1].legend(frameon=False, loc="lower right", fontsize=8)
+    figure.tight_layout()
+    figure.savefig(folder / "reliability.png", dpi=130)
+    plt.close(figure)
+
+    figure, axes = plt.subplots(2, 2, figsize=(8.0, 4.6), sharex=True, sharey="row")
+    for row, (part, title) in zip(axes, titles.items(), strict=True):
+        for ax, setting in zip(row, COLOURS, strict=True):
+            found = by_data.loc[laws[0], setting][[f"{part}: bin {i}" for i in range(BINS)]]
+            places = (np.arange(BINS) + 0.5) / BINS
+            ax.bar(places, BINS * found.mean(), 0.92 / BINS, color=COLOURS[setting])
+            ax.axhline(1.0, color="0.3", linewidth=1.0)
+            ax.set_title(f"{title}, {setting}")
+        row[0].set_ylabel("density")
+    for ax in axes[1]:
+        ax.set_xlabel("PIT")
+    figure.tight_layout()
+    figure.savefig(folder / "pit.png", dpi=130)
+    plt.close(figure)
 
 
 if __name__ == "__main__":

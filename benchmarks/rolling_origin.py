@@ -1,7 +1,8 @@
 """Coverage of 90 % intervals at rolling origins, on three datasets.
 
 At each origin the model is fitted to the steps before it alone and forecasts the next one, first
-as it is, then after `calibrate`, which again sees only the steps before the origin. Writes one
+with the intervals of the model, then after `calibrate`, which again sees only the steps before the
+origin. Writes one
 row per origin to a CSV file and, if that is docs/calibration.csv, the table of docs/calibration.md.
 
     python benchmarks/rolling_origin.py --out docs/calibration.csv
@@ -57,7 +58,8 @@ def origins_of(X, n_origins):
 def look(name, chain, X, origin):
     """Coverage of the step at the origin, before and after calibration."""
     warnings.simplefilter("ignore")
-    model = TemporalNMF(COMPONENTS[name], chain=chain, random_state=0).fit(X[:origin])
+    model = TemporalNMF(COMPONENTS[name], chain=chain, intervals="model", random_state=0)
+    model.fit(X[:origin])
     row = {"data": name, "chain": chain, "origin": int(origin)}
     row |= held(model.forecast(1), X[origin], "plain")
     try:

@@ -1,6 +1,6 @@
 """
-Forecasting with calibrated intervals
-=====================================
+Forecasting with checked intervals
+==================================
 
 What comes next, and how certain is it? We cut the series after 2009, forecast the years that
 follow, and compare the forecast with what was observed.
@@ -21,9 +21,10 @@ past, future = words.loc[:2009], words.loc[2010:]
 # Fit and forecast
 # ----------------
 # The chain ``"rate"`` assumes that changes are relative (percentages). Its forecast keeps the
-# level, with intervals that widen with the horizon. The result uses your own times and names.
+# level, with intervals that widen with the horizon. ``intervals="model"`` gives those of the model
+# as it is, without a look at its past errors. The result uses your own times and names.
 
-model = TemporalNMF(5, chain="rate", random_state=0).fit(past)
+model = TemporalNMF(5, chain="rate", intervals="model", random_state=0).fit(past)
 forecast = model.forecast(12)
 forecast.to_frame(of="totals").head(3)
 
@@ -65,11 +66,19 @@ report(forecast)
 print(*forecast.notes, sep="\n")
 
 # %%
-# Calibrate
-# ---------
-# ``calibrate`` makes forecasts from past origins, each using earlier years only, counts how many
-# true values lie in the intervals, and widens intervals that are too narrow. It needs no further
-# data, so here it uses only the years up to 2009.
+# Compare with the past
+# ---------------------
+# By default, forecasts from up to 100 past years are compared with what came next, at the
+# components of the fit, and intervals include their errors. That needs no further data: here it
+# uses only the years up to 2009.
+
+model = TemporalNMF(5, chain="rate", random_state=0).fit(past)
+report(model.forecast(12))
+print(model.calibration_)
+
+# %%
+# ``calibrate`` is more thorough: components are fitted again at each past origin, to earlier years
+# only.
 
 model.calibrate(n_origins=10, steps=12)
 print(model.calibration_)
@@ -113,7 +122,7 @@ print(model.chain_.regime())
 # * No chain models seasons, trends or elections. A forecast continues at the level of the last
 #   step, drifts slowly or returns to the mean.
 # * Twelve years after one origin are one experiment, not twelve: if 2010 is wrong, 2011 probably
-#   is as well. :doc:`/calibration` uses many origins, on three datasets.
+#   is as well. :doc:`/calibration` uses many origins, on seven data sets.
 # * Repeating the last value is hard to beat, so a good forecast does not mean that the model has
 #   learned anything. :doc:`4_choosing` compares the two.
 # * Intervals treat the components as known and assume that the future behaves like the past.

@@ -499,7 +499,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Parameters
         ----------
         n_origins : int, default=None
-            Number of past forecasts: by default 20, and up to 200 without refits.
+            Number of past forecasts: by default 20, and up to 100 without refits.
         steps : int, default=1
             Horizon of each forecast. If it is greater than 1, the correlation of errors between
             steps is estimated; otherwise errors are assumed to persist, which is the cautious

@@ -53,7 +53,7 @@ class Totals:
     noise: Array  # variance of the data given their expectation
 
     def variance(self, level: Array, dispersion: float) -> Array:
-        """Variance of the logarithm of the totals, given the variance of the level by horizon."""
+        """(E1): variance of log totals, given the variance of the level by horizon."""
         of_data = (self.noise + dispersion * self.expected) / np.maximum(self.expected, FLOOR) ** 2
         return self.spread + np.log1p(of_data) + np.log1p(level)[self.ahead - 1]
 
@@ -180,7 +180,7 @@ def _dispersion(entries: Entries, level: Array, coverage: float) -> float:
 
 
 def _likeliest_dispersion(entries: Entries) -> float:
-    """Maximum-likelihood estimate for entries scaled to the total of their step."""
+    """(E2): maximum-likelihood estimate for entries scaled to the total of their step."""
     there = (entries.expected > _LEAST_MEAN) & (entries.ratio > 0.0)
     if not there.any():
         return 0.0

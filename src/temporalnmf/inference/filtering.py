@@ -1,8 +1,8 @@
 """The activations of each step given the data up to it, at fixed components.
 
-An extended Kalman filter on the log scale. The prediction of a step has the mean and the variance
-that the chain gives it, as a normal variable log h; the update is Laplace's approximation of its
-posterior given the data of the step, by Fisher scoring: K unknowns per step.
+An extended Kalman filter on the log scale. The prediction of a step (F1) has the mean and the
+variance that the chain gives it, as a normal variable log h; the update (F2) is Laplace's
+approximation of its posterior given the data of the step, by Fisher scoring: K unknowns per step.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def filtered(series: Series, W: Array, likelihood: Likelihood, chain: Chain, h: 
 
 
 def predicted(chain: Chain, h: Array, covariance: Array, steps: int) -> Ahead:
-    """Predictions from states h (O, K) whose logarithms have covariances (O, K, K)."""
+    """(F1): predictions from states h (O, K) whose logarithms have covariances (O, K, K)."""
     means, variances = chain.moments_ahead(h, steps)
     means = np.where(np.isfinite(means), means, h)
     offsets = chain.moments_ahead(np.full_like(h, FLOOR), steps)[0]
@@ -73,7 +73,7 @@ def predicted(chain: Chain, h: Array, covariance: Array, steps: int) -> Ahead:
 def _updated(
     series: Series, n: int, W: Array, likelihood: Likelihood, mean: Array, covariance: Array
 ) -> tuple[Array, Array]:
-    """Mean and covariance of log h after the data of a step."""
+    """(F2): mean and covariance of log h after the data of a step."""
     precision, u = np.linalg.inv(covariance), mean.copy()
     for _ in range(_MOST_STEPS):
         information, slope = step_part(series, n, W, likelihood, np.exp(u), expected=True)
