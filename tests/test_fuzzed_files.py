@@ -53,7 +53,7 @@ def test_all_files_are_read_before_they_are_damaged(seeds):
     assert {path.partition("/")[0] for path in found} == {*files.LOADERS}
     assert {path: outcome for path, outcome in found.items() if outcome != "read"} == {}
     for path, names in (
-        ("resumed/0/state.npz", {"start.1.path_x", "W.1.S", "start.1.chain_beta"}),
+        ("resumed/0/state.npz", {"start.1.path_x", "W.1.S"}),
         ("blocks/0/state/fit.npz", {"start.1.path_x"}),
         ("blocks/0/state/block-00000.19.npz", set()),
         ("checkpoint/0/state.npz", {"state_learned_alpha", "state_streams"}),
