@@ -194,7 +194,8 @@ def test_a_stopped_fit_resumes_with_what_it_has_learned(tmp_path):
 def test_intervals_are_wider_where_counts_clump():
     """Entries and totals; their means stay."""
     X = simulated(9, 6.0)
-    clumped, plain = fitted(X).forecast(1), fitted(X, "poisson").forecast(1)
+    own = {"intervals": "model"}
+    clumped, plain = fitted(X, **own).forecast(1), fitted(X, "poisson", **own).forecast(1)
     low, high = clumped.interval(0.9, of="features")
     tight_low, tight_high = plain.interval(0.9, of="features")
     assert (high - low).sum() > 1.5 * (tight_high - tight_low).sum()

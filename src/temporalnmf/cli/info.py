@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..messages.formatting import number_text
-from ..summary import learned_text
 from ..timeline.grid import time_texts
 from . import data
 from .console import JsonVoice, Voice
@@ -86,6 +85,8 @@ def _lines(
 
 def _learned(model: TemporalNMF) -> list[tuple[str, str]]:
     """Learned hyper-parameters: intervals, or the names of those that are means of draws."""
+    from ..summary import learned_text
+
     if model.posterior_ is None:
         return [("", f"learned (90 %): {text}")] if (text := learned_text(model)) else []
     names = model.posterior_.learned
