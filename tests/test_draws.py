@@ -612,8 +612,6 @@ def test_draws_refuse_weights_between_zero_and_one():
 
 
 def test_a_mode_says_what_it_cannot_learn():
-    with pytest.raises(ValueError, match=r"learns beta only; solver='gibbs' learns all"):
-        estimator(2, chain=Rate(alpha="learn")).fit(X)
     with pytest.raises(ValueError, match="smoothing='learn' is for draws"):
         estimator(2, smoothing="learn").fit(X)
     with pytest.raises(ValueError, match=r"solver='hmc'.*gibbs"):
