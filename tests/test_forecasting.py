@@ -64,7 +64,7 @@ def test_smoothed_means_are_those_of_the_draws(chain):
 
 def test_variance_ahead_is_that_of_the_chain_plus_that_of_the_state():
     """Rate with exact moments: Var[h_{N+1}] = E[Var] + Var[E] = h̄²((1+v)(1+1/α) − 1)."""
-    model = fitted(Rate(60.0))
+    model = fitted(Rate(60.0), intervals="model")
     forecast = model.forecast(1, n_samples=100_000)
     v = np.diag(model._state().laplace().covariance[-1])
     expected = model.activations_[-1] ** 2 * ((1.0 + v) * (1.0 + 1.0 / 60.0) - 1.0)

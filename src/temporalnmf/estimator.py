@@ -571,7 +571,10 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             self.activations_, self.posterior_ = found.activations, found.draws
             self.reconstruction_err_ = found.divergence
             self._remember(whole, found.kept)
-            self.calibration_ = state.calibration  # of the components, which stay
+            found_before = state.calibration
+            if found_before is not None and (found_before.refitted or self.intervals == "model"):
+                # It is of the components, which stay; the default check is made again.
+                self.calibration_ = found_before
         return self
 
     def save(self, path: str | PathLike[str], *, overwrite: bool = False, data: bool = True) -> Any:

@@ -152,7 +152,7 @@ def trial_of(choose: Choose, longest: Sequence[int] = (1_000, 30_000, 100_000)) 
     chain = choose(tuple(registry.CHAINS))
     draws = law.has_draws and chain != "none" and not long and choose(range(8)) == 7
     solver = choose(tuple(registry.SAMPLERS if draws else registry.SOLVERS))
-    kept_sparse = counts and choose((False, True))
+    kept_sparse = law().takes_sparse and choose((False, True))
     mask = choose(("none", "none", "steps", "entries", "weights", "rows", "columns", "one"))
     return Trial(
         n_steps=n_steps,

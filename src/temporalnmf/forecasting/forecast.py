@@ -198,10 +198,10 @@ class Forecast:
         """Whether `calibrate` checked intervals so many steps ahead, (steps,).
 
         False for observed steps: only forecasts are compared. Sums over steps are checked if all
-        of their steps are.
+        of their steps are, and if sums over so many steps were compared.
         """
         if self._sum is not None and self._sum.over_steps:
-            return np.array([self._sum.whole.checked.all()])
+            return np.array([self._sum.whole.checked.all() and bool(self._checks("totals"))])
         horizons = [] if self.calibration is None else self.calibration.horizons
         return np.isin(self.ahead, horizons)
 
@@ -431,10 +431,10 @@ class Forecast:
         """`attrs` of a frame: whether intervals were checked, and the result."""
         if self.futures is None:
             return {}
-        if self.calibration is None or not self.checked.any():
+        inside = {one.name: one.share(one.after) for one in self._checks(of)}
+        if self.calibration is None or not (inside and self.checked.any()):
             return {"intervals": "not checked", "check": "model.calibrate()"}
         intervals = "checked" if self.checked.all() else "checked in part"
-        inside = {one.name: one.share(one.after) for one in self._checks(of)}
         return {"intervals": intervals, "coverage": self.calibration.coverage, "inside": inside}
 
     @property

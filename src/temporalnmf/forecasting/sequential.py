@@ -27,6 +27,8 @@ from .state import State
 FEWEST_STEPS, FEWEST_ORIGINS = 8, 5
 # By default: steps ahead, coverage, most origins, and most values that forecasts predict.
 _STEPS, _COVERAGE, _MOST_ORIGINS, _MOST_VALUES = 12, 0.9, 100, 20_000_000
+# Steps before the first origin at which the filter starts.
+_BEFORE = 50
 # Prior of the error of a log total s steps ahead: normal, with this standard deviation times √s,
 # counted as one forecast.
 _PRIOR = 0.1 * ndtri((np.arange(20) + 0.5) / 20.0)
@@ -39,6 +41,7 @@ _LEAST_DISPERSION = 0.05
 
 
 Ends = tuple[Array, Array]  # of intervals
+Pairs = list[tuple[int, int]]  # see `_pairs`
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +86,8 @@ def check_of(state: State) -> Calibration | None:
         return None
     n_origins = max(_MOST_VALUES // (_STEPS * state.components.shape[1]), FEWEST_ORIGINS)
     n_origins = min(n_origins, _MOST_ORIGINS)
-    if len(origins_of(state.observed, n_origins)) < FEWEST_ORIGINS:
+    origins = origins_of(state.observed, n_origins)
+    if len(_pairs(state.observed, origins, _STEPS)) < FEWEST_ORIGINS:
         return None
     return sequential_check(state, n_origins, _STEPS, _COVERAGE)
 
@@ -91,12 +95,18 @@ def check_of(state: State) -> Calibration | None:
 def sequential_check(state: State, n_origins: int, steps: int, coverage: float) -> Calibration:
     """Compare forecasts from the last `n_origins` steps with the data; widen what is too narrow."""
     series = state.data("calibrate")
-    first = int(np.flatnonzero(series.observed)[0])
+    origins = origins_of(series.observed, n_origins)
+    pairs = _pairs(series.observed, origins, steps)
+    if len(pairs) < FEWEST_ORIGINS:
+        raise ValueError(
+            f"calibrate: only {len(pairs)} observed steps follow another one within {steps}, and "
+            f"{FEWEST_ORIGINS} are needed. Give a larger number of steps."
+        )
+    # Steps long before the first origin hardly matter to it.
+    first = int(max(np.flatnonzero(series.observed)[0], origins[0] - _BEFORE))
     W = np.ascontiguousarray(state.components.T)
-    found = filtered(series, W, state.likelihood, state.chain, state.activations[first])
-    totals, entries = _compared(
-        state, series, W, found, origins_of(series.observed, n_origins), steps
-    )
+    found = filtered(series, W, state.likelihood, state.chain, state.activations[first], first)
+    totals, entries = _compared(state, series, W, found, origins, pairs)
     level = level_of(totals, 0.0, steps, coverage)
     dispersion = _dispersion(entries, level, coverage)
     if dispersion > 0.0:  # it widens totals, too
@@ -112,18 +122,23 @@ def origins_of(observed: Array, n_origins: int) -> Array:
     return np.asarray(seen[FEWEST_STEPS - 1 : -1][-n_origins:])
 
 
+def _pairs(observed: Array, origins: Array, steps: int) -> Pairs:
+    """Forecasts that can be compared: an index of the origins, and steps ahead from 0."""
+    return [
+        (i, s)
+        for i, origin in enumerate(origins.tolist())
+        for s in range(min(steps, len(observed) - 1 - origin))
+        if observed[origin + 1 + s]
+    ]
+
+
 def _compared(
-    state: State, series: Series, W: Array, found: Filtered, origins: Array, steps: int
+    state: State, series: Series, W: Array, found: Filtered, origins: Array, pairs: Pairs
 ) -> tuple[Totals, Entries]:
     """Forecasts from the origins, and what was observed."""
     h = np.exp(found.means[origins])
+    steps = 1 + max(s for _, s in pairs)
     ahead = predicted(state.chain, h, found.covariances[origins], steps)
-    pairs = [
-        (i, s)
-        for i, origin in enumerate(origins.tolist())
-        for s in range(min(steps, series.n_steps - 1 - origin))
-        if series.observed[origin + 1 + s]
-    ]
     width, totals, entries = max(_MOST_ENTRIES // len(pairs), 20), [], []
     for i, s in pairs:
         n = int(origins[i]) + 1 + s
@@ -195,12 +210,11 @@ def level_of(totals: Totals, dispersion: float, steps: int, coverage: float) -> 
     The least one with which the nominal share of past totals is inside their intervals, with
     (n + 1)/n of it for n forecasts, as in conformal prediction.
     """
-    found, counts = np.zeros(steps), np.full(steps, 1e-9)
+    found, counts = np.zeros((2, steps))
     variance = totals.variance(np.zeros(steps), dispersion)
     for s in range(steps):
         here = totals.ahead == s + 1
         if not here.any():
-            found[s] = found[s - 1] if s else 0.0
             continue
         counts[s] = n = np.count_nonzero(here)
         prior = np.sqrt(s + 1.0) * _PRIOR
@@ -209,7 +223,10 @@ def level_of(totals: Totals, dispersion: float, steps: int, coverage: float) -> 
         weights = np.concatenate([np.ones(n), np.full(len(prior), 1.0 / len(prior))])
         share = min(coverage * (n + 2.0) / (n + 1.0), 1.0)
         found[s] = _least_variance(errors, known, weights, share, coverage)
-    return np.asarray(isotonic_regression(found, sample_weight=counts))
+    # Horizons that were never observed have the level of the one before, or of the first.
+    known = np.flatnonzero(counts)
+    near = np.maximum(np.searchsorted(known, np.arange(steps), side="right") - 1, 0)
+    return np.asarray(isotonic_regression(found[known], sample_weight=counts[known]))[near]
 
 
 def _least_variance(

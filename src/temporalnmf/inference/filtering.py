@@ -39,14 +39,16 @@ class Ahead(NamedTuple):
     covariances: Array  # (steps, O, K, K)
 
 
-def filtered(series: Series, W: Array, likelihood: Likelihood, chain: Chain, h: Array) -> Filtered:
-    """Filter a series at components W (F, K); h (K,) is where the first step starts."""
+def filtered(
+    series: Series, W: Array, likelihood: Likelihood, chain: Chain, h: Array, first: int = 0
+) -> Filtered:
+    """Filter a series from a step on, at components W (F, K); h (K,) is where it starts."""
     N, K = series.n_steps, W.shape[1]
     W, observed = np.ascontiguousarray(W), series.observed
-    means, covariances = np.empty((N, K)), np.empty((N, K, K))
+    means, covariances = np.full((N, K), np.nan), np.full((N, K, K), np.nan)
     mean, covariance = np.log(np.maximum(h, FLOOR)), _DIFFUSE * np.eye(K)
-    for n in range(N):
-        if n > 0:
+    for n in range(first, N):
+        if n > first:
             ahead = predicted(chain, np.exp(mean)[None], covariance[None], 1)
             mean = np.log(np.maximum(ahead.means[0, 0], FLOOR))
             covariance = ahead.covariances[0, 0]
