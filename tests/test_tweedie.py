@@ -262,3 +262,12 @@ def test_dispersions_that_make_no_sense_are_refused(dispersion):
 def test_draws_are_refused_with_a_remedy():
     with pytest.raises(ValueError, match="accelerated"):
         fitted(simulated(0, LAWS[0]), solver="gibbs", smoothing=1.0)
+
+
+@pytest.mark.parametrize(
+    ("unit", "words"), [(1e-12, "X is too close to zero"), (1e12, "X is too large for 'tweedie'")]
+)
+def test_data_far_from_one_are_refused_with_a_remedy(unit, words):
+    X = unit * np.random.default_rng(0).gamma(2.0, 1.0, size=(8, 3))
+    with pytest.raises(ValueError, match=rf"{words}.*in another unit"):
+        TemporalNMF(2, likelihood="tweedie").fit(X)

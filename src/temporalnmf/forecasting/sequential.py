@@ -87,7 +87,8 @@ def check_of(state: State) -> Calibration | None:
     n_origins = max(_MOST_VALUES // (_STEPS * state.components.shape[1]), FEWEST_ORIGINS)
     n_origins = min(n_origins, _MOST_ORIGINS)
     origins = origins_of(state.observed, n_origins)
-    if len(_pairs(state.observed, origins, _STEPS)) < FEWEST_ORIGINS:
+    pairs = _pairs(state.observed, origins, _STEPS)
+    if min(len(origins), len(pairs)) < FEWEST_ORIGINS:
         return None
     return sequential_check(state, n_origins, _STEPS, _COVERAGE)
 

@@ -23,7 +23,7 @@ from ..chains.coordinates import Coordinates
 from ..checkpoints.file import EVERY, CheckpointFile, when_saved
 from ..checkpoints.fits import CheckpointWriter
 from ..data.series import AnySeries, Series
-from ..kernels.floor import FLOOR, LEAST_LEVEL
+from ..kernels.floor import FLOOR
 from ..likelihoods.base import Likelihood
 from ..messages.warning import warn
 from ..objective import Problem
@@ -268,12 +268,17 @@ def check_counted(observations: Observations) -> None:
             "X is zero wherever it is observed: there is nothing to factorize. Give at least one "
             "positive value."
         )
-    if observations.level < LEAST_LEVEL:
+    least, most = observations.likelihood.levels
+    found = f"the mean total of a step, per unit of exposure, is {observations.level:.3g}"
+    remedy = "Give X, or exposure, in another unit."
+    if observations.level < least:
         raise ValueError(
-            f"X is too close to zero: the mean total of a step, per unit of exposure, is "
-            f"{observations.level:.3g}, and anything below {LEAST_LEVEL:g} counts as zero. Give X, "
-            f"or exposure, in another unit."
+            f"X is too close to zero: {found}, and anything below {least:g} counts as zero. "
+            f"{remedy}"
         )
+    if observations.level > most:
+        name = observations.likelihood.name
+        raise ValueError(f"X is too large for {name!r}: {found}, beyond {most:g}. {remedy}")
 
 
 def check_observed(series: AnySeries, continue_chain: bool) -> None:

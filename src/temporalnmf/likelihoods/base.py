@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 
 from .._typing import Array
 from ..kernels.dense import Formulas
+from ..kernels.floor import LEAST_LEVEL
 from ..metrics import is_error
 
 
@@ -58,6 +59,8 @@ class Likelihood(BaseEstimator):
         Whether entries must be whole numbers.
     has_draws : bool
         Whether the Gibbs sampler supports it.
+    levels : tuple of float
+        Mean totals of a step, least and most, that a fit accepts.
     cost : float
         The constant b/m of `linear` formulas.
     excess : float
@@ -80,6 +83,7 @@ class Likelihood(BaseEstimator):
     own_unit: ClassVar[bool] = False
     whole: ClassVar[bool] = False
     has_draws: ClassVar[bool] = False
+    levels: ClassVar[tuple[float, float]] = (LEAST_LEVEL, np.inf)
     cost: float = 1.0
     excess: float = 0.0
 
