@@ -221,6 +221,58 @@ def test_models_that_cannot_be_checked_say_so():
         assert model.calibration_ is None
 
 
+def test_a_horizon_that_was_never_observed_has_the_level_of_the_nearest_one():
+    """Every other step is missing: no forecast is one, or three, steps ahead."""
+    data = overdispersed(2, 90)
+    data[1::2] = np.nan
+    model = TemporalNMF(1, random_state=0).fit(data).calibrate(steps=4, refit=False)
+    level = model.calibration_.noise.level
+    assert level[0] == level[1] == level[2] > 0.0
+    assert level[3] >= level[2]
+
+
+def test_few_forecasts_that_can_be_compared_are_no_error():
+    """Observed steps are farther apart than forecasts look ahead."""
+    data = np.full((400, 15), np.nan)
+    data[::30] = np.random.default_rng(0).poisson(9.0, (14, 15))
+    model = TemporalNMF(2, random_state=0).fit(data)
+    assert "not checked" in repr(model.forecast(3))
+    with pytest.raises(ValueError, match=r"only 0 observed steps follow.*Give a larger number"):
+        model.calibrate(steps=12, refit=False)
+    assert model.calibrate(steps=30, refit=False).calibration_ is not None
+
+
+def test_what_was_not_compared_is_not_called_checked():
+    ahead = fitted().forecast(3)
+    assert ahead.to_frame("totals").attrs["intervals"] == "checked"
+    assert ahead.to_frame("components").attrs["intervals"] == "not checked"
+    assert ahead.sum(over="steps").checked.tolist() == [False]
+
+
+def test_the_default_check_is_made_again_after_append():
+    model = fitted(data=X[:25])
+    model.forecast(1)
+    model.append(X[25:])
+    assert model.calibration_ is None
+    model.forecast(1)
+    whole = model.calibration_.n_origins
+    assert whole == 32
+    kept = fitted(data=X[:30]).calibrate(6).append(X[30:]).calibration_
+    assert kept.refitted
+
+
+def test_a_long_series_is_filtered_from_shortly_before_the_first_origin():
+    """The first 50 steps of the filter make up for its uncertain start."""
+    rng = np.random.default_rng(0)
+    h = Rate(300.0, 300.0).sample(1, 300, rng, 200.0)[0]
+    data = series_of(rng.poisson(np.outer(h, np.full(5, 0.2))).astype(float))
+    given = np.full((5, 1), 0.2), Poisson(), Rate(300.0, 300.0)
+    whole = filtered(data, *given, h[:1])
+    late = filtered(data, *given, h[150:151], 150)
+    assert np.isnan(late.means[:150]).all()
+    np.testing.assert_allclose(late.means[200:], whole.means[200:], atol=1e-3)
+
+
 def test_unknown_intervals_are_refused():
     with pytest.raises(ValueError, match=r"intervals='narrow'.*checked"):
         TemporalNMF(2, intervals="narrow").fit(X)

@@ -39,7 +39,10 @@ MUST: dict[str, Condition] = {
     "time step(s), and a series needs": lambda trial, data: trial.n_steps < 3,
     "X has no observed entry": lambda trial, data: bool(data.hidden.all()),
     "X is zero wherever it is observed": lambda trial, data: data.level == 0.0,
-    "X is too close to zero": lambda trial, data: _law(trial).own_unit and 0.0 < data.level < 1e-20,
+    "X is too close to zero": lambda trial, data: (
+        _law(trial).own_unit and 0.0 < data.level < _law(trial).levels[0]
+    ),
+    "X is too large for": lambda trial, data: data.level > _law(trial).levels[1],
     "has no mode on the linear scale": lambda trial, data: _no_mode(trial),
     "mask has the weight": lambda trial, data: _weighted_draws(trial, data),
     "X has a fraction": lambda trial, data: _law(trial).whole and bool(np.any(data.seen % 1.0)),
