@@ -16,7 +16,7 @@ def log_gamma_draws(
 
 def gamma_shares(shapes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Gamma variables (S, B), each row divided by its largest; shapes may be tiny or zero."""
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         logs = log_gamma_draws(shapes, shapes.shape, rng)
     largest = logs.max(axis=1, keepdims=True)
     logs -= np.where(np.isfinite(largest), largest, 0.0)
