@@ -165,7 +165,7 @@ class Tweedie(OneParameter, Exponential):
     takes_zeros = own_unit = True
     parameter = "dispersion"
     bounds = 1e-12, 1e12
-    levels = 1e-9, 1e9  # beyond, the dispersion is too far from where learning starts
+    levels = 1e-12, 1e12  # beyond, the dispersion is too far from where learning starts
 
     def __init__(self, beta: float = 0.5, dispersion: float | str = "learn") -> None:
         self.beta = beta
