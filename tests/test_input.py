@@ -237,9 +237,6 @@ BAD_FITS = {
     "alpha of words": bad_chain("alpha", "'a'", "number", Rate(alpha=["a", "b"])),
     "misspelt word": bad_chain("beta", "'lern'", "'learn'", Rate(beta="lern")),
     "marginal of words": bad_chain("marginal", "'yes'", "True or False", HierRate(marginal="yes")),
-    "alpha cannot be learned": bad_chain(
-        "alpha", "'learn'", r"[Gg]ive a number.*\bbeta\b", Rate(alpha="learn")
-    ),
     "both rates learned": bad_chain(
         "beta_z", "'learn'.*'learn'", "[Ll]earn one", HierRate(beta_z="learn", beta_h="learn")
     ),
