@@ -10,9 +10,10 @@ from scipy.integrate import quad
 
 import oracle
 from temporalnmf import TemporalNMF, load
+from temporalnmf.inference.config import error_of
 from temporalnmf.kernels.powers import exp, power
 from temporalnmf.likelihoods import Gamma, Poisson, Tweedie
-from temporalnmf.metrics import error_of, is_error, kl_error
+from temporalnmf.metrics import is_error, kl_error
 from temporalnmf.observations import observe
 
 LAWS = [Tweedie(0.5, 0.4), Tweedie(0.2, 1.7), Tweedie(0.8, 0.9), Tweedie(0.4, 6.0)]

@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import kl_div
-
-from . import registry
-
-if TYPE_CHECKING:
-    from .likelihoods.base import Likelihood
 
 # Not the floor of the solvers: features never seen in training would make the error infinite. The
 # published tables use machine epsilon.
@@ -48,13 +40,3 @@ def is_error(observed: ArrayLike, predicted: ArrayLike) -> float:
     """
     ratio = np.asarray(observed, dtype=float) / np.asarray(predicted, dtype=float)
     return float(np.sum(ratio - np.log(ratio) - 1.0))
-
-
-def error_of(likelihood: str | Likelihood) -> Callable[[ArrayLike, ArrayLike], float]:
-    """The error that belongs to a likelihood, given by name or as an object."""
-    found: Likelihood = (
-        registry.create(registry.LIKELIHOODS, likelihood, "likelihood")
-        if isinstance(likelihood, str)
-        else likelihood
-    )
-    return found.error

@@ -12,7 +12,6 @@ from .chains.parameters import letter_of
 from .components import NOTHING, ShardedComponents, blocks_of, largest
 from .kernels.floor import FLOOR
 from .messages.formatting import number_text
-from .metrics import error_of
 from .timeline.grid import time_texts
 
 if TYPE_CHECKING:
@@ -194,7 +193,7 @@ def step_errors(model: TemporalNMF) -> StepErrors | None:
     series = model._series
     if series is None:
         return None
-    divergence = error_of(model.likelihood_)
+    divergence = model.likelihood_.error
     observed, expected, error = np.full((3, series.n_steps), np.nan)
     for n in map(int, np.flatnonzero(series.observed)):
         x, weight = series.row(n)

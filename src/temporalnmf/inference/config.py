@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .. import registry
 from .._typing import Array
@@ -189,6 +190,11 @@ def likelihood_of(given: str | Likelihood) -> Likelihood:
     """The likelihood that the user gave, or named."""
     found: Likelihood = _object(registry.LIKELIHOODS, given, "likelihood", Likelihood)
     return found
+
+
+def error_of(likelihood: str | Likelihood) -> Callable[[ArrayLike, ArrayLike], float]:
+    """The error of predictions that belongs to a likelihood."""
+    return likelihood_of(likelihood).error
 
 
 def _object(table: dict[str, str], given: Any, argument: str, kind: type) -> Any:

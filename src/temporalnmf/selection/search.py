@@ -19,12 +19,12 @@ from ..chains.base import Chain
 from ..cluster.clients import spread
 from ..data.validation import Data, TimesWarning
 from ..estimator import TemporalNMF
+from ..inference.config import error_of
 from ..likelihoods.base import Likelihood
 from ..messages.arguments import check_choice, check_count
 from ..messages.errors import ArgumentError, Text
 from ..messages.formatting import counted
 from ..messages.warning import without
-from ..metrics import error_of
 from ..reading.libraries import pd
 from ..runtime.signals import that_end_with_us
 from ..sampling.learning import SMOOTHING
