@@ -42,6 +42,7 @@ UNROLLED = 8
 
 # Re-association allows several partial sums in a loop; on one machine their order is fixed.
 _FAST = {"reassoc", "contract"}
+_IN_ORDER = {"contract"}
 
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -51,6 +52,11 @@ Kernel = Callable[..., None]
 def compiled(function: F) -> F:
     """Compile on first use, cache the machine code, release the GIL."""
     return cast(F, njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)(function))
+
+
+def in_order(function: F) -> F:
+    """`compiled`, with sums in the order of the source: their loops are not vectorized."""
+    return cast(F, njit(cache=True, nogil=True, error_model="numpy", fastmath=_IN_ORDER)(function))
 
 
 class Formulas(NamedTuple):
@@ -74,7 +80,14 @@ class Formulas(NamedTuple):
         return self.gain is not None
 
 
-def generated(name: str, lines: list[str], file: str, module: str, **names: object) -> Kernel:
+def generated(
+    name: str,
+    lines: list[str],
+    file: str,
+    module: str,
+    compiler: Callable[[Kernel], Kernel] = compiled,
+    **names: object,
+) -> Kernel:
     """Compile a function from the lines of its source, with `names` among its globals.
 
     Its file and module are set to the given ones, under which numba caches the machine code.
@@ -84,14 +97,19 @@ def generated(name: str, lines: list[str], file: str, module: str, **names: obje
     }  # fmt: skip
     namespace |= names
     exec(compile("\n".join(lines), file, "exec"), namespace)
-    return compiled(namespace[name])
+    return compiler(namespace[name])
 
 
-def specialised(function: Kernel, name: str, **names: object) -> Kernel:
+def specialised(
+    function: Kernel,
+    name: str,
+    compiler: Callable[[Kernel], Kernel] = compiled,
+    **names: object,
+) -> Kernel:
     """Compile a copy of a function under another name, with some of its globals replaced."""
     assert isinstance(function, FunctionType)
     code = function.__code__.replace(co_name=name, co_qualname=name)
-    return compiled(FunctionType(code, function.__globals__ | names, name))
+    return compiler(FunctionType(code, function.__globals__ | names, name))
 
 
 @cache

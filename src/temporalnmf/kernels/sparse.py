@@ -7,12 +7,13 @@ one kernel serves W and H:
     A[i] = Σ_j y_j a_ij,   λ_ij = x_i · y_j,
 
 with X = W, Y = Hᵀ by feature and X = Hᵀ, Y = W by step, both C-ordered, and a as in `dense.py`.
-Code is unrolled for up to `UNROLLED` components.
+Code is unrolled for up to `UNROLLED` components. Loops over non-zeros are not vectorized: vector
+instructions that load from scattered places made them two to five times slower.
 """
 
 from functools import cache
 
-from .dense import UNROLLED, Formulas, Kernel, compiled, generated, specialised
+from .dense import UNROLLED, Formulas, Kernel, generated, in_order, specialised
 from .floor import FLOOR
 from .handoff import begin, end
 
@@ -27,7 +28,7 @@ def sparse_pass(K: int, formulas: Formulas) -> Kernel:
     """
     ratios_of = formulas.at_nonzeros or formulas.ratios
     if K > UNROLLED:
-        return specialised(_any_pass, f"_pass_{formulas.name}", ratios=ratios_of)
+        return specialised(_any_pass, f"_pass_{formulas.name}", in_order, ratios=ratios_of)
     ks = range(K)
     name = f"_pass_{formulas.name}_{K}"
     lines = [
@@ -47,13 +48,13 @@ def sparse_pass(K: int, formulas: Formulas) -> Kernel:
         *(f"  A[i, {k}] = s{k}" for k in ks),
         " end(flags, thread)",
     ]
-    return generated(name, lines, __file__, __name__, ratios=ratios_of)
+    return generated(name, lines, __file__, __name__, in_order, ratios=ratios_of)
 
 
 @cache
 def sparse_value(formulas: Formulas) -> Kernel:
     """The compiled pass that sets its last argument, (ranges,), to −Σ gain over each range."""
-    return specialised(_value, f"_value_{formulas.name}", gain=formulas.gain)
+    return specialised(_value, f"_value_{formulas.name}", in_order, gain=formulas.gain)
 
 
 # Placeholders: `specialised` replaces them by the formulas of the likelihood.
@@ -63,7 +64,7 @@ def ratios(*entry): ...
 def gain(*entry): ...
 
 
-@compiled
+@in_order
 def _rate(x, y):
     total = 0.0
     for k in range(x.size):
