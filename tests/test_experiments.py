@@ -199,7 +199,7 @@ def test_a_record_has_the_errors_of_its_fit(tmp_path):
     with pytest.warns(UserWarning, match=r"converge|floor"):
         model = estimator(
             2, chain=chain, map_scale="linear", point="mode", smoothing=0.0, solver="mm", tol=1e-5,
-            max_iter=30, init=(draws.W[:, :, 0].T, draws.H[:, :, 0].T),
+            max_iter=30, init=(draws.W[:, :, 0].T, draws.H[:, :, 0].T), gaps="mode",
         ).fit(X, mask=split.train)  # fmt: skip
     fitted = model.activations_ @ model.components_
     inner = split.test.copy()

@@ -289,22 +289,6 @@ def test_what_was_learned_is_kept_in_a_file(tmp_path):
     assert TemporalNMF(2, random_state=0).fit(np.ones((5, 3))).learned_ == {}
 
 
-@pytest.mark.parametrize("chain", [Rate("learn"), BGAR(beta="learn"), Rate(5.0)], ids=str)
-def test_a_random_walk_that_learned_its_movement_interpolates_missing_steps(chain):
-    X = simulated(Rate(5.0), n_steps=40)
-    X[10:13] = np.nan
-    model = TemporalNMF(2, chain=chain, random_state=0).fit(X)
-    A, share = model.activations_, np.array([[0.25], [0.5], [0.75]])
-    between = A[9] + share * (A[13] - A[9])
-    linear = chain.name == "rate" and chain.learns
-    assert np.allclose(A[10:13], between, rtol=1e-12) == linear
-    np.testing.assert_array_equal(model.transform(X), A)
-    seen = model.smooth(n_samples=200)
-    assert ("missing steps interpolated" in seen.point) == linear
-    low, high = np.quantile(seen.samples(of="components")[:, 11], [0.05, 0.95], axis=0)
-    assert np.all((low < A[11]) & (A[11] < high))
-
-
 def test_learning_is_refused_on_the_linear_scale():
     with pytest.raises(ValueError, match=r"map_scale='linear'.*learned on the log scale.*'log'"):
         TemporalNMF(2, chain=Rate("learn"), map_scale="linear").fit(np.ones((5, 3)))

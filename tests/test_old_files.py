@@ -48,6 +48,7 @@ def test_a_fit_that_an_earlier_version_began_goes_on(folder, name, tmp_path):
         made.CHECKPOINTS[name],
         checkpoint=here / f"{name}.ckpt",
         callback=evaluations.append,
+        gaps="mode",
         intervals="model",
     )
     model.fit(made.source(name, here))

@@ -28,7 +28,7 @@ from .forecasting.posterior import posterior_of
 from .forecasting.predicting import forecast, smooth
 from .forecasting.sequential import check_of
 from .forecasting.state import State, feature_labels
-from .inference.config import Config, Factors, Intervals, likelihood_of
+from .inference.config import Config, Factors, Gaps, Intervals, likelihood_of
 from .inference.fitting import Fitted, fit_factors
 from .inference.laplace import Posterior
 from .likelihoods.base import Likelihood
@@ -112,6 +112,11 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     point : {"mean", "mode"}, default="mean"
         Value of missing trailing steps and of forecasts. "mode" keeps trailing missing steps in
         the fit, as the paper does.
+    gaps : {"interpolate", "mode"}, default="interpolate"
+        Activations of missing steps between observed ones. "interpolate": their best linear
+        prediction from the observed steps on both sides, on a straight line for random walks.
+        "mode": the posterior mode, as in the paper, which may be far below both sides if
+        components replace each other there.
     intervals : {"checked", "model"}, default="checked"
         "checked": at the first forecast, forecasts of past steps at the fitted components are
         compared with the data, and intervals are widened where they were too narrow. For counts
@@ -232,6 +237,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         init: str | tuple[Any, Any] = "random",
         smoothing: float | str = 0.1,
         point: Point = "mean",
+        gaps: Gaps = "interpolate",
         intervals: Intervals = "checked",
         checkpoint: str | PathLike[str] | Checkpoint | None = None,
         warm_start: bool = False,
@@ -251,6 +257,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.init = init
         self.smoothing = smoothing
         self.point = point
+        self.gaps = gaps
         self.intervals = intervals
         self.checkpoint = checkpoint
         self.warm_start = warm_start

@@ -419,6 +419,21 @@ class BGAR(Stationary, Chain):
         b = np.where(eta > 0.0, rng.beta(tied, gamma, size=h.shape), 0.0)
         return b * h + rng.standard_gamma(gamma, size=h.shape) / beta, b
 
+    def between(self, H: Array, seen: Array, steps: Array) -> Array:
+        """(B6): towards the stationary mean, with the correlation ρ^r of steps r apart."""
+        alpha, beta, rho = (np.reshape(v, (-1, 1)) for v in self._values("alpha", "beta", "rho"))
+        mean, decay = alpha / beta, np.log(rho)
+        left = np.clip(np.searchsorted(seen, steps, side="right") - 1, 0, max(len(seen) - 2, 0))
+        right = np.minimum(left + 1, len(seen) - 1)
+        since, until = steps - seen[left], seen[right] - steps
+        whole = np.expm1(2.0 * np.maximum(since + until, 1) * decay)
+        before = np.exp(since * decay) * np.expm1(2.0 * until * decay) / whole
+        after = np.exp(until * decay) * np.expm1(2.0 * since * decay) / whole
+        if len(seen) == 1:
+            before = np.ones_like(before)
+        found: Array = mean + before * (H[:, left] - mean) + after * (H[:, right] - mean)
+        return found
+
     def backcast(self, h_first: Array, steps: int) -> Array:
         """The chain is reversible in its mean: E[h_{n−s} | h_n] = ρ^s h_n + (1−ρ^s) α/β."""
         return self.point_forecast(h_first, steps)[:, ::-1]

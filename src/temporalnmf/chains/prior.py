@@ -110,6 +110,14 @@ class ActivationPrior(ABC):
     ) -> Array:
         """Point forecast (K, steps) after a state (K,)."""
 
+    def between(self, H: Array, seen: Array, steps: Array) -> Array:
+        """Activations (K, T) at increasing `steps` (T,) from those H (K, S) at steps `seen` (S,).
+
+        Their best linear prediction from the steps seen on both sides. Here it is that of a random
+        walk whose steps have equal variances: a straight line.
+        """
+        return np.array([np.interp(steps, seen, row) for row in H])
+
     @abstractmethod
     def backcast(self, h_first: Array, steps: int) -> Array:
         """Values (K, steps) for missing steps before the first observed one."""

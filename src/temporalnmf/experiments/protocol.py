@@ -180,7 +180,11 @@ class Protocol:
         tried = in_units(self.grids[task.model][task.point], level)
         tried.pop("n_components", None)
         smoothing = tried.pop("smoothing", self.smoothing)
-        found: dict[str, Any] = {"n_components": self.components_of(task), "smoothing": smoothing}
+        # All that results depend on, so that they do not depend on the defaults.
+        found: dict[str, Any] = {
+            "n_components": self.components_of(task), "smoothing": smoothing,
+            "likelihood": "poisson", "gaps": "mode", "intervals": "model", "n_init": 1,
+        }  # fmt: skip
         name, drawn, _ = task.model.partition(DRAWN)
         chain = registry.create(registry.CHAINS, name, "model")
         chain.set_params(**tried)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._typing import Array
-from ..chains.base import Chain, Point
+from ..chains.base import Point
 from ..data.series import AnySeries, Series
 from ..inference.fitting import check_observed, infer_mode
 from ..inference.gaps import draw_steps, fitted_steps, interpolates
@@ -64,7 +64,8 @@ class ModePosterior:
             draws = draw_steps(posterior, kept, H.shape[1], chain, n_samples, rng)
         mean = state.config.map_scale == "log" and chain.dynamic
         point = "posterior mean" if mean else "posterior mode"
-        point = _smoothed(point, state.config.chain, observed)
+        inside = interpolates(chain, state.config.gaps)
+        point = _smoothed(point, inside, observed)
         filled = chain.dynamic and kept[-1] < H.shape[1] - 1
         if filled and not np.isfinite(chain.mean_ahead(np.ones(len(H)), 1)).all():
             point += _MEDIANS
@@ -124,7 +125,7 @@ class DrawnPosterior:
         else:
             numbers, draws, expected = self._inferred(series, continue_chain=False)
             which, observed = numbers, series.observed
-        point = _smoothed("posterior mean", posterior.chain, observed)
+        point = _smoothed("posterior mean", not posterior.chain.dynamic, observed)
         if not observed[-1] and not posterior.has_means:
             point += _MEDIANS
         drawn = DrawnComponents(posterior.flat("components"), numbers, expected)
@@ -160,7 +161,6 @@ def posterior_of(state: State) -> ActivationPosterior:
     return ModePosterior(state) if state.draws is None else DrawnPosterior(state, state.draws)
 
 
-def _smoothed(name: str, chain: Chain, observed: Array) -> str:
-    """Name of the smoothed point, given the chain of the user or of draws."""
-    interpolated = interpolates(chain) and not observed.all()
-    return f"{name}; missing steps interpolated" if interpolated else name
+def _smoothed(name: str, interpolated: bool, observed: Array) -> str:
+    """Name of the smoothed point."""
+    return f"{name}; missing steps interpolated" if interpolated and not observed.all() else name

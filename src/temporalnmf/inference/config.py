@@ -21,6 +21,7 @@ from ..solvers.monitor import Callback
 from ..solvers.options import flattened
 
 Intervals = Literal["checked", "model"]
+Gaps = Literal["interpolate", "mode"]
 
 # Least values of numbers, and whether they are whole.
 _NUMBERS: dict[str, tuple[type, int]] = {
@@ -61,6 +62,7 @@ class Config:
     init: str | tuple[Any, Any]
     smoothing: float | str
     point: Point
+    gaps: Gaps
     intervals: Intervals
     n_draws: int
     n_tune: int
@@ -86,6 +88,7 @@ class Config:
         """Raise if a parameter is invalid."""
         check_choice("map_scale", self.map_scale, ("log", "linear"))
         check_choice("point", self.point, ("mean", "mode"))
+        check_choice("gaps", self.gaps, ("interpolate", "mode"))
         check_choice("intervals", self.intervals, ("checked", "model"))
         check_choice("solver", self.solver, (*registry.SOLVERS, *registry.SAMPLERS))
         for name, (kind, least) in _NUMBERS.items():

@@ -153,8 +153,8 @@ def _finished(
     if best.likelihood.learns:  # it was computed with other parameters
         saturated = used.saturated(best.likelihood)
     divergence = max(features.value(H) - saturated, 0.0)
-    if interpolates(config.chain):
-        H = interpolated(H, used.observed)
+    if interpolates(best.chain, config.gaps):
+        H = interpolated(H, used.observed, best.chain)
     posterior = None
     if not observations.local:
         posterior = _posterior_now(config, features, H, best.chain, unit)
@@ -238,9 +238,10 @@ def infer_mode(
         observations = used.observe(fitted.likelihood, threads)
         problem = Problem(observations, chain, config.map_scale)
         H = _solve_activations(config, problem, W, H, held=held)
+    if interpolates(chain, config.gaps):
+        known = np.concatenate([np.ones(held, dtype=bool), series.observed[kept]])
+        H = interpolated(H, known, chain)
     H = H[:, held:]
-    if interpolates(config.chain):
-        H = interpolated(H, series.observed[kept])
     return fill_gaps(H, kept, series.n_steps, chain, config.point, config.map_scale, unit)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from .._typing import Array
-from ..chains.base import Chain
 from ..chains.parameters import Scale
 from ..chains.prior import ActivationPrior
 from ..chains.process import CEILING, Point
+from .config import Gaps
 from .laplace import Posterior
 
 # A mean below this share of another one cannot be scaled to it.
@@ -29,22 +29,20 @@ def fitted_steps(observed: Array, chain: ActivationPrior, point: Point) -> Array
     return np.arange(seen[0], last + 1)
 
 
-def interpolates(chain: Chain) -> bool:
-    """Whether missing steps between observed ones are interpolated, given the chain of the user.
+def interpolates(chain: ActivationPrior, gaps: Gaps) -> bool:
+    """Whether missing steps between observed ones get their best linear prediction.
 
-    So they are without dynamics, and with a random walk whose movement was learned: if it is large,
-    the mode of log h is the geometric mean of the neighbours, and components that hand over to
-    each other are all next to nothing. Linear interpolation is the best linear prediction for
-    steps of equal variance whose mean is the step before.
+    The mode of log h splits a fall evenly among its transitions, so at a missing step it is the
+    geometric mean of both sides: components that replace each other there are all next to nothing.
     """
-    return not chain.dynamic or (chain.learns and not chain.own_first)
+    return not chain.dynamic or gaps == "interpolate"
 
 
-def interpolated(H: Array, observed: Array) -> Array:
+def interpolated(H: Array, observed: Array, chain: ActivationPrior) -> Array:
     """H (K, N) with missing steps between observed ones (N,) interpolated."""
     seen, H = np.flatnonzero(observed), H.copy()
     inside = np.arange(seen[0], seen[-1] + 1)
-    H[:, inside] = [np.interp(inside, seen, row) for row in H[:, seen]]
+    H[:, inside] = chain.between(H[:, seen], seen, inside)
     return H
 
 
@@ -65,7 +63,7 @@ def fill_gaps(
     first, last = int(kept[0]), int(kept[-1])
     inside = np.arange(first, last + 1)
     filled = np.empty((len(H), n_steps))
-    filled[:, inside] = H if chain.dynamic else [np.interp(inside, kept, row) for row in H]
+    filled[:, inside] = H if chain.dynamic else chain.between(H, kept, inside)
     filled[:, :first] = chain.backcast(filled[:, first], first)
     ahead = n_steps - 1 - last
     state = chain.state_of(filled[:, : last + 1].T)

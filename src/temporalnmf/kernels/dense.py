@@ -151,14 +151,14 @@ def dense_pass(
     name = f"_pass_{formulas.name}_{K}_{'entries' if entries else 'steps'}_{wants}"
     lines = _source(name, K, entries, sums_b, wants)
     names = {"ratios": formulas.ratios, "value_of": formulas.value}
-    return generated(name, lines, __file__, __name__, **names)
+    return generated(name, lines, __file__, __name__, compiled, **names)
 
 
 @cache
 def _any_pass(formulas: Formulas) -> Kernel:
     """The compiled pass for any number of components."""
     names = {"ratios": formulas.ratios, "value_of": formulas.value}
-    return specialised(blocks_pass, f"_pass_{formulas.name}", **names)
+    return specialised(blocks_pass, f"_pass_{formulas.name}", compiled, **names)
 
 
 def _source(name: str, K: int, entries: bool, sums_b: bool, wants: str) -> list[str]:

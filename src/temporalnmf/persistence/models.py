@@ -71,7 +71,7 @@ _CAPPED = ("max_iter", "n_init", "n_draws", "n_tune", "n_chains")
 
 
 # Values of parameters that files of earlier versions do not have.
-_FORMER = {"intervals": "model"}
+_FORMER = {"intervals": "model", "gaps": "mode"}
 
 
 class CappedWarning(UserWarning):
