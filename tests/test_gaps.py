@@ -52,11 +52,11 @@ def test_random_walks_interpolate_as_a_walk_of_equal_variances(name):
 def series(n_steps=40):
     """Two components that replace each other, with hidden steps."""
     rng = np.random.default_rng(0)
-    level = 1.0 / (1.0 + np.exp(0.6 * (np.arange(n_steps) - 19.5)))
+    level = 1.0 / (1.0 + np.exp(1.5 * (np.arange(n_steps) - 19.5)))
     H = 2000.0 * np.column_stack([level, 1.0 - level])
     means = H @ rng.dirichlet(np.full(30, 0.3), 2)
     X = rng.poisson(means).astype(float)
-    X[[5, 6, 15, 18, 20, 22, 33]] = np.nan
+    X[[5, 6, 15, 18, 19, 20, 33]] = np.nan
     return X, means
 
 
@@ -86,7 +86,7 @@ def test_how_gaps_are_filled_does_not_change_the_fit(name):
     seen = one.observed_
     np.testing.assert_allclose(one.activations_[seen], other.activations_[seen], rtol=1e-12)
     assert not np.allclose(one.activations_[~seen], other.activations_[~seen], rtol=1e-3)
-    np.testing.assert_array_equal(one.forecast(3).values, other.forecast(3).values)
+    np.testing.assert_allclose(one.forecast(3).values, other.forecast(3).values, rtol=1e-12)
 
 
 def test_the_mode_of_components_that_replace_each_other_is_too_small():
@@ -96,7 +96,7 @@ def test_the_mode_of_components_that_replace_each_other_is_too_small():
     for gaps in ("interpolate", "mode"):
         model = TemporalNMF(2, chain="rate", gaps=gaps, random_state=0).fit(X)
         totals[gaps] = (model.activations_.sum(axis=1) / means.sum(axis=1))[hidden]
-    assert np.abs(totals["interpolate"] - 1.0).max() < 0.06
+    assert np.abs(totals["interpolate"] - 1.0).max() < 0.1
     assert totals["mode"].min() < 0.8
 
 
