@@ -82,7 +82,9 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     chain : str or Chain, default="rate"
         Prior on how activations change: "none" (plain NMF), "gap", "rate", "hier_rate", "shape",
         "hier_shape", "bgar", or an object from `temporalnmf.chains` with its hyper-parameters.
-    likelihood : str or Likelihood, default="poisson"
+    likelihood : str or Likelihood, default="auto"
+        "auto": whole numbers that vary more than Poisson counts get "negative_binomial", all other
+        data "poisson" (so do data that are not in memory); see `likelihood_`.
         "poisson" for counts (Kullback–Leibler), "negative_binomial" for counts that clump, with a
         variance that is a learned multiple of the mean, "negative_binomial_2" for counts with a
         learned relative spread (dense data), "exponential" for positive values such as power
@@ -100,7 +102,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         activations and learned parameters, and results are posterior means;
         `temporalnmf.solvers.Gibbs` has its options.
     max_iter : int, default=1000
-    tol : float, default=1e-5
+    tol : float, default=1e-6
         Stop when the objective's relative decrease per iteration falls below it.
     n_init : int, default=1
         Number of random starts; the best is kept, and the others show how stable its components
@@ -228,11 +230,11 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         n_components: int = 5,
         *,
         chain: str | Chain = "rate",
-        likelihood: str | Likelihood = "poisson",
+        likelihood: str | Likelihood = "auto",
         map_scale: Scale = "log",
         solver: str | Gibbs = "accelerated",
         max_iter: int = 1000,
-        tol: float = 1e-5,
+        tol: float = 1e-6,
         n_init: int = 1,
         init: str | tuple[Any, Any] = "random",
         smoothing: float | str = 0.1,
@@ -729,7 +731,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Checked data, in memory or in blocks, which are freed at the end."""
         if not is_split(X):
             return nullcontext(self._check_series(X, mask, exposure, reset=reset))
-        data = split_data(X, mask, exposure, likelihood_of(self.likelihood))
+        data = split_data(X, mask, exposure, self._likelihood(reset))
         names = None if data.names is None else np.array(data.names, dtype=object)
         if reset:
             self._set_features(data.shape[1], names)
@@ -740,9 +742,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def _check_series(self, X: Any, mask: Any, exposure: Any, *, reset: bool) -> Series:
         """Check data in memory; store their features if `reset`, or compare them with the fit."""
         like = None if reset else self.timeline_
-        series, cells, names = check_series(
-            X, mask, exposure, likelihood_of(self.likelihood), like=like
-        )
+        series, cells, names = check_series(X, mask, exposure, self._likelihood(reset), like=like)
         if names is None:
             validate_data(self, cells, reset=reset, skip_check_array=True)
             if reset:
@@ -752,6 +752,10 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         else:
             self._check_features(len(names), names)
         return series
+
+    def _likelihood(self, reset: bool) -> Likelihood:
+        """The likelihood for which data are checked: in a fit, or the fitted one."""
+        return likelihood_of(self.likelihood) if reset else self.likelihood_
 
     def _check_features(self, n_features: int, names: Array | None) -> None:
         known = getattr(self, "feature_names_in_", None)

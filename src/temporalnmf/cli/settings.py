@@ -28,10 +28,11 @@ class Settings(NamedTuple):
     likelihood: Annotated[
         str,
         _option(
-            help="'poisson', 'negative_binomial' or 'negative_binomial_2' for counts, "
+            help="'auto': 'negative_binomial' for counts that clump, else 'poisson'. Or "
+            "'poisson', 'negative_binomial' or 'negative_binomial_2' for counts, "
             "'exponential' or 'gamma' for positive values, 'tweedie' for amounts with zeros."
         ),
-    ] = "poisson"
+    ] = "auto"
     solver: Annotated[
         str, _option(help="'accelerated' or 'mm': most probable model; 'gibbs': posterior draws.")
     ] = "accelerated"
@@ -54,7 +55,7 @@ class Settings(NamedTuple):
     max_iter: Annotated[int, _option(min=1, help="Iterations per start, at most.")] = 1000
     tol: Annotated[
         float, _option(min=0.0, help="Stop at this relative decrease per iteration.")
-    ] = 1e-5
+    ] = 1e-6
     jobs: Annotated[
         int | None, _option(min=-1, help="Threads, -1 for all cores.", show_default="all cores")
     ] = None

@@ -94,6 +94,14 @@ class Series:
             return np.ravel(self.X.multiply(seen).sum(axis=1))
         return np.where(seen[:, 0], np.ravel(self.X.sum(axis=1)), 0.0)
 
+    @property
+    def whole(self) -> bool:
+        """Whether all observed entries are whole numbers."""
+        if not isinstance(self.X, np.ndarray):
+            values = sparse.csr_array(self.X).data
+            return bool(np.all(np.floor(values) == values))
+        return bool(np.all((np.floor(self.X) == self.X) | (dense(self.weights) <= 0.0)))
+
     def take(self, steps: Array) -> Series:
         """The series of some steps (N′,), in order; the same object if they are all steps."""
         if len(steps) == self.n_steps:

@@ -13,6 +13,7 @@ Code = Literal[
     "runs_differ",
     "components_differ",
     "independent_steps",
+    "fractions",
     "not_checked",
     "too_narrow",
     "beyond_checked",
@@ -34,6 +35,9 @@ WORDS: Words = {
     "independent_steps": "Steps are independent of each other under {chain!r}: the point repeats "
     "the last value or interpolates, as in the paper, and the intervals are those of any step "
     "around the long-run level.",
+    "fractions": "X has fractions, and likelihood='auto' takes it for Poisson counts: the widths "
+    "of intervals depend on the unit of X. For positive values likelihood='gamma' learns their "
+    "relative error, for amounts with zeros 'tweedie' does.",
     "not_checked": "Intervals assume the model is correct; model.calibrate() compares them with "
     "past forecasts, and widens them where they are too narrow.",
     "too_narrow": "Compared with past forecasts, {level} intervals are too narrow even after "

@@ -187,6 +187,8 @@ def _notes(state: State) -> tuple[Note, ...]:
         notes.append(Note(code, verdict=found.advice))
     if not chain.dynamic:
         notes.append(Note("independent_steps", chain=chain.name))
+    if state.config.automatic and state.series is not None and not state.series.whole:
+        notes.append(Note("fractions"))
     if state.calibration is None:
         notes.append(Note("not_checked"))
     return tuple(notes)

@@ -20,6 +20,9 @@ from ..messages.errors import Arg, ArgumentError, Text
 from ..solvers.monitor import Callback
 from ..solvers.options import flattened
 
+# The name that chooses a likelihood by the data, what it tries first, and for counts that clump.
+AUTO, FIRST, CLUMPED = "auto", "poisson", "negative_binomial"
+
 Intervals = Literal["checked", "model"]
 Gaps = Literal["interpolate", "mode"]
 
@@ -47,6 +50,8 @@ class Config:
 
     Attributes
     ----------
+    automatic : bool
+        Whether the likelihood is the first of two: counts that clump get a negative binomial one.
     previous : Factors or None
         Starting point of a warm start.
     """
@@ -74,6 +79,7 @@ class Config:
     n_jobs: int | None
     random_state: Any
     verbose: int
+    automatic: bool = False
     previous: Factors | None = None
 
     @classmethod
@@ -81,8 +87,11 @@ class Config:
         """The parameters of an estimator, not checked yet."""
         given = flattened({n: value for n, value in parameters.items() if n != "warm_start"})
         given["chain"] = _object(registry.CHAINS, given["chain"], "chain", Chain)
+        automatic = isinstance(given["likelihood"], str) and given["likelihood"] == AUTO
+        if automatic and given["solver"] in registry.SAMPLERS:  # they are for counts only
+            given["likelihood"], automatic = CLUMPED, False
         given["likelihood"] = likelihood_of(given["likelihood"])
-        return cls(**given, previous=previous)
+        return cls(**given, automatic=automatic, previous=previous)
 
     def check(self) -> Config:
         """Raise if a parameter is invalid."""
@@ -190,7 +199,9 @@ class Config:
 
 
 def likelihood_of(given: str | Likelihood) -> Likelihood:
-    """The likelihood that the user gave, or named."""
+    """The likelihood that the user gave, or named; the first one to try for "auto"."""
+    if isinstance(given, str) and given == AUTO:
+        given = FIRST
     found: Likelihood = _object(registry.LIKELIHOODS, given, "likelihood", Likelihood)
     return found
 

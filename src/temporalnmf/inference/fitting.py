@@ -35,7 +35,7 @@ from ..runtime.threads import Threads
 from ..solvers.mm import FitResult
 from ..solvers.monitor import Monitor
 from . import matching
-from .config import Config, Factors
+from .config import CLUMPED, Config, Factors, likelihood_of
 from .gaps import fill_gaps, fitted_steps, interpolated, interpolates
 from .laplace import DataPart, Posterior, data_part, laplace
 from .learning import ChainLearner, LearnedValues
@@ -51,6 +51,8 @@ _FEWEST_STEPS = 3
 # Most rounds of EM for hyper-parameters of the chain, half as many after the most iterations for
 # both factors that follow.
 _ROUNDS, _MORE = 10, 100
+# Counts with a smaller excess of their variance over their mean are Poisson; steps to estimate it.
+_LEAST_EXCESS, _TRIED = 0.1, 3
 # Share of `tol` to which activations are solved at fixed components.
 _INFERENCE_TOL = 1e-1
 
@@ -108,7 +110,10 @@ def fit_factors(config: Config, series: AnySeries) -> Fitted:
                 problem.observations.use(config.likelihood.resolve())
                 with nullcontext() if checkpoints is None else checkpoints.reading():
                     results.append(solver.solve(problem, *start, checkpoints=checkpoints))
-        fitted = _finished(config, problem, used, results, unit)
+        best, stability = _best(results)
+        if config.automatic and isinstance(used, Series) and used.whole:
+            problem, best = _clumped(config, problem, used, best)
+        fitted = _finished(config, problem, used, best, stability, unit)
         if checkpoints is not None:
             when_saved(checkpoints.remove)
     _warn(config, fitted.monitor, fitted.chain, fitted.H)
@@ -130,15 +135,48 @@ def _problem(config: Config, used: AnySeries, unit: float, threads: Threads) -> 
     return Problem(observations, chain, config.map_scale, float(config.smoothing))
 
 
-def _finished(
-    config: Config, problem: Problem, used: AnySeries, results: list[FitResult], unit: float
-) -> Fitted:
-    """The best result, in the unit of the fit, components ordered by total activation."""
+def _best(results: list[FitResult]) -> tuple[FitResult, Array | None]:
+    """The best of all starts, and how similar its components are to those of the others."""
     best = min(results, key=lambda result: result.monitor.history[-1])
     others = [result.features for result in results if result is not best]
     stability = matching.stability(best.features, others)
     for features in others:
         features.drop()
+    return best, stability
+
+
+def _clumped(
+    config: Config, problem: Problem, used: Series, best: FitResult
+) -> tuple[Problem, FitResult]:
+    """The fit with a likelihood for counts that clump, from the given one; that one if they do not.
+
+    From a random start, such a likelihood may take all variation for dispersion.
+    """
+    if best.monitor.stopped:
+        return problem, best
+    clumped, threads = likelihood_of(CLUMPED).resolve(), problem.observations.threads
+    problem_of = replace(problem, observations=used.observe(clumped, threads))
+    observations = problem_of.observations
+    features = observations.hold(np.array(best.W, order=observations.order))
+    for _ in range(_TRIED):
+        problem_of.learn_likelihood(features, best.H)
+    found = best
+    if problem_of.likelihood.excess >= _LEAST_EXCESS:
+        monitor = Monitor(config.max_iter, config.tol, config.verbose, config.callback, "clumped  ")
+        solver = registry.create(registry.SOLVERS, config.solver, "solver")
+        found = solver.solve(problem_of, features, best.H, monitor)
+    return (problem_of, found) if found.likelihood.excess >= _LEAST_EXCESS else (problem, best)
+
+
+def _finished(
+    config: Config,
+    problem: Problem,
+    used: AnySeries,
+    best: FitResult,
+    stability: Array | None,
+    unit: float,
+) -> Fitted:
+    """The result in the unit of the fit, components ordered by total activation."""
     problem.observations.use(best.likelihood)
     learned = None
     if config.chain.learns:

@@ -11,6 +11,8 @@ WORDS: notes.Words = {
     "rough estimates.",
     "components_differ": "The runs of draws behind this report agree on totals and forecasts, but "
     "not on everything else.",
+    "fractions": "The data have fractions, and the model takes them for Poisson counts: the widths "
+    "of intervals depend on their unit.",
     "not_checked": "These intervals assume the model is correct; they were not compared with past "
     "forecasts.",
     "beyond_checked": "Intervals were checked {checked} ahead, and this forecast has {last}: later "
