@@ -15,7 +15,7 @@ from temporalnmf.cli import notes as cli_notes
 from temporalnmf.forecasting import futures
 from temporalnmf.forecasting.checks import Noise
 from temporalnmf.forecasting.futures import Futures, Mixture
-from temporalnmf.likelihoods import Gamma, NegativeBinomial2, Poisson, Tweedie
+from temporalnmf.likelihoods import Gamma, NegativeBinomial, NegativeBinomial2, Poisson, Tweedie
 from temporalnmf.likelihoods.negative_binomial import dispersed
 from temporalnmf.report import notes as report_notes
 from temporalnmf.summary import component_summary
@@ -196,6 +196,38 @@ def test_totals_of_laws_that_are_not_additive_are_sums_of_entries(law):
     # Over four standard errors of the variance; a total with the law of an entry has more.
     assert totals.var() == pytest.approx(variances[law.name].sum(), rel=0.06)
     assert totals.mean() == pytest.approx(20.0, rel=0.015)
+
+
+@pytest.mark.parametrize("law", [NegativeBinomial(2.0), Gamma(3.0)], ids=["counts", "amounts"])
+def test_log_density_is_that_of_the_mixture_over_the_draws(law):
+    """Summed over all counts, or integrated over all amounts, it is one; its mean is that of the
+    forecast. Missing values have none."""
+    h, W = (
+        np.exp(np.random.default_rng(0).normal(size=(5, 1, 2))),
+        np.array([[0.3, 0.7], [0.9, 0.1]]),
+    )
+    exposure, streams = np.array([2.0]), np.array([[1, 0]])
+    futures = Futures(h, exposure, Mixture(W, 5), law, streams)
+    grid = np.arange(400.0) if law.counts else np.linspace(1e-4, 120.0, 200_000)
+    mass = np.exp([futures.log_density(0, np.array([x, x])) for x in grid])
+    found = mass.sum(axis=0) * (grid[1] - grid[0])
+    np.testing.assert_allclose(found, 1.0, rtol=2e-3)
+    mean = (grid[:, None] * mass).sum(axis=0) * (grid[1] - grid[0])
+    np.testing.assert_allclose(mean, 2.0 * (h[:, 0] @ W).mean(axis=0), rtol=2e-3)
+
+
+def test_log_density_of_a_forecast_is_defined_where_there_are_values():
+    ahead = fitted(Rate(60.0), X).forecast(2)
+    truth = ahead.mean().round()
+    truth[0, 1] = np.nan
+    found = ahead.log_density(truth)
+    assert np.isnan(found[0, 1])
+    assert np.isfinite(np.delete(found.ravel(), 1)).all()
+    assert (found[1] > ahead.log_density(truth + 100.0)[1]).all()
+    with pytest.raises(ValueError, match="a row per step"):
+        ahead.log_density(truth[:1])
+    with pytest.raises(ValueError, match="not for sums"):
+        ahead.sum(over="steps").log_density(truth)
 
 
 def test_sums_over_steps_have_the_variance_of_the_chain():

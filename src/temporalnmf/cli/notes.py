@@ -13,9 +13,9 @@ WORDS: notes.Words = {
     "the last step, {size:g}, is assumed. --exposure sets another.",
     "no_intervals": "Plain NMF (--chain none) does not model how activations change, so there are "
     "no intervals: choose a chain, such as rate.",
-    "fractions": "The data have fractions, and --likelihood auto takes them for Poisson counts: the "
-    "widths of intervals depend on their unit. For positive values --likelihood gamma learns their "
-    "relative error, for amounts with zeros --likelihood tweedie does.",
+    "fractions": "The data have fractions, and --likelihood auto takes them for Poisson counts: "
+    "the widths of intervals depend on their unit. For positive values --likelihood gamma learns "
+    "their relative error, for amounts with zeros --likelihood tweedie does.",
     "not_checked": "Intervals assume the model is correct; temporalnmf fit --calibrate 20 compares "
     "them with past forecasts, and widens them where they are too narrow.",
     "beyond_checked": "Intervals were checked {checked} ahead, and this forecast has {last}: later "

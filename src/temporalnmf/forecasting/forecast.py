@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from typing import Any, Literal
 
 import numpy as np
+from scipy import sparse
 
 from .._typing import Array
 from ..messages.arguments import check_choice
@@ -383,6 +384,42 @@ class Forecast:
         _probabilities("coverage", coverage)
         lower, upper = self.quantile([0.5 - coverage / 2.0, 0.5 + coverage / 2.0], of)
         return lower, upper
+
+    def log_density(self, X: Any) -> Array:
+        """Log predictive density (steps, n_features) of observed values.
+
+        The logarithm of the mean over the simulated futures of p(v | future): the log score, which
+        punishes intervals that are too narrow as well as those that are too wide. Forecasts of the
+        same data can be compared by its sum.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, (steps, n_features)
+            NaN is missing, and so is its density.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from temporalnmf import TemporalNMF
+        >>> counts = np.random.default_rng(0).poisson(9.0, size=(33, 4))
+        >>> ahead = TemporalNMF(1, random_state=0).fit(counts[:30]).forecast(3)
+        >>> bool(-3.5 < ahead.log_density(counts[30:]).mean() < -2.0)
+        True
+        """
+        _, T, width = self._known_size("features")
+        if self._sum is not None:
+            raise ValueError("log_density is for features of single steps, not for sums().")
+        values = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=float)
+        if values.shape != (T, width):
+            problem = f"has shape {values.shape}: this forecast has {(T, width)}."
+            raise ArgumentError("X", "…", problem, "Give a row per step, a column per feature.")
+        assert self.futures is not None
+        found = np.full(values.shape, np.nan)
+        for t, row in enumerate(values):
+            seen = ~np.isnan(row)
+            if seen.any():
+                found[t, seen] = self.futures.log_density(t, np.where(seen, row, 1.0))[seen]
+        return found
 
     def to_frame(self, of: Of = "features", *, wide: bool = False) -> pd.DataFrame:
         """A pandas frame in the user's times and names.

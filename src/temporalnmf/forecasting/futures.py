@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.special import logsumexp
 
 from .._typing import Array
 from ..components import ShardedComponents
@@ -109,6 +110,14 @@ class Futures:
             in_blocks = self._split(self.totals(t), self._block_rates(t), self._rng(t, _BLOCKS))
         for b in range(len(blocks)) if wanted is None else wanted.tolist():
             yield blocks[b], self._block(t, b, None if in_blocks is None else in_blocks[:, b])
+
+    def log_density(self, t: int, x: Array) -> Array:
+        """Logarithm (F,) of the mean density of values x (F,) of a step over the draws."""
+        found = np.empty(len(x))
+        for block in self.mixture.blocks:
+            of_draws = self.likelihood.log_density(x[block], self.rates(t, block))
+            found[block] = logsumexp(of_draws, axis=0) - np.log(len(self))
+        return found
 
     def _block(self, t: int, b: int, counts: Array | None) -> Array:
         """Draws (S, …) of a block, given its sums if these were drawn before."""

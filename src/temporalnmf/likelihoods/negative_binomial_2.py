@@ -77,6 +77,11 @@ class NegativeBinomial2(OneParameter, Poisson):
         return found
 
     def log_density(self, v: Array, lam: Array) -> Array:
+        if self._counts.excess:
+            raise ValueError(
+                "The density of 'negative_binomial_2' with widened intervals has no closed form. "
+                "Use intervals='model'."
+            )
         lam = np.maximum(lam, FLOOR)
         return xlogy(v, lam) - self._cost(v, lam) - gammaln(v + 1.0)
 
