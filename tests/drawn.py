@@ -21,5 +21,12 @@ def months():
 
 
 def drawn(n_components, **parameters):
-    given = {"n_draws": 60, "n_tune": 30, "n_chains": 3, "random_state": 0, **parameters}
+    given = {
+        "likelihood": "poisson",
+        "n_draws": 60,
+        "n_tune": 30,
+        "n_chains": 3,
+        "random_state": 0,
+        **parameters,
+    }
     return estimator(n_components, solver="gibbs", **given).fit(months())

@@ -14,4 +14,5 @@ FRAME = pd.DataFrame(X, index=MONTHS, columns=[f"word{f}" for f in range(12)])
 
 
 def fitted(chain="rate", data=X, **params):
-    return TemporalNMF(2, chain=chain, random_state=0, **params).fit(data)
+    given = {"likelihood": "poisson", "random_state": 0, **params}
+    return TemporalNMF(2, chain=chain, **given).fit(data)

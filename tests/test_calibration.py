@@ -36,7 +36,9 @@ def overdispersed(seed, n=70, spread=0.3, dispersion=3.0):
 
 def test_calibration_finds_what_the_model_misses():
     data = overdispersed(0)
-    model = TemporalNMF(1, chain=Rate(300.0), intervals="model", random_state=0).fit(data)
+    model = TemporalNMF(
+        1, chain=Rate(300.0), likelihood="poisson", intervals="model", random_state=0
+    ).fit(data)
     narrow = model.forecast(1)
     model.calibrate(40)
     found = model.calibration_
@@ -363,7 +365,7 @@ def test_components_are_widened_and_every_horizon_is_reported():
         assert check.after.score < check.before.score
     assert found.noise.own.any()
     assert (np.diff(found.noise.own) >= 0.0).all()
-    narrow = fitted(Rate(1e4)).forecast(3).interval(of="components")
+    narrow = fitted(Rate(1e4), intervals="model").forecast(3).interval(of="components")
     wide = model.forecast(3).interval(of="components")
     assert np.all(np.subtract(*wide) < np.subtract(*narrow))
     words = str(found)

@@ -221,7 +221,7 @@ def cut_short(path, X=None, **params):
         ({"solver": "gibbs"}, "solver=accelerated, and this one has gibbs"),
         ({"chain": "gap"}, "chain=rate, and this one has gap"),
         ({"chain": Rate(20.0)}, "hyper-parameters="),
-        ({"likelihood": "exponential"}, "likelihood=poisson, and this one has exponential"),
+        ({"likelihood": "exponential"}, "likelihood=auto, and this one has exponential"),
         ({"map_scale": "linear"}, "map_scale=log, and this one has linear"),
         ({"max_iter": 80}, "max_iter=75, and this one has 80"),
         ({"tol": 0.1}, "tol=0.0, and this one has 0.1"),
@@ -349,6 +349,7 @@ def test_a_checkpoint_is_written_every_so_many_seconds(solver, tmp_path, monkeyp
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_control_c_leaves_a_checkpoint_of_that_moment(solver, tmp_path):
     path, told = tmp_path / "fit.ckpt", []
+    plain = {"solver": solver, "likelihood": "poisson"}
 
     def press(progress):
         told.append(progress.iteration)
@@ -359,14 +360,14 @@ def test_control_c_leaves_a_checkpoint_of_that_moment(solver, tmp_path):
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
-            fresh(solver=solver, checkpoint=path, callback=press).fit(data())
+            fresh(**plain, checkpoint=path, callback=press).fit(data())
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:
         signal.signal(signal.SIGINT, before)
     assert len(told) == 6
     left = []
-    model = fresh(solver=solver, checkpoint=path, callback=lambda p: left.append(p.iteration))
-    whole = fresh(solver=solver).fit(data())
+    model = fresh(**plain, checkpoint=path, callback=lambda p: left.append(p.iteration))
+    whole = fresh(**plain).fit(data())
     same(model.fit(data()), whole)
     assert told + left == whole.history_iterations_.tolist()
 

@@ -42,7 +42,14 @@ GAPPY[15, 2] = np.nan
 
 
 def fitted(data=X, chain="rate", **settings):
-    settings = {"n_draws": 40, "n_tune": 20, "n_chains": 2, "random_state": 0, **settings}
+    settings = {
+        "likelihood": "poisson",
+        "n_draws": 40,
+        "n_tune": 20,
+        "n_chains": 2,
+        "random_state": 0,
+        **settings,
+    }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # so few draws never settle
         return estimator(2, chain=chain, solver="gibbs", **settings).fit(data)
@@ -135,7 +142,7 @@ def test_missing_last_steps_without_a_mean_are_called_medians(solver):
         if solver == "gibbs":
             model = fitted(data, chain, n_chains=1)
         else:
-            model = estimator(2, chain=chain, random_state=0).fit(data)
+            model = estimator(2, chain=chain, gaps="mode", random_state=0).fit(data)
         again = model.smooth(data * 1.0).point
         assert model.smooth().point == again
         return again
@@ -263,7 +270,8 @@ def test_a_checkpoint_of_another_fit_is_refused(tmp_path):
             fitted(**{**changes, "checkpoint": path})
     assert path.read_bytes() == before
     for changes in ({"exposure": np.full(len(X), 2.0)}, {"mask": np.arange(len(X)) != 5}):
-        model = estimator(2, solver="gibbs", n_draws=40, n_tune=20, n_chains=2, random_state=0)
+        given = {"likelihood": "poisson", "n_draws": 40, "n_tune": 20, "n_chains": 2}
+        model = estimator(2, solver="gibbs", random_state=0, **given)
         with pytest.raises(ValueError, match=r"other data .or another mask or exposure."):
             model.set_params(checkpoint=path).fit(X, **changes)
     path.write_bytes(before[:1000])

@@ -107,7 +107,14 @@ def test_arviz_has_only_what_was_learned_and_observed_times_of_any_kind(index):
     labels = {"texts": [f"no. {n}x" for n in range(30)], "years": range(1901, 1931)}.get(index)
     X = X.to_numpy() if index is None else X.set_axis(list(labels), axis=0)
     model = estimator(
-        1, solver="gibbs", chain="gap", n_draws=8, n_tune=0, n_chains=2, random_state=0
+        1,
+        likelihood="poisson",
+        solver="gibbs",
+        chain="gap",
+        n_draws=8,
+        n_tune=0,
+        n_chains=2,
+        random_state=0,
     ).fit(X)
     tree = model.to_arviz()
     assert set(tree["posterior"].data_vars) == {"components", "activations"}

@@ -27,7 +27,8 @@ def _counts(seed=0, n_steps=20, n_features=6):
 def _model(chain="rate", **params):
     """MM is a fixed sequence of sums: equivalent inputs give equal results up to rounding, which
     a quasi-Newton method would magnify."""
-    return TemporalNMF(2, chain=chain, random_state=0, **{"solver": "mm", "max_iter": 30, **params})
+    options = {"likelihood": "poisson", "solver": "mm", "max_iter": 30, **params}
+    return TemporalNMF(2, chain=chain, random_state=0, **options)
 
 
 def _same(a, b, rtol=1e-9):

@@ -198,7 +198,8 @@ def test_a_record_has_the_errors_of_its_fit(tmp_path):
     chain.sweeps = 1
     with pytest.warns(UserWarning, match=r"converge|floor"):
         model = estimator(
-            2, chain=chain, map_scale="linear", point="mode", smoothing=0.0, solver="mm", tol=1e-5,
+            2, chain=chain, likelihood="poisson", map_scale="linear", point="mode", smoothing=0.0,
+            solver="mm", tol=1e-5,
             max_iter=30, init=(draws.W[:, :, 0].T, draws.H[:, :, 0].T), gaps="mode",
         ).fit(X, mask=split.train)  # fmt: skip
     fitted = model.activations_ @ model.components_
@@ -641,8 +642,8 @@ def test_errors_of_draws_are_those_of_their_mean(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = estimator(
-            K, chain=Rate(alpha), solver="gibbs", n_chains=1, n_tune=5, n_draws=10, smoothing=0.5,
-            random_state=0,
+            K, chain=Rate(alpha), likelihood="poisson", solver="gibbs", n_chains=1, n_tune=5,
+            n_draws=10, smoothing=0.5, random_state=0,
         ).fit(data, mask=split.train)  # fmt: skip
     last = np.flatnonzero(split.test)[-1]
     expected = kl_error(data[last], model.smooth().values[last])

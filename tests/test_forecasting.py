@@ -232,7 +232,8 @@ def test_log_density_of_a_forecast_is_defined_where_there_are_values():
 
 def test_sums_over_steps_have_the_variance_of_the_chain():
     """One component, Rate: Cov[h_s, h_t] = h̄²((1+v)(1+1/α)^min(s,t) − 1), and Poisson noise."""
-    model = TemporalNMF(1, chain=Rate(60.0), intervals="model", random_state=0).fit(X)
+    options = {"likelihood": "poisson", "intervals": "model", "random_state": 0}
+    model = TemporalNMF(1, chain=Rate(60.0), **options).fit(X)
     forecast = model.forecast(5, n_samples=60_000)
     h, v = model.activations_[-1, 0], model._state().laplace().covariance[-1, 0, 0]
     steps = np.arange(1, 6)
@@ -548,7 +549,7 @@ def test_on_the_linear_scale_point_and_mean_are_told_apart():
 
 
 def test_linear_scale_has_bands_around_its_own_activations():
-    model = fitted(Rate(60.0), map_scale="linear")
+    model = fitted(Rate(60.0), map_scale="linear", tol=1e-5)
     low, high = model.smooth().interval(0.98, of="components")
     inside = (low <= model.activations_) & (model.activations_ <= high)
     assert inside.mean() > 0.9

@@ -94,7 +94,7 @@ def test_the_mode_of_components_that_replace_each_other_is_too_small():
     hidden = np.isnan(X[:, 0])
     totals = {}
     for gaps in ("interpolate", "mode"):
-        model = TemporalNMF(2, chain="rate", gaps=gaps, random_state=0).fit(X)
+        model = TemporalNMF(2, likelihood="poisson", gaps=gaps, random_state=0).fit(X)
         totals[gaps] = (model.activations_.sum(axis=1) / means.sum(axis=1))[hidden]
     assert np.abs(totals["interpolate"] - 1.0).max() < 0.1
     assert totals["mode"].min() < 0.8

@@ -264,7 +264,7 @@ def test_data_on_disk_learn_the_same(tmp_path):
     write_shards(
         tmp_path / "data", X, names=names, timeline=timeline_of(np.arange(len(X))), n_shards=2
     )
-    given = {"chain": Rate("learn"), "random_state": 0, "tol": 1e-8}
+    given = {"chain": Rate("learn"), "likelihood": "poisson", "random_state": 0, "tol": 1e-8}
     there = TemporalNMF(2, **given).fit(tmp_path / "data")
     here = TemporalNMF(2, **given).fit(X)
     np.testing.assert_allclose(there.learned_["alpha"], here.learned_["alpha"], rtol=0.01)

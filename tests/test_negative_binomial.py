@@ -125,10 +125,11 @@ def test_learning_never_raises_the_objective(solver):
 
 @pytest.mark.parametrize("d", [0.5, 4.0])
 def test_the_dispersion_is_recovered(d):
-    """Twelve data sets: bias within 12 %, spread within 15 %; the fit takes a part of it."""
+    """Twelve data sets: the fit takes at most the share of its 140 factors in 1,200 entries from
+    the variance 1 + d, and the mean of d is not more than 5 % too large; spread within 15 %."""
     found = [fitted(simulated(s, d)).likelihood_.dispersion for s in range(12)]
-    assert np.mean(found) == pytest.approx(d, rel=0.12)
-    assert np.std(found) < 0.15 * d
+    assert (1.0 + d) * (1.0 - 140 / 1200) < 1.0 + np.mean(found) < 1.0 + 1.05 * d
+    assert np.std(found) < 0.15 * max(d, 1.0)
 
 
 def test_poisson_counts_have_next_to_no_dispersion():

@@ -50,6 +50,7 @@ def test_a_fit_that_an_earlier_version_began_goes_on(folder, name, tmp_path):
         callback=evaluations.append,
         gaps="mode",
         intervals="model",
+        likelihood="poisson",
     )
     model.fit(made.source(name, here))
     if name == "gibbs":
@@ -57,5 +58,7 @@ def test_a_fit_that_an_earlier_version_began_goes_on(folder, name, tmp_path):
     else:
         check(model, expected, 1e-6)
     whole = []
-    made.model_of(made.CHECKPOINTS[name], callback=whole.append).fit(made.source(name, here))
+    made.model_of(made.CHECKPOINTS[name], callback=whole.append, likelihood="poisson").fit(
+        made.source(name, here)
+    )
     assert 0 < len(evaluations) < len(whole)  # it went on, and did not begin again

@@ -348,7 +348,7 @@ def test_gaps_are_listed_with_what_was_put_there(small):
     assert [row["when"] for row in rows] == ["2001-10", "2002-11 to 2002-12"]
     assert [row["steps"] for row in rows] == [1, 2]
     assert float(rows[0]["total"].replace(",", "")) == pytest.approx(
-        small.activations_[7].sum(), rel=6e-4
+        small.activations_[7].sum(), abs=0.5
     )
     assert float(rows[1]["total"].replace(",", "")) == pytest.approx(
         small.activations_[20:22].sum(axis=1).mean(), rel=6e-4
@@ -428,7 +428,8 @@ def test_movement_says_whether_the_chain_is_too_stiff(alpha, lively):
     if lively:
         X *= np.where(np.arange(60) // 10 % 2, 4.0, 1.0)[:, None]
     counts = np.random.default_rng(0).poisson(2000 * X).astype(float)
-    rows = report_content(TemporalNMF(1, chain=chain, random_state=0).fit(counts))["movement"]
+    model = TemporalNMF(1, chain=chain, likelihood="poisson", random_state=0).fit(counts)
+    rows = report_content(model)["movement"]
     assert [row["lively"] for row in rows] == [lively]
     # Of log h_{n+1} - log h_n, which is minus that of a Gamma(alpha) variable.
     expected = float(rows[0]["expected"].removesuffix(f"{NO_BREAK}%"))

@@ -166,7 +166,8 @@ def test_default_intervals_of_a_correct_model_are_hardly_wider():
 
 def test_the_check_agrees_with_refits():
     data = overdispersed(0, 80)
-    model = TemporalNMF(1, chain=Rate(300.0), random_state=0).fit(data)
+    options = {"chain": Rate(300.0), "likelihood": "poisson", "random_state": 0}
+    model = TemporalNMF(1, **options).fit(data)
     fast = model.calibrate(40, refit=False).calibration_.noise
     thorough = model.calibrate(40).calibration_.noise
     assert np.sqrt(fast.level[0]) == pytest.approx(np.sqrt(thorough.level[0]), rel=0.3)
@@ -176,7 +177,7 @@ def test_the_check_agrees_with_refits():
 def test_the_dispersion_of_the_likelihood_is_not_counted_twice():
     data = overdispersed(1, 80, spread=0.05)
     own = TemporalNMF(1, likelihood=NegativeBinomial(2.0), random_state=0).fit(data)
-    plain = TemporalNMF(1, random_state=0).fit(data)
+    plain = TemporalNMF(1, likelihood="poisson", random_state=0).fit(data)
     found = [m.calibrate(refit=False).calibration_.noise.dispersion for m in (own, plain)]
     assert found[0] < 0.4
     assert found[1] == pytest.approx(2.0, rel=0.2)

@@ -100,7 +100,7 @@ def frame(values=HOLES):
 
 
 def model(chain="rate", **params):
-    return TemporalNMF(2, chain=chain, **{"random_state": 0, **params})
+    return TemporalNMF(2, chain=chain, **{"likelihood": "poisson", "random_state": 0, **params})
 
 
 def assert_same_fit(a, b):
@@ -280,9 +280,9 @@ def test_nndsvda_starts_closer_than_random(data):
 
 
 def test_given_start_is_honoured():
-    fitted = model(tol=1e-8).fit(HOLES)
+    fitted = model(tol=1e-8, gaps="mode").fit(HOLES)
     swapped = fitted.components_[::-1], fitted.activations_[:, ::-1]
-    again = model(tol=1e-8, init=swapped).fit(HOLES)
+    again = model(tol=1e-8, gaps="mode", init=swapped).fit(HOLES)
     assert again.history_[0] <= fitted.history_[-1] + 1e-9 * abs(fitted.history_[-1])
     assert again.n_iter_ < 0.2 * fitted.n_iter_
     np.testing.assert_allclose(again.components_, swapped[0], atol=1e-3)

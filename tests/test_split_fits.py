@@ -21,7 +21,10 @@ from temporalnmf.shards import Shards, write_shards
 from temporalnmf.timeline import timeline_of
 
 N, F, CHUNK = 24, 50, 13
-OPTIONS = {"n_components": 3, "solver": "mm", "random_state": 0, "max_iter": 20, "tol": 0.0}
+OPTIONS = {
+    "n_components": 3, "likelihood": "poisson", "solver": "mm", "random_state": 0,
+    "max_iter": 20, "tol": 0.0,
+}  # fmt: skip
 
 
 def counts(seed=0):

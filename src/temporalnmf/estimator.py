@@ -19,7 +19,7 @@ from .chains.base import Chain, Point, Scale
 from .cluster.sources import is_split, split_data, split_series
 from .data.imputing import filled
 from .data.modulation import Exposure
-from .data.series import Series
+from .data.series import AnySeries, Series
 from .data.validation import check_features, check_held_out, check_series
 from .forecasting.appending import fit_again, infer_again, whole_series
 from .forecasting.calibrating import Calibration, calibrate
@@ -28,7 +28,7 @@ from .forecasting.posterior import posterior_of
 from .forecasting.predicting import forecast, smooth
 from .forecasting.sequential import check_of
 from .forecasting.state import State, feature_labels
-from .inference.config import Config, Factors, Gaps, Intervals, likelihood_of
+from .inference.config import AUTO, Config, Factors, Gaps, Intervals, likelihood_of
 from .inference.fitting import Fitted, fit_factors
 from .inference.laplace import Posterior
 from .likelihoods.base import Likelihood
@@ -160,7 +160,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         The likelihood with the parameters that were used; of draws, with posterior means.
     history_ : array
         Objective of the best start, after the iterations listed in `history_iterations_`, before
-        hyper-parameters of the chain are learned.
+        hyper-parameters of the chain are learned. If likelihood="auto" chose "negative_binomial",
+        that of the second fit, which continues from the best start.
     history_iterations_ : array
         It is evaluated in the first two iterations, then once in up to ten.
     stop_reason_ : str
@@ -210,6 +211,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     (3, 3)
     """
 
+    likelihood_: Likelihood
     calibration_: Calibration | None
     stability_: Array | None
     posterior_: PosteriorDraws | None
@@ -326,8 +328,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """
         check_is_fitted(self)
         self._check_exposure_given(X, exposure)
-        posterior = posterior_of(self._state())
         with self._checked(X, mask, exposure, reset=False) as series:
+            posterior = posterior_of(self._state(series))
             return posterior.mean(series, continue_chain=continue_chain).T[series.rows]
 
     def set_params(self, **params: Any) -> Self:
@@ -365,7 +367,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         if isinstance(X, str | PathLike) and not is_split(X):
             X = read_table(X)
         series = self._series_of(X, mask, exposure)
-        return filled(X, series, posterior_of(self._state()).expected_rows(series))
+        return filled(X, series, posterior_of(self._state(series)).expected_rows(series))
 
     def score(
         self,
@@ -391,7 +393,6 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             scores the forecast.
         """
         check_is_fitted(self)
-        likelihood = self.likelihood_
         series = self._series_of(X, mask, exposure)
         known, scored = series, series
         if held_out is not None:
@@ -405,7 +406,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 "held_out leaves no observed entry to infer activations from. Hold out less, or "
                 "score a forecast with continue_chain=True."
             )
-        posterior = posterior_of(self._state())
+        state = self._state(series)
+        posterior, likelihood = posterior_of(state), state.likelihood
         expected = posterior.expected_rows(known, continue_chain=continue_chain)
         total, weight_sum = 0.0, 0.0
         for n in map(int, np.flatnonzero(scored.observed)):
@@ -485,7 +487,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         if X is None and (mask is not None or exposure is not None):
             raise ValueError("mask= and exposure= apply to a new X only: give X as well.")
         series = None if X is None else self._series_of(X, mask, exposure)
-        return smooth(self._checked_state(), series, coverage, n_samples, random_state)
+        return smooth(self._checked_state(series), series, coverage, n_samples, random_state)
 
     def calibrate(
         self,
@@ -569,6 +571,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         check_is_fitted(self)
         state = self._state()
         whole = whole_series(state, self._series_of(X, mask, exposure))
+        state = self._state(whole)
         with self._all_or_nothing():
             if update_components:
                 stability = self.stability_
@@ -578,6 +581,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 return self
             found = infer_again(state, whole)
             self.activations_, self.posterior_ = found.activations, found.draws
+            self.likelihood_ = state.likelihood
             self.reconstruction_err_ = found.divergence
             self._remember(whole, found.kept)
             found_before = state.calibration
@@ -669,11 +673,18 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Names of the features, or None."""
         return getattr(self, "feature_names_in_", self._columns)
 
-    def _state(self) -> State:
-        """The result of the last fit, for forecasts."""
+    def _state(self, series: AnySeries | None = None) -> State:
+        """The result of the last fit, for forecasts, or to infer the activations of a series.
+
+        As in a fit, "auto" takes a series with fractions, such as one with gaps filled, for
+        Poisson counts.
+        """
+        factors = self._factors()
+        if isinstance(series, Series) and self.likelihood_.whole and not series.whole:
+            factors = factors._replace(likelihood=likelihood_of(AUTO))
         return State(
             config=self._config(),
-            factors=self._factors(),
+            factors=factors,
             timeline=self.timeline_,
             observed=self.observed_,
             exposure=self.exposure_,
@@ -687,11 +698,11 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             keep=self._keep,
         )
 
-    def _checked_state(self) -> State:
+    def _checked_state(self, series: Series | None = None) -> State:
         """The state, with intervals compared with the past if that is wanted and can be done."""
         if self.calibration_ is None and self.intervals == "checked":
             self.calibration_ = check_of(self._state())
-        return self._state()
+        return self._state(series)
 
     def _keep(self, posterior: Posterior) -> None:
         """Cache the posterior, which is slow to compute."""
@@ -754,8 +765,12 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return series
 
     def _likelihood(self, reset: bool) -> Likelihood:
-        """The likelihood for which data are checked: in a fit, or the fitted one."""
-        return likelihood_of(self.likelihood) if reset else self.likelihood_
+        """The likelihood for which data are checked: in a fit, or the fitted one.
+
+        "auto" accepts fractions, whatever it chose.
+        """
+        auto = isinstance(self.likelihood, str) and self.likelihood == AUTO
+        return likelihood_of(self.likelihood) if reset or auto else self.likelihood_
 
     def _check_features(self, n_features: int, names: Array | None) -> None:
         known = getattr(self, "feature_names_in_", None)

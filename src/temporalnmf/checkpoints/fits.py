@@ -25,6 +25,8 @@ from .file import CheckpointFile
 class CheckpointWriter(Checkpoints):
     """Writes checkpoints of a fit from several starts, and resumes it from the file if it exists.
 
+    `problem_of` has the problem of each start by its number.
+
     Attributes
     ----------
     seeds : array of int
@@ -37,11 +39,11 @@ class CheckpointWriter(Checkpoints):
         self,
         file: CheckpointFile,
         store: WeightStore,
-        problem: Problem,
+        problem_of: Callable[[int], Problem],
         n_components: int,
         seeds: Array,
     ) -> None:
-        super().__init__(problem.observations)
+        super().__init__(problem_of(0).observations)
         self._file, self._store = file, store
         self.seeds, self.interrupt = seeds, Interrupt()
         self._start = 0
@@ -58,8 +60,9 @@ class CheckpointWriter(Checkpoints):
             if self._states.keys() != self._weights.keys():
                 raise StateError("it lacks the state or the components of a start")
             for start, state in self._states.items():
+                problem, features = problem_of(start), self._weights[start]
                 SolverState.restored(problem, n_components, state)
-                features = self._weights[start]
+                features.observations = problem.observations
                 if not features.fits(n_components, "path_x" in state):
                     raise StateError("its components are those of another fit")
                 if not np.all(np.abs(features.totals() - 1.0) <= 1e-6):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -35,7 +35,7 @@ from ..runtime.threads import Threads
 from ..solvers.mm import FitResult
 from ..solvers.monitor import Monitor
 from . import matching
-from .config import CLUMPED, Config, Factors, likelihood_of
+from .config import AUTO, CLUMPED, Config, Factors, likelihood_of
 from .gaps import fill_gaps, fitted_steps, interpolated, interpolates
 from .laplace import DataPart, Posterior, data_part, laplace
 from .learning import ChainLearner, LearnedValues
@@ -102,17 +102,23 @@ def fit_factors(config: Config, series: AnySeries) -> Fitted:
     used = used.in_unit(unit)
     solver = registry.create(registry.SOLVERS, config.solver, "solver")
     with machinery(config) as threads:
+        given, config = config, _continued(config, used)
         problem = _problem(config, used, unit, threads)
+        clumped = cache(partial(_clumped, problem, used))
         seeds = check_random_state(config.random_state).randint(2**31 - 1, size=4)
         results: list[FitResult] = []
-        with _checkpoints(config, series, problem, seeds) as checkpoints:
+
+        def problem_of(start: int) -> Problem:
+            return problem if start < config.n_init else clumped()
+
+        with _checkpoints(given, series, problem_of, seeds) as checkpoints:
             for start in _starts(config, problem, series, kept, seeds, checkpoints, unit):
-                problem.observations.use(config.likelihood.resolve())
+                problem.observations.use(config.likelihood)
                 with nullcontext() if checkpoints is None else checkpoints.reading():
                     results.append(solver.solve(problem, *start, checkpoints=checkpoints))
-        best, stability = _best(results)
-        if config.automatic and isinstance(used, Series) and used.whole:
-            problem, best = _clumped(config, problem, used, best)
+            best, stability = _best(results)
+            if config.automatic and isinstance(used, Series) and used.whole:
+                problem, best = _if_clumped(config, problem, clumped, best, checkpoints)
         fitted = _finished(config, problem, used, best, stability, unit)
         if checkpoints is not None:
             when_saved(checkpoints.remove)
@@ -124,7 +130,7 @@ def fit_factors(config: Config, series: AnySeries) -> Fitted:
 
 def _problem(config: Config, used: AnySeries, unit: float, threads: Threads) -> Problem:
     """The objective in a unit, with all parameters resolved to numbers."""
-    observations = used.observe(config.likelihood.resolve(), threads)
+    observations = used.observe(config.likelihood, threads)
     check_counted(observations)
     level = unit * observations.level
     chain = config.chain.resolve(level, config.n_components)
@@ -145,27 +151,54 @@ def _best(results: list[FitResult]) -> tuple[FitResult, Array | None]:
     return best, stability
 
 
-def _clumped(
-    config: Config, problem: Problem, used: Series, best: FitResult
+def _continued(config: Config, used: AnySeries) -> Config:
+    """The parameters with the likelihood as an object with numbers.
+
+    A warm start continues with the likelihood of the fit before, unless that does not suit.
+    """
+    likelihood, previous = config.likelihood.resolve(), config.previous
+    if previous is None or not previous.likelihood.learns:
+        return replace(config, likelihood=likelihood)
+    kept = config.automatic and isinstance(used, Series) and used.whole
+    if kept or (likelihood.learns and likelihood.name == previous.likelihood.name):
+        return replace(config, likelihood=previous.likelihood, automatic=False)
+    return replace(config, likelihood=likelihood)
+
+
+def _clumped(problem: Problem, used: AnySeries) -> Problem:
+    """The problem with a likelihood for counts that clump."""
+    likelihood = likelihood_of(CLUMPED).resolve()
+    observations = used.observe(likelihood, problem.observations.threads)
+    return replace(problem, observations=observations)
+
+
+def _if_clumped(
+    config: Config,
+    problem: Problem,
+    clumped: Callable[[], Problem],
+    best: FitResult,
+    checkpoints: CheckpointWriter | None,
 ) -> tuple[Problem, FitResult]:
-    """The fit with a likelihood for counts that clump, from the given one; that one if they do not.
+    """A fit with a likelihood for counts that clump, from the given one; that one if they do not.
 
     From a random start, such a likelihood may take all variation for dispersion.
     """
     if best.monitor.stopped:
         return problem, best
-    clumped, threads = likelihood_of(CLUMPED).resolve(), problem.observations.threads
-    problem_of = replace(problem, observations=used.observe(clumped, threads))
-    observations = problem_of.observations
-    features = observations.hold(np.array(best.W, order=observations.order))
-    for _ in range(_TRIED):
-        problem_of.learn_likelihood(features, best.H)
-    found = best
-    if problem_of.likelihood.excess >= _LEAST_EXCESS:
-        monitor = Monitor(config.max_iter, config.tol, config.verbose, config.callback, "clumped  ")
-        solver = registry.create(registry.SOLVERS, config.solver, "solver")
-        found = solver.solve(problem_of, features, best.H, monitor)
-    return (problem_of, found) if found.likelihood.excess >= _LEAST_EXCESS else (problem, best)
+    begun = None if checkpoints is None else checkpoints.begun(config.n_init)
+    other = clumped()
+    features, H = begun or (other.observations.hold(best.W.copy(order="K")), best.H)
+    if begun is None:
+        for _ in range(_TRIED):
+            other.learn_likelihood(features, H)
+        if other.likelihood.excess < _LEAST_EXCESS:
+            return problem, best
+    if checkpoints is not None:
+        checkpoints.begin(config.n_init, features)
+    monitor = Monitor(config.max_iter, config.tol, config.verbose, config.callback, "clumps  ")
+    solver = registry.create(registry.SOLVERS, config.solver, "solver")
+    with nullcontext() if checkpoints is None else checkpoints.reading():
+        return other, solver.solve(other, features, H, monitor, checkpoints=checkpoints)
 
 
 def _finished(
@@ -357,10 +390,10 @@ def check_size(config: Config, series: AnySeries) -> None:
 
 @contextmanager
 def _checkpoints(
-    config: Config, series: AnySeries, problem: Problem, seeds: Array
+    config: Config, series: AnySeries, problem_of: Callable[[int], Problem], seeds: Array
 ) -> Iterator[CheckpointWriter | None]:
-    """The checkpoint writer, or None."""
-    store = problem.observations.store(config.checkpoint)
+    """The checkpoint writer, or None; `problem_of` a start."""
+    store = problem_of(0).observations.store(config.checkpoint)
     if store is None:
         yield None
         return
@@ -368,7 +401,7 @@ def _checkpoints(
     identity = identity_of(config, series, seeds, names)
     every = EVERY if config.checkpoint is None else config.checkpoint_every
     file = CheckpointFile(store.file, identity, every)
-    checkpoints = CheckpointWriter(file, store, problem, config.n_components, seeds)
+    checkpoints = CheckpointWriter(file, store, problem_of, config.n_components, seeds)
     with between_sweeps() if store.waits else nullcontext(checkpoints.interrupt) as interrupt:
         checkpoints.interrupt = interrupt
         yield checkpoints
@@ -388,7 +421,8 @@ def identity_of(
     chain = config.chain
     numbers = {name: np.asarray(value).tolist() for name, value in chain.get_params().items()}
     found |= {"chain": chain.name, "hyper-parameters": numbers}
-    found |= {"likelihood": config.likelihood.name, "data": series.fingerprint()}
+    likelihood = AUTO if config.automatic else config.likelihood.name
+    found |= {"likelihood": likelihood, "data": series.fingerprint()}
     if of_data := config.likelihood.get_params():
         found["parameters of the likelihood"] = of_data
     if config.random_state is not None:  # else the seeds are those of the checkpoint

@@ -101,7 +101,7 @@ class NegativeBinomial(OneParameter, Poisson):
         lam = np.maximum(lam, FLOOR)
         if isinstance(self.dispersion, np.ndarray):
             return np.stack(
-                [self.at(d).log_density(v, r) for d, r in zip(self.each, lam, strict=False)]
+                [self.at(d).log_density(v, r) for d, r in zip(self.dispersion, lam, strict=False)]
             )
         rising = each(fill_log_rising, v, lam, self.number)
         return rising - v * np.log1p(self.number) - self.cost * lam - gammaln(v + 1.0)
