@@ -1,4 +1,4 @@
-"""Missing steps between observed ones: their best linear prediction, or the posterior mode."""
+"""Missing steps between observed ones: interpolated, or the posterior mode."""
 
 import numpy as np
 import pytest
@@ -38,15 +38,27 @@ def test_bgar_near_a_random_walk_interpolates_linearly():
 
 
 @pytest.mark.parametrize("name", RANDOM_WALKS)
-def test_random_walks_interpolate_as_a_walk_of_equal_variances(name):
+def test_random_walks_interpolate_shares_as_a_walk_of_equal_variances_and_totals_as_growth(name):
     H = np.random.default_rng(0).gamma(2.0, 10.0, (2, len(SEEN)))
     steps = np.arange(1, SEEN[-1] + 1)
     found = registry.load(registry.CHAINS[name])().between(H, SEEN, steps)
-    for k in range(2):
-        # From a known start, the covariance of a random walk is min(n, m).
-        known = H[k, 1:] - H[k, 0]
-        wanted = H[k, 0] + kriged(known, np.minimum, 0.0, SEEN[1:], steps)
-        np.testing.assert_allclose(found[k], wanted, rtol=1e-11)
+
+    def walk(values):
+        """From a known start, the covariance of a random walk is min(n, m)."""
+        return values[0] + kriged(values[1:] - values[0], np.minimum, 0.0, SEEN[1:], steps)
+
+    lines = np.array([walk(row) for row in H])
+    np.testing.assert_allclose(found / found.sum(axis=0), lines / lines.sum(axis=0), rtol=1e-11)
+    np.testing.assert_allclose(np.log(found.sum(axis=0)), walk(np.log(H.sum(axis=0))), rtol=1e-11)
+    np.testing.assert_array_equal(found[:, SEEN[1:] - 1], H[:, 1:])
+
+
+@pytest.mark.parametrize("name", ["none", "gap"])
+def test_independent_steps_interpolate_components_linearly(name):
+    H = np.random.default_rng(0).gamma(2.0, 10.0, (2, len(SEEN)))
+    steps = np.arange(SEEN[-1] + 1)
+    found = registry.load(registry.CHAINS[name])().between(H, SEEN, steps)
+    np.testing.assert_array_equal(found, [np.interp(steps, SEEN, row) for row in H])
 
 
 def series(n_steps=40):
@@ -104,7 +116,8 @@ def test_missing_steps_after_the_fitted_ones_are_interpolated_from_the_last():
     X, _ = series()
     model = TemporalNMF(2, random_state=0).fit(X[:25])
     H = model.transform(np.vstack([np.full((3, 30), np.nan), X[28:33]]), continue_chain=True)
-    wanted = np.linspace(model.activations_[-1], H[3], 5)[1:-1]
+    ends = np.array([model.activations_[-1], H[3]])
+    wanted = model.chain_.between(ends.T, np.array([0, 4]), np.arange(1, 4)).T
     np.testing.assert_allclose(H[:3], wanted, rtol=1e-12)
 
 

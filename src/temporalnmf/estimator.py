@@ -115,10 +115,10 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Value of missing trailing steps and of forecasts. "mode" keeps trailing missing steps in
         the fit, as the paper does.
     gaps : {"interpolate", "mode"}, default="interpolate"
-        Activations of missing steps between observed ones. "interpolate": their best linear
-        prediction from the observed steps on both sides, on a straight line for random walks.
-        "mode": the posterior mode, as in the paper, which may be far below both sides if
-        components replace each other there.
+        Activations of missing steps between observed ones. "interpolate": from the observed steps
+        on both sides, shares of components linearly and totals on the log scale (towards the
+        mean, if the chain has one). "mode": the posterior mode, as in the paper, which may be far
+        below both sides if components replace each other there.
     intervals : {"checked", "model"}, default="checked"
         "checked": at the first forecast, forecasts of past steps at the fitted components are
         compared with the data, and intervals are widened where they were too narrow. For counts

@@ -113,10 +113,16 @@ class ActivationPrior(ABC):
     def between(self, H: Array, seen: Array, steps: Array) -> Array:
         """Activations (K, T) at increasing `steps` (T,) from those H (K, S) at steps `seen` (S,).
 
-        Their best linear prediction from the steps seen on both sides. Here it is that of a random
-        walk whose steps have equal variances: a straight line.
+        On straight lines, which are the best linear prediction for a random walk whose steps have
+        equal variances. With dynamics, movement is relative, so the lines are scaled to totals that
+        are on a straight line on the log scale.
         """
-        return np.array([np.interp(steps, seen, row) for row in H])
+        lines = np.array([np.interp(steps, seen, row) for row in H])
+        if not self.dynamic:
+            return lines
+        totals = np.interp(steps, seen, np.log(H.sum(axis=0)))
+        found: Array = lines * np.exp(totals - np.log(lines.sum(axis=0)))
+        return found
 
     @abstractmethod
     def backcast(self, h_first: Array, steps: int) -> Array:

@@ -30,7 +30,7 @@ def fitted_steps(observed: Array, chain: ActivationPrior, point: Point) -> Array
 
 
 def interpolates(chain: ActivationPrior, gaps: Gaps) -> bool:
-    """Whether missing steps between observed ones get their best linear prediction.
+    """Whether missing steps between observed ones are interpolated.
 
     The mode of log h splits a fall evenly among its transitions, so at a missing step it is the
     geometric mean of both sides: components that replace each other there are all next to nothing.
