@@ -24,7 +24,7 @@ from ..messages.arguments import check_count
 from ..messages.errors import ArgumentError
 from ..messages.warning import without
 from ..timeline.grid import timeline_of
-from .checks import CHECKED, Calibration, Check, Checked, Noise, Tally
+from .checks import CHECKED, Calibration, Check, Checked, Noise, Tally, Unseen
 from .dispersion import dispersion_of
 from .forecast import check_coverage
 from .futures import Futures
@@ -404,7 +404,8 @@ def compare_with_past(
             found[of, ahead].append(compare_with_intervals(samples, x, coverage))
 
     for i, one in enumerate(past):
-        H = noise.widen_by(one.futures.activations, one.ahead, one.normals)
+        unseen = Unseen(one.ahead, np.zeros_like(one.ahead))
+        H = noise.widen_by(one.futures.activations, unseen, one.normals)
         totals, total = np.zeros(len(H)), 0.0
         for outcome in one.outcomes:
             rng = np.random.default_rng([i, outcome.step, 2])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.stats import binomtest
@@ -14,6 +14,21 @@ from ..messages.formatting import counted, level_text, percent
 
 Checked = Literal["totals", "components", "entries", "positive entries", "sums"]
 CHECKED: tuple[Checked, ...] = ("totals", "components", "entries", "positive entries", "sums")
+
+
+class Unseen(NamedTuple):
+    """Distances of T steps to observed ones, 0 for those that are observed themselves.
+
+    `since` (T,) is that to the last one before, or to the first one after if there is none before,
+    `until` (T,) that to the next one if there is one on both sides, else 0.
+    """
+
+    since: Array
+    until: Array
+
+    @property
+    def nearest(self) -> Array:
+        return np.where(self.until > 0, np.minimum(self.since, self.until), self.since)
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,43 +49,75 @@ class Noise:
         Correlation of the factors (of their logarithms) of one step and the next, 0 to 1.
     dispersion : float
         An entry with mean μ, or a sum of entries, has dispersion·μ more variance than under the
-        likelihood.
+        likelihood, or less if it is negative; more than −1.
+    scale : float
+        Factor on the variance of log activations under the model, at most 1: below it where past
+        forecasts varied less.
     """
 
     level: Array
     own: Array
     persistence: float = 1.0
     dispersion: float = 0.0
+    scale: float = 1.0
 
-    def widen(self, activations: Array, ahead: Array, rng: np.random.Generator) -> Array:
-        """Activations (S, T, K) times the factors; `ahead` (T,) is 0 for observed steps."""
-        if not (self.level.any() or self.own.any()):
+    @property
+    def moves(self) -> bool:
+        """Whether it changes activations."""
+        return bool(self.level.any() or self.own.any() or self.scale != 1.0)
+
+    def widen(self, activations: Array, unseen: Unseen, rng: np.random.Generator) -> Array:
+        """Activations (S, T, K) times the factors."""
+        if not self.moves:
             return activations
         S, _, K = activations.shape
-        normals = rng.standard_normal((np.count_nonzero(ahead), S, 1 + K))
-        return self.widen_by(activations, ahead, normals)
+        normals = rng.standard_normal((np.count_nonzero(unseen.since), S, 1 + K))
+        return self.widen_by(activations, unseen, normals)
 
-    def widen_by(self, activations: Array, ahead: Array, normals: Array) -> Array:
+    def widen_by(self, activations: Array, unseen: Unseen, normals: Array) -> Array:
         """`widen`, with given standard normal variables (unseen steps, S, 1 + K)."""
-        if not (self.level.any() or self.own.any()):
+        if not self.moves:
             return activations
         widened, last = activations.copy(), -2
         innovation = np.sqrt(1.0 - self.persistence**2)
         z = normals[:0]
-        for fresh, t in zip(normals, np.flatnonzero(ahead).tolist(), strict=True):
+        for fresh, t in zip(normals, np.flatnonzero(unseen.since).tolist(), strict=True):
             z = self.persistence * z + innovation * fresh if t == last + 1 else fresh
-            level, own = (_log_sd(v, int(ahead[t])) for v in (self.level, self.own))
+            level, own = (
+                np.sqrt(self.log_variance(v, int(unseen.since[t]), int(unseen.until[t])))
+                for v in (self.level, self.own)
+            )
             logs = level * z[:, :1] - 0.5 * level**2
             if own > 0.0:
                 logs = logs + own * z[:, 1:] - 0.5 * own**2
+            if self.scale != 1.0:
+                widened[:, t] = _scaled(widened[:, t], self.scale)
             widened[:, t] *= np.exp(logs)
             last = t
         return widened
 
+    def log_variance(self, variances: Array, since: int, until: int = 0) -> float:
+        """Variance of the logarithm of a factor with `variances` by steps ahead.
 
-def _log_sd(variances: Array, ahead: int) -> float:
-    """Standard deviation of the logarithm of a log-normal factor with mean one."""
-    return float(np.sqrt(np.log1p(variances[min(ahead, len(variances)) - 1])))
+        Between two observed steps (E3): errors of the level are white noise plus a random walk.
+        """
+        logs = np.log1p(variances)
+        one = float(logs[min(since, len(logs)) - 1])
+        if until == 0 or one == 0.0:
+            return one
+        white = logs[0] - self.persistence * np.sqrt(logs[0] * logs[min(1, len(logs) - 1)])
+        white = max(float(white), 0.0)
+        walks = one - white, float(logs[min(until, len(logs)) - 1]) - white
+        if min(walks) <= 0.0:
+            return white
+        return white + walks[0] * walks[1] / (walks[0] + walks[1])
+
+
+def _scaled(h: Array, scale: float) -> Array:
+    """Samples (S, K) whose logarithms have a scaled variance, with the same means."""
+    mean = h.mean(axis=0)
+    found = (h / mean) ** np.sqrt(scale)
+    return np.asarray(mean * found / found.mean(axis=0))
 
 
 @dataclass(frozen=True)
@@ -235,11 +282,13 @@ class Calibration:
             words.append(f"the level of a step varies by ±{_percents(noise.level)}")
         if noise.own.any():
             words.append(f"a single component by ±{_percents(noise.own)}")
-        if words and len(noise.level) > 1:
+        if noise.scale < 1.0:
+            words.append(f"activations vary by {percent(np.sqrt(noise.scale))} of what it expects")
+        if noise.level.any() and len(noise.level) > 1:
             words.append(
                 f"errors of successive steps have a correlation of {noise.persistence:.2g}"
             )
-        if noise.dispersion > 0.0:
+        if noise.dispersion != 0.0:
             factor = f"{1.0 + noise.dispersion:.3g}"
             words.append(f"an entry has {factor} times the variance of a Poisson count")
         return f"Beyond the model, {', '.join(words)}." if words else ""

@@ -18,6 +18,7 @@ from ..messages.arguments import check_choice, check_count
 from ..messages.errors import Arg, ArgumentError
 from ..messages.formatting import counted, level_text, percent
 from ..timeline.grid import time_texts
+from .checks import Unseen
 from .forecast import Forecast, check_coverage, few_beyond, samples_for
 from .futures import Futures, Mixture
 from .notes import Code, Note
@@ -64,7 +65,8 @@ def forecast(
         *_few(found.draws, coverage),
     )
     observed = np.zeros(steps, dtype=bool)
-    return _made(state, found, times, size, observed, ahead, coverage, notes, seed, N)
+    unseen = Unseen(ahead, np.zeros_like(ahead))
+    return _made(state, found, times, size, observed, unseen, coverage, notes, seed, N)
 
 
 def _n_samples(n_samples: int | None, coverage: tuple[float, ...], numbers: int) -> int:
@@ -95,9 +97,10 @@ def smooth(
     if series is not None:
         assert series.timeline is not None
         timeline, exposure, observed = series.timeline, series.exposure, series.observed
-    ahead = _distances(observed)
+    unseen = _unseen(observed)
+    ahead = unseen.nearest
     notes = (*_notes(state), *_short(state, ahead), *_few(found.draws, coverage))
-    return _made(state, found, timeline.times, exposure, observed, ahead, coverage, notes, seed, 0)
+    return _made(state, found, timeline.times, exposure, observed, unseen, coverage, notes, seed, 0)
 
 
 def _made(
@@ -106,7 +109,7 @@ def _made(
     times: Array,
     exposure: Array,
     observed: Array,
-    ahead: Array,
+    unseen: Unseen,
     coverage: tuple[float, ...],
     notes: tuple[Note, ...],
     seed: int,
@@ -122,17 +125,17 @@ def _made(
         point=found.point,
         feature_names=state.feature_names,
         component_names=state.component_names,
-        ahead=ahead,
+        ahead=unseen.nearest,
         coverage=coverage,
         notes=notes,
-        futures=_simulated(state, found, exposure, ahead, seed, first),
+        futures=_simulated(state, found, exposure, unseen, seed, first),
         calibration=state.calibration,
         drawn=found.drawn,
     )
 
 
 def _simulated(
-    state: State, found: Steps, exposure: Array, ahead: Array, seed: int, first: int
+    state: State, found: Steps, exposure: Array, unseen: Unseen, seed: int, first: int
 ) -> Futures | None:
     """Futures from draws (S, T, K) of the activations; `first` is the index of the first step."""
     draws = found.draws
@@ -146,7 +149,7 @@ def _simulated(
         likelihood = state.draws.likelihood_at(found.which)
     if state.calibration is not None:
         noise = state.calibration.noise
-        draws = noise.widen(draws, ahead, np.random.default_rng([seed, first, _WIDENED]))
+        draws = noise.widen(draws, unseen, np.random.default_rng([seed, first, _WIDENED]))
         likelihood = dispersed(likelihood, noise.dispersion)
     steps, mixture = draws.shape[1], Mixture(components, len(draws), found.which)
     streams = np.column_stack([np.full(steps, seed), first + np.arange(steps)])
@@ -166,12 +169,15 @@ def _check_seed(seed: Any) -> int:
     return int(seed)
 
 
-def _distances(observed: Array) -> Array:
-    """Distance to the nearest observed step, on either side."""
-    seen = np.flatnonzero(observed)
-    after = np.searchsorted(seen, np.arange(len(observed)))
-    around = seen[np.clip([after - 1, after], 0, len(seen) - 1)]
-    return np.abs(around - np.arange(len(observed))).min(axis=0)
+def _unseen(observed: Array) -> Unseen:
+    """Distances of the steps of a series to the observed ones on both sides."""
+    steps, seen = np.arange(len(observed)), np.flatnonzero(observed)
+    after = np.searchsorted(seen, steps)
+    before = np.maximum(np.where(observed, after, after - 1), 0)
+    since = np.abs(steps - seen[before])
+    inside = (steps > seen[0]) & (steps < seen[-1])
+    until = np.where(inside, seen[np.minimum(after, len(seen) - 1)] - steps, 0)
+    return Unseen(since, until)
 
 
 def _notes(state: State) -> tuple[Note, ...]:

@@ -1,13 +1,14 @@
 """Errors of forecasts of past steps at fixed components, and the noise that they call for.
 
 From each past step the activations, given the data up to it (`inference/filtering.py`), are
-predicted some steps ahead and compared with the data, in closed form: totals as log-normal
-variables, entries as negative binomial ones. One filter gives the forecasts from all steps.
+predicted some steps ahead and compared with the data, in closed form: totals and activations as
+log-normal variables, entries as negative binomial or binomial ones. One filter gives the forecasts
+from all steps.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import stats
@@ -36,8 +37,14 @@ _PRIOR = 0.1 * ndtri((np.arange(20) + 0.5) / 20.0)
 _VARIANCES = np.concatenate([[0.0], np.geomspace(1e-5, 2.0, 80)])
 # Entries that are compared, and the least expectation of those that determine the dispersion.
 _MOST_ENTRIES, _LEAST_MEAN = 6000, 1.0
-# A smaller dispersion makes no difference.
-_LEAST_DISPERSION = 0.05
+# A smaller dispersion makes no difference; counts vary less than Poisson counts below this share of
+# their variance, and are never taken for less than the other.
+_LEAST_DISPERSION, _UNDERDISPERSED, _LEAST_SHARE = 0.05, 0.8, 0.02
+# Components that are compared: the least share of the total, and the least share of the variance of
+# their prediction that the data of a step take away.
+_LEAST_PART, _LEAST_GAIN = 0.02, 0.3
+# Factors on the variance of activations to try.
+_SCALES = np.append(np.geomspace(1e-3, 1.0, 40, endpoint=False), 1.0)
 
 
 Ends = tuple[Array, Array]  # of intervals
@@ -54,11 +61,14 @@ class Totals:
     expected: Array
     spread: Array  # variance of the logarithm of the expectation
     noise: Array  # variance of the data given their expectation
+    unequal: Array  # Σ of the squared shares of the components
 
-    def variance(self, level: Array, dispersion: float) -> Array:
-        """(E1): variance of log totals, given the variance of the level by horizon."""
-        of_data = (self.noise + dispersion * self.expected) / np.maximum(self.expected, FLOOR) ** 2
-        return self.spread + np.log1p(of_data) + np.log1p(level)[self.ahead - 1]
+    def variance(self, noise: Noise) -> Array:
+        """(E1): variance of log totals."""
+        data = np.maximum(self.noise + noise.dispersion * self.expected, 0.0)
+        of_data = np.log1p(data / np.maximum(self.expected, FLOOR) ** 2)
+        level, own = (np.log1p(v)[self.ahead - 1] for v in (noise.level, noise.own))
+        return noise.scale * self.spread + of_data + level + self.unequal * own
 
     @property
     def error(self) -> Array:
@@ -77,6 +87,33 @@ class Entries:
     spread: Array  # variance of the logarithm of the expectation
     noise: Array  # variance of the data given their expectation
     ratio: Array  # observed over expected total of the step
+    unequal: Array  # Σ of the squared shares of the components
+    share: Array  # of the total that is expected
+
+    def variance(self, noise: Noise) -> Array:
+        """Variance of entries."""
+        level, own = (np.log1p(v)[self.ahead - 1] for v in (noise.level, noise.own))
+        spread = noise.scale * np.minimum(self.spread, 5.0) + level + self.unequal * own
+        of_data = np.maximum(self.noise + noise.dispersion * self.expected, 0.0)
+        return of_data + self.expected**2 * np.expm1(spread)
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Forecasts of single components, and what the data of the step said of them."""
+
+    origin: Array
+    ahead: Array
+    observed: Array  # the activation given all data up to the step
+    expected: Array
+    known: Array  # variance of the log ratio of both under the model
+    contrast: Array  # log ratio of both, less that of the total
+    contrast_known: Array  # its variance under the model
+    contrast_own: Array  # and the multiple of the own factor's that is added to it
+
+    def variance(self, noise: Noise) -> Array:
+        level, own = (np.log1p(v)[self.ahead - 1] for v in (noise.level, noise.own))
+        return noise.scale * self.known + level + own
 
 
 def check_of(state: State) -> Calibration | None:
@@ -107,14 +144,32 @@ def sequential_check(state: State, n_origins: int, steps: int, coverage: float) 
     first = int(max(np.flatnonzero(series.observed)[0], origins[0] - _BEFORE))
     W = np.ascontiguousarray(state.components.T)
     found = filtered(series, W, state.likelihood, state.chain, state.activations[first], first)
-    totals, entries = _compared(state, series, W, found, origins, pairs)
-    level = level_of(totals, 0.0, steps, coverage)
-    dispersion = _dispersion(entries, level, coverage)
-    if dispersion > 0.0:  # it widens totals, too
-        level = level_of(totals, dispersion, steps, coverage)
-    noise = Noise(level, np.zeros(steps), _persistence(totals), dispersion)
-    checks = (*_check_totals(totals, noise, coverage), *_check_entries(entries, noise, coverage))
+    totals, entries, parts = _compared(state, series, W, found, origins, pairs)
+    noise = noise_of(totals, entries, parts, steps, coverage)
+    checks = (
+        *_check_totals(totals, noise, coverage),
+        *(() if parts is None else _check_parts(parts, noise, coverage)),
+        *_check_entries(entries, noise, coverage),
+    )
     return Calibration(coverage, checks, noise, refitted=False)
+
+
+def noise_of(
+    totals: Totals, entries: Entries, parts: Parts | None, steps: int, coverage: float
+) -> Noise:
+    """The noise that these errors call for."""
+    none = np.zeros(steps)
+    noise = Noise(none, none, persistence_of(totals))
+    if parts is not None:
+        noise = replace(noise, own=own_of(parts, steps, coverage))
+    noise = replace(noise, level=level_of(totals, noise, coverage))
+    dispersion = _dispersion(entries, noise, coverage)
+    if dispersion != 0.0:  # it is that of totals, too
+        noise = replace(noise, dispersion=dispersion, level=none)
+        noise = replace(noise, level=level_of(totals, noise, coverage))
+    if not (noise.level.any() or noise.own.any()):
+        noise = replace(noise, scale=scale_of(totals, noise, coverage))
+    return noise
 
 
 def origins_of(observed: Array, n_origins: int) -> Array:
@@ -135,20 +190,49 @@ def _pairs(observed: Array, origins: Array, steps: int) -> Pairs:
 
 def _compared(
     state: State, series: Series, W: Array, found: Filtered, origins: Array, pairs: Pairs
-) -> tuple[Totals, Entries]:
+) -> tuple[Totals, Entries, Parts | None]:
     """Forecasts from the origins, and what was observed."""
     h = np.exp(found.means[origins])
     steps = 1 + max(s for _, s in pairs)
     ahead = predicted(state.chain, h, found.covariances[origins], steps)
-    width, totals, entries = max(_MOST_ENTRIES // len(pairs), 20), [], []
+    width = max(_MOST_ENTRIES // len(pairs), 20)
+    totals: list[Array] = []
+    entries: list[Array] = []
+    parts: list[Array] = []
     for i, s in pairs:
         n = int(origins[i]) + 1 + s
         moments = ahead.means[s, i], ahead.covariances[s, i]
         total, some = _forecast(series, n, W, state.likelihood, *moments, width)
+        part = _parts(*moments, found.means[n], found.covariances[n])
         numbers = np.array([[origins[i]], [s + 1.0]])
-        totals.append(np.vstack([numbers, total]))
-        entries.append(np.vstack([np.repeat(numbers, some.shape[1], axis=1), some]))
-    return Totals(*_columns(totals)), Entries(*_columns(entries))
+        for rows, of_step in ((totals, total), (entries, some), (parts, part)):
+            rows.append(np.vstack([np.repeat(numbers, of_step.shape[1], axis=1), of_step]))
+    compared = sum(rows.shape[1] for rows in parts) > 0
+    of_parts = Parts(*_columns(parts)) if compared else None
+    return Totals(*_columns(totals)), Entries(*_columns(entries)), of_parts
+
+
+def _parts(h: Array, covariance: Array, u: Array, known: Array) -> Array:
+    """The forecast of each component of a step, as fields of `Parts`, and u = log h given its data.
+
+    The difference of both has the variance by which the data reduce that of the forecast. Own
+    factors of components reach u in proportion to their gain.
+    """
+    share = h / h.sum()
+    gain = 1.0 - np.diagonal(known) / np.maximum(np.diagonal(covariance), FLOOR)
+    there = (share > _LEAST_PART) & (gain > _LEAST_GAIN)
+    if len(h) == 1 or not there.any():
+        return np.empty((6, 0))
+    error, model = u - np.log(h), covariance - known
+    contrasts = np.eye(len(h)) - share
+    own = contrasts**2 @ np.clip(gain, 0.0, 1.0) ** 2
+    rows = (
+        np.exp(u), h, np.diagonal(model), contrasts @ error,
+        np.einsum("ik,kl,il->i", contrasts, model, contrasts), own,
+    )  # fmt: skip
+    found = np.array(rows)[:, there]
+    found[[2, 4]] = np.maximum(found[[2, 4]], 0.0)
+    return found
 
 
 def _columns(rows: list[Array]) -> tuple[Array, ...]:
@@ -172,24 +256,26 @@ def _forecast(
     shares = parts[some] / means[some, None]
     spread = np.einsum("fk,kl,fl->f", shares, covariance, shares)
     ratio = np.full(len(some), total / expected)
-    entries = np.vstack([x[some], means[some], spread, noise[some], ratio])
-    of_total = total, expected, share @ covariance @ share, noise.sum()
+    unequal = (shares**2).sum(axis=1)
+    part = means[some] / expected
+    entries = np.vstack([x[some], means[some], spread, noise[some], ratio, unequal, part])
+    of_total = total, expected, share @ covariance @ share, noise.sum(), share @ share
     return np.array(of_total)[:, None], entries
 
 
-def _dispersion(entries: Entries, level: Array, coverage: float) -> float:
+def _dispersion(entries: Entries, noise: Noise, coverage: float) -> float:
     """Dispersion of entries beyond that of the likelihood, halved until it does no harm.
 
     With a large dispersion and a small mean, a negative binomial is nearly always zero. So it must
     not increase the interval score of entries, nor decrease their coverage (below the nominal one)
-    or that of positive entries.
+    or that of positive entries. Nor may a negative one.
     """
-    dispersion = _likeliest_dispersion(entries)
-    without = _entry_ends(entries, level, 0.0, coverage)
-    score, inside, positive = _performance(entries, without, coverage)
-    while dispersion > _LEAST_DISPERSION:
-        tried = _performance(entries, _entry_ends(entries, level, dispersion, coverage), coverage)
-        if tried[0] <= score and tried[1] >= min(inside, coverage) and tried[2] >= positive:
+    dispersion = _likeliest_dispersion(entries) or _missing_dispersion(entries)
+    score, inside, positive = _performance(entries, noise, coverage)
+    least = positive if dispersion > 0.0 else min(positive, coverage)
+    while abs(dispersion) > _LEAST_DISPERSION:
+        tried = _performance(entries, replace(noise, dispersion=dispersion), coverage)
+        if tried[0] <= score and tried[1] >= min(inside, coverage) and tried[2] >= least:
             return dispersion
         dispersion /= 2.0
     return 0.0
@@ -205,36 +291,94 @@ def _likeliest_dispersion(entries: Entries) -> float:
     return max(dispersion_of(entries.observed[there], means) - own, 0.0)
 
 
-def level_of(totals: Totals, dispersion: float, steps: int, coverage: float) -> Array:
+def _missing_dispersion(entries: Entries) -> float:
+    """(E4): how much less than Poisson counts entries vary, from −1 to 0; 0 if that is not clear.
+
+    By Pearson's statistic one step ahead, given the total of the step.
+    """
+    mean = entries.expected * entries.ratio
+    there = (mean > _LEAST_MEAN) & (entries.ahead == 1) & (entries.share < 0.5)
+    n = np.count_nonzero(there)
+    if n < FEWEST_ORIGINS or not np.allclose(entries.noise[there], entries.expected[there]):
+        return 0.0
+    pearson = (entries.observed - mean)[there] ** 2 / (mean * (1.0 - entries.share))[there]
+    found = float(pearson.mean()) * (1.0 + 2.0 * np.sqrt(2.0 / n))
+    return max(found, _LEAST_SHARE) - 1.0 if found < _UNDERDISPERSED else 0.0
+
+
+def level_of(totals: Totals, noise: Noise, coverage: float) -> Array:
     """Variance of the level by steps ahead, (steps,), which never falls with them.
 
     The least one with which the nominal share of past totals is inside their intervals, with
     (n + 1)/n of it for n forecasts, as in conformal prediction.
     """
+    return _by_horizon(
+        totals.ahead, totals.error, totals.variance(noise), np.ones(len(totals.ahead)),
+        len(noise.level), coverage, _PRIOR,
+    )  # fmt: skip
+
+
+def own_of(parts: Parts, steps: int, coverage: float) -> Array:
+    """Variance of the factors of single components, from their differences to the total."""
+    return _by_horizon(
+        parts.ahead, parts.contrast, parts.contrast_known, parts.contrast_own, steps, coverage,
+        np.empty(0),
+    )  # fmt: skip
+
+
+def scale_of(totals: Totals, noise: Noise, coverage: float) -> float:
+    """Factor on the variance of activations: the least with which enough totals are inside."""
+    scales = []
+    for s in np.unique(totals.ahead):
+        here = totals.ahead == s
+        prior = np.sqrt(s) * _PRIOR
+        errors, weights, share = _with_prior(totals.error[here], prior, coverage)
+        known = np.append(totals.variance(replace(noise, scale=0.0))[here], np.zeros_like(prior))
+        more = np.append(totals.spread[here], np.full_like(prior, np.mean(totals.spread[here])))
+        least, enough = _least(errors, known + np.outer(_SCALES, more), weights, share, coverage)
+        scales.append(_SCALES[least] if enough else 1.0)
+    return float(max(scales))
+
+
+def _by_horizon(
+    ahead: Array, error: Array, known: Array, multiple: Array, steps: int, coverage: float,
+    of_prior: Array,
+) -> Array:  # fmt: skip
+    """The least variances v by steps ahead with which log errors are inside intervals.
+
+    Errors have the variances known + multiple·log(1+v), and those of the prior only the latter.
+    """
     found, counts = np.zeros((2, steps))
-    variance = totals.variance(np.zeros(steps), dispersion)
     for s in range(steps):
-        here = totals.ahead == s + 1
+        here = ahead == s + 1
         if not here.any():
             continue
-        counts[s] = n = np.count_nonzero(here)
-        prior = np.sqrt(s + 1.0) * _PRIOR
-        errors = np.concatenate([totals.error[here], prior])
-        known = np.concatenate([variance[here], np.zeros_like(prior)])
-        weights = np.concatenate([np.ones(n), np.full(len(prior), 1.0 / len(prior))])
-        share = min(coverage * (n + 2.0) / (n + 1.0), 1.0)
-        found[s] = _least_variance(errors, known, weights, share, coverage)
-    # Horizons that were never observed have the level of the one before, or of the first.
-    known = np.flatnonzero(counts)
-    near = np.maximum(np.searchsorted(known, np.arange(steps), side="right") - 1, 0)
-    return np.asarray(isotonic_regression(found[known], sample_weight=counts[known]))[near]
+        counts[s] = np.count_nonzero(here)
+        prior = np.sqrt(s + 1.0) * of_prior
+        errors, weights, share = _with_prior(error[here], prior, coverage)
+        variances = np.append(known[here], np.zeros_like(prior)) + np.outer(
+            np.log1p(_VARIANCES), np.append(multiple[here], np.ones_like(prior))
+        )
+        found[s] = _VARIANCES[_least(errors, variances, weights, share, coverage)[0]]
+    # Horizons that were never observed have the variance of the one before, or of the first.
+    seen = np.flatnonzero(counts)
+    near = np.maximum(np.searchsorted(seen, np.arange(steps), side="right") - 1, 0)
+    return np.asarray(isotonic_regression(found[seen], sample_weight=counts[seen]))[near]
 
 
-def _least_variance(
-    errors: Array, known: Array, weights: Array, share: float, coverage: float
-) -> float:
-    """The least variance of the level at which a share of errors is inside intervals."""
-    total = np.maximum(known + np.log1p(_VARIANCES)[:, None], FLOOR)
+def _with_prior(error: Array, prior: Array, coverage: float) -> tuple[Array, Array, float]:
+    """Errors with those of the prior, which count as one; their weights; the share to be inside."""
+    n = len(error)
+    weights = np.concatenate([np.ones(n), np.full(len(prior), 1.0 / max(len(prior), 1))])
+    return np.append(error, prior), weights, min(coverage * (n + 2.0) / (n + 1.0), 1.0)
+
+
+def _least(
+    errors: Array, variances: Array, weights: Array, share: float, coverage: float
+) -> tuple[int, bool]:
+    """The first row of variances (V, n) with which a share of the errors (n,) is inside intervals,
+    and True; if there is none, the nearest to it."""
+    total = np.maximum(variances, FLOOR)
     # Log-normal variables with mean one have the median exp(−variance/2).
     scaled = np.abs(errors + 0.5 * total) / np.sqrt(total)
     order = np.argsort(scaled, axis=1)
@@ -245,10 +389,10 @@ def _least_variance(
         for x, y in zip(below, np.take_along_axis(scaled, order, axis=1), strict=True)
     ]
     enough = np.flatnonzero(np.array(ends) <= ndtri(0.5 + coverage / 2.0))
-    return float(_VARIANCES[enough[0] if len(enough) else np.argmin(ends)])
+    return int(enough[0] if len(enough) else np.argmin(ends)), len(enough) > 0
 
 
-def _persistence(totals: Totals) -> float:
+def persistence_of(totals: Totals) -> float:
     """Correlation of the errors of successive steps of one forecast; 1 if none are known."""
     places = {(o, s): i for i, (o, s) in enumerate(zip(totals.origin, totals.ahead, strict=True))}
     pairs = [(i, places[o, s + 1]) for (o, s), i in places.items() if (o, s + 1) in places]
@@ -260,38 +404,53 @@ def _persistence(totals: Totals) -> float:
 
 
 def _check_totals(totals: Totals, noise: Noise, coverage: float) -> list[Check]:
-    tails = ndtri([0.5 - coverage / 2.0, 0.5 + coverage / 2.0])
     sides = []
-    for level, dispersion in ((0.0 * noise.level, 0.0), (noise.level, noise.dispersion)):
-        variance = totals.variance(level, dispersion)
-        centre = np.log(np.maximum(totals.expected, FLOOR)) - 0.5 * variance
-        low, high = np.exp(centre + np.multiply.outer(tails, np.sqrt(variance)))
+    for each in (_none(noise), noise):
+        low, high = _log_normal(totals.expected, totals.variance(each), coverage)
         sides.append((np.floor(low), np.ceil(high)))
     return _checks("totals", totals, sides, coverage)
 
 
+def _check_parts(parts: Parts, noise: Noise, coverage: float) -> list[Check]:
+    variances = (parts.variance(each) for each in (_none(noise), noise))
+    sides = [_log_normal(parts.expected, variance, coverage) for variance in variances]
+    return _checks("components", parts, sides, coverage)
+
+
 def _check_entries(entries: Entries, noise: Noise, coverage: float) -> list[Check]:
-    sides = [
-        _entry_ends(entries, level, dispersion, coverage)
-        for level, dispersion in ((0.0 * noise.level, 0.0), (noise.level, noise.dispersion))
-    ]
+    sides = [_entry_ends(entries, each, coverage) for each in (_none(noise), noise)]
     return _checks("entries", entries, sides, coverage)
 
 
-def _entry_ends(entries: Entries, level: Array, dispersion: float, coverage: float) -> Ends:
-    """Ends of the intervals of entries, as negative binomial variables with these variances."""
-    tails = np.array([[0.5 - coverage / 2.0], [0.5 + coverage / 2.0]])
-    mean = entries.expected
-    spread = np.expm1(np.minimum(entries.spread, 5.0) + np.log1p(level)[entries.ahead - 1])
-    extra = entries.noise - mean + dispersion * mean + mean**2 * spread
-    size = mean**2 / np.maximum(extra, 1e-9 * mean)
-    low, high = stats.nbinom.ppf(tails, size, size / (size + mean))
+def _none(noise: Noise) -> Noise:
+    return Noise(0.0 * noise.level, 0.0 * noise.own)
+
+
+def _log_normal(expected: Array, variance: Array, coverage: float) -> Ends:
+    """Ends of the intervals of log-normal variables with these means and variances of logs."""
+    tails = ndtri([0.5 - coverage / 2.0, 0.5 + coverage / 2.0])
+    centre = np.log(np.maximum(expected, FLOOR)) - 0.5 * variance
+    low, high = np.exp(centre + np.multiply.outer(tails, np.sqrt(variance)))
     return low, high
 
 
-def _performance(entries: Entries, ends: Ends, coverage: float) -> tuple[float, float, float]:
+def _entry_ends(entries: Entries, noise: Noise, coverage: float) -> Ends:
+    """Ends of the intervals of entries with these means and variances: negative binomial, or
+    binomial if the variance is smaller than the mean."""
+    tails = np.array([[0.5 - coverage / 2.0], [0.5 + coverage / 2.0]])
+    mean, variance = entries.expected, entries.variance(noise)
+    size = mean**2 / np.maximum(variance - mean, 1e-9 * mean)
+    ends = stats.nbinom.ppf(tails, size, size / (size + mean))
+    if np.any(few := variance < mean * (1.0 - _LEAST_DISPERSION)):
+        trials = np.ceil(mean[few] ** 2 / (mean - variance)[few])
+        ends[:, few] = stats.binom.ppf(tails, trials, mean[few] / trials)
+    low, high = ends
+    return low, high
+
+
+def _performance(entries: Entries, noise: Noise, coverage: float) -> tuple[float, float, float]:
     """Mean interval score, and shares of entries and of positive ones inside."""
-    miss, score = _misses(entries.observed, ends, coverage)
+    miss, score = _misses(entries.observed, _entry_ends(entries, noise, coverage), coverage)
     inside, positive = miss <= 0.0, entries.observed > 0.0
     held = float(inside[positive].mean()) if positive.any() else 1.0
     return float(score.mean()), float(inside.mean()), held
@@ -305,7 +464,7 @@ def _misses(x: Array, ends: Ends, coverage: float) -> tuple[Array, Array]:
 
 
 def _checks(
-    of: Checked, found: Totals | Entries, sides: list[Ends], coverage: float
+    of: Checked, found: Totals | Entries | Parts, sides: list[Ends], coverage: float
 ) -> list[Check]:
     """Intervals before and after widening, by steps ahead."""
     checks, x = [], found.observed

@@ -23,6 +23,7 @@ from .base import Likelihood
 from .negative_binomial_2 import NegativeBinomial2
 from .parametric import OneParameter, each
 from .poisson import Poisson
+from .underdispersed import Underdispersed
 
 # Below the first d counts are Poisson to rounding; above the last nothing is left of their sizes.
 _LEAST, _MOST = 1e-8, 1e8
@@ -150,9 +151,11 @@ class NegativeBinomial(OneParameter, Poisson):
 
 
 def dispersed(likelihood: Likelihood, dispersion: float) -> Likelihood:
-    """A law of counts with more variance: `dispersion` times the mean."""
+    """A law of counts with more variance, `dispersion` times the mean; less if it is negative."""
     if dispersion == 0.0:
         return likelihood
+    if dispersion < 0.0:
+        return Underdispersed(-dispersion)
     if isinstance(likelihood, NegativeBinomial2):
         return likelihood.with_counts(NegativeBinomial(dispersion))
     own = likelihood.each if isinstance(likelihood, NegativeBinomial) else 0.0

@@ -36,9 +36,10 @@ def _sum_to_one(tolerance: float) -> Callable[[Array], Array]:
 
 
 def _is_calibration(numbers: Array) -> bool:
-    coverage, n, inside, widened, share, *_ = numbers.tolist()
+    coverage, n, inside, widened, share, dispersion, clumping = numbers.tolist()
     whole = all(count.is_integer() for count in (n, inside, widened))
-    return whole and 0.0 < coverage < 1.0 and share <= 1.0 and max(inside, widened, 1) <= n < 2**31
+    sound = 0.0 < coverage < 1.0 and 0.0 <= share <= 1.0 and min(inside, widened, clumping) >= 0.0
+    return whole and sound and dispersion > -1.0 and max(inside, widened, 1) <= n < 2**31
 
 
 def _are_checks(checks: Array) -> bool:
@@ -84,12 +85,13 @@ _TABLE = {
         "K 3", least=_POSITIVE, rule=lambda a: (a[:, 1] <= a[:, 0]) & (a[:, 0] <= a[:, 2]),
         broken="has values outside their intervals",
     ),
-    "calibration": Spec("7", rule=_is_calibration, broken=_NO_FORECASTS),
+    "calibration": Spec("7", least=-1.0, rule=_is_calibration, broken=_NO_FORECASTS),
     "calibration_level": Spec("ahead", rule=lambda level: level.size, broken="is empty"),
     "calibration_own": Spec("ahead"),
     "calibration_persistence": Spec(
         "1", rule=lambda array: array <= 1.0, broken="is not a correlation"
     ),
+    "calibration_scale": Spec("1", rule=lambda array: array <= 1.0, broken="is not a share"),
     "calibration_checks": Spec("checks 10", rule=_are_checks, broken=_NO_FORECASTS),
     "calibration_refitted": Spec("1", ("b1",)),
     "data": Spec("N F", _DATA, least=None),  # any value where the weight is zero
