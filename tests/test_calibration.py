@@ -20,7 +20,7 @@ from temporalnmf.forecasting.calibrating import (
     dispersion_of,
     least_variances,
 )
-from temporalnmf.forecasting.checks import Calibration, Check, Noise, Tally
+from temporalnmf.forecasting.checks import Calibration, Check, Noise, Tally, Unseen
 from temporalnmf.forecasting.futures import Futures, Mixture
 from temporalnmf.likelihoods import Poisson
 from temporalnmf.solvers import Gibbs
@@ -443,7 +443,8 @@ def test_sums_over_steps_hold_what_they_promise_after_calibration():
     assert found.noise.persistence >= 0.5
     inside = []
     for i, one in enumerate(wandering(rng, 200)):
-        H = found.noise.widen(one.futures.activations, one.ahead, np.random.default_rng(i))
+        unseen = Unseen(one.ahead, 0 * one.ahead)
+        H = found.noise.widen(one.futures.activations, unseen, np.random.default_rng(i))
         totals = rng.poisson(H[:, :, 0]).sum(axis=1, keepdims=True).astype(float)
         inside.append(
             compare_with_intervals(

@@ -13,7 +13,7 @@ from temporalnmf import TemporalNMF, registry
 from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
 from temporalnmf.cli import notes as cli_notes
 from temporalnmf.forecasting import futures
-from temporalnmf.forecasting.checks import Noise
+from temporalnmf.forecasting.checks import Noise, Unseen
 from temporalnmf.forecasting.futures import Futures, Mixture
 from temporalnmf.likelihoods import Gamma, NegativeBinomial, NegativeBinomial2, Poisson, Tweedie
 from temporalnmf.likelihoods.negative_binomial import dispersed
@@ -252,7 +252,7 @@ def test_level_noise_lasts_and_reaches_the_components():
     level, own, ahead = np.array([0.04, 0.09]), np.array([0.01]), np.array([0, 1, 2, 0, 1])
     draws = np.ones((200_000, 5, 2))
     noise = Noise(level, own, persistence=0.7)
-    widened = noise.widen(draws, ahead, np.random.default_rng(0))
+    widened = noise.widen(draws, Unseen(ahead, 0 * ahead), np.random.default_rng(0))
     np.testing.assert_array_equal(widened[:, [0, 3]], 1.0)  # observed
     np.testing.assert_allclose(widened.mean(axis=0), 1.0, atol=0.004)  # five standard errors
     s, o = np.sqrt(np.log1p(level)), np.sqrt(np.log1p(own[0]))

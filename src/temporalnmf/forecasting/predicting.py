@@ -97,7 +97,7 @@ def smooth(
     if series is not None:
         assert series.timeline is not None
         timeline, exposure, observed = series.timeline, series.exposure, series.observed
-    unseen = _unseen(observed)
+    unseen = unseen_of(observed)
     ahead = unseen.nearest
     notes = (*_notes(state), *_short(state, ahead), *_few(found.draws, coverage))
     return _made(state, found, timeline.times, exposure, observed, unseen, coverage, notes, seed, 0)
@@ -169,7 +169,7 @@ def _check_seed(seed: Any) -> int:
     return int(seed)
 
 
-def _unseen(observed: Array) -> Unseen:
+def unseen_of(observed: Array) -> Unseen:
     """Distances of the steps of a series to the observed ones on both sides."""
     steps, seen = np.arange(len(observed)), np.flatnonzero(observed)
     after = np.searchsorted(seen, steps)
