@@ -203,7 +203,7 @@ def _compared(
         n = int(origins[i]) + 1 + s
         moments = ahead.means[s, i], ahead.covariances[s, i]
         total, some = _forecast(series, n, W, state.likelihood, *moments, width)
-        part = _parts(*moments, found.means[n], found.covariances[n])
+        part = parts_of(*moments, found.means[n], found.covariances[n])
         numbers = np.array([[origins[i]], [s + 1.0]])
         for rows, of_step in ((totals, total), (entries, some), (parts, part)):
             rows.append(np.vstack([np.repeat(numbers, of_step.shape[1], axis=1), of_step]))
@@ -212,7 +212,7 @@ def _compared(
     return Totals(*_columns(totals)), Entries(*_columns(entries)), of_parts
 
 
-def _parts(h: Array, covariance: Array, u: Array, known: Array) -> Array:
+def parts_of(h: Array, covariance: Array, u: Array, known: Array) -> Array:
     """The forecast of each component of a step, as fields of `Parts`, and u = log h given its data.
 
     The difference of both has the variance by which the data reduce that of the forecast. Own
