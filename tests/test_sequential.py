@@ -449,7 +449,7 @@ def test_components_that_move_more_than_the_model_expects_are_contained():
         data = rng.poisson(h @ W).astype(float)
         for intervals, found in inside.items():
             model = TemporalNMF(
-                2, chain=Rate(300.0), intervals=intervals, init=(W + 1e-9, h), random_state=0
+                2, chain=Rate(300.0), intervals=intervals, init=(W + 1e-9, h[:-3]), random_state=0
             ).fit(data[: n_steps - 3])
             ahead = model.forecast(3)
             low, high = ahead.interval(0.9, of="components")
