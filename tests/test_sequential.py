@@ -441,7 +441,7 @@ def test_own_factors_reach_filtered_activations_in_proportion_to_their_gain():
 def test_components_that_move_more_than_the_model_expects_are_contained():
     """Separate components with Rate(30), and a model of Rate(300): 16 series, 3 steps, which
     depend on each other. With 48 trials a share below 0.75 has probability below 1 %."""
-    inside = {"checked": [], "model": []}
+    inside, own = {"checked": [], "model": []}, []
     n_steps, W = 60, np.kron(np.eye(2), np.full(8, 1.0 / 8))
     for seed in range(16):
         rng = np.random.default_rng(seed)
@@ -454,8 +454,11 @@ def test_components_that_move_more_than_the_model_expects_are_contained():
             ahead = model.forecast(3)
             low, high = ahead.interval(0.9, of="components")
             found.append(((low <= h[-3:]) & (h[-3:] <= high)).mean())
+            if intervals == "checked":
+                own.append(ahead.calibration.noise.own[0])
     assert np.mean(inside["checked"]) > 0.75
     assert np.mean(inside["model"]) < 0.6
-    assert ahead.calibration is None
+    # The model expects a variance of 1/300 per step.
+    assert np.mean(np.sqrt(own)) == pytest.approx(np.sqrt(1 / 30 - 1 / 300), rel=0.35)
     (check, *_) = model.calibrate(refit=False).calibration_.of("components")
     assert check.before.inside < 0.7 < 0.85 < check.after.inside
