@@ -54,7 +54,7 @@ def test_the_evidence_of_whole_counts_is_dirichlet_multinomial():
 def test_ranges_of_large_counts_have_the_mean_of_their_logarithms():
     at, y = np.array([0.1, 30.0, 2000.0]), np.array([[EDGES[400]]])
     found = [log_evidence(s, parts_of(y, 1)) for s in at]  # a single feature: no evidence
-    np.testing.assert_allclose(found, 0.0 * at + found[0], atol=1e-3)
+    np.testing.assert_allclose(found, 0.0 * at + found[0], atol=4e-3)
 
 
 def test_parts_are_the_least_varied_counts_with_their_means():
