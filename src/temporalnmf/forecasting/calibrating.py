@@ -61,8 +61,8 @@ def calibrate(
     if not state.likelihood.counts:
         name = state.likelihood.name
         raise ValueError(
-            f"calibrate is for counts, and the likelihood is {name!r}. Compare forecast(…).interval() "
-            f"with steps that you left out of the fit."
+            f"calibrate is for counts, and the likelihood is {name!r}. Compare intervals of a "
+            f"forecast with steps that you left out of the fit."
         )
     series = state.data("calibrate")
     origins = _origins(series, n_origins)

@@ -64,7 +64,8 @@ class NegativeBinomial(OneParameter, Poisson):
     Parameters
     ----------
     dispersion : float or "learn", default="learn"
-        d > 0, how much larger the variance is than that of Poisson counts, relative to it. In
+        d > 0, how much larger the variance is than that of Poisson counts, relative to it. It is
+        learned from 1e-8 to 1e8; counts that vary less than Poisson ones have the least. In
         samples of a posterior it is an array, with one d per row of λ.
 
     Examples
@@ -80,6 +81,7 @@ class NegativeBinomial(OneParameter, Poisson):
     whole = True
     parameter = "dispersion"
     bounds = _LEAST, _MOST
+    limit = "Counts without dispersion are Poisson()."
 
     def __init__(self, dispersion: float | str | Array = "learn") -> None:
         self.dispersion = dispersion
@@ -101,7 +103,7 @@ class NegativeBinomial(OneParameter, Poisson):
         lam = np.maximum(lam, FLOOR)
         if isinstance(self.dispersion, np.ndarray):
             return np.stack(
-                [self.at(d).log_density(v, r) for d, r in zip(self.each, lam, strict=False)]
+                [self.at(d).log_density(v, r) for d, r in zip(self.dispersion, lam, strict=False)]
             )
         rising = each(fill_log_rising, v, lam, self.number)
         return rising - v * np.log1p(self.number) - self.cost * lam - gammaln(v + 1.0)

@@ -60,6 +60,7 @@ class NegativeBinomial2(OneParameter, Poisson):
     whole = True
     parameter = "size"
     bounds = 1e-4, 1e8
+    limit = "Counts of infinite size are Poisson()."
     # The law of counts given their rates.
     _counts: Likelihood = Poisson()
 
