@@ -6,6 +6,7 @@ from scipy import sparse
 
 from cases import Case, chains, random_problem, random_series
 from commands import done, refused
+from stops import StopAt, StopError
 from temporalnmf import TemporalNMF, load
 from temporalnmf.chains import Rate
 from temporalnmf.inference.smoothing import best_smoothing, log_evidence
@@ -239,3 +240,33 @@ def test_the_command_line_learns_it_of_counts(tmp_path):
     said = refused(*words, "--force", "--learn", "smoothing", "--likelihood", "tweedie")
     assert "--learn smoothing" in said
     assert "smoothing with --likelihood poisson or negative_binomial only" in said
+
+
+@pytest.mark.parametrize("case", ["short", "one feature", "huge", "fractions", "one count"])
+def test_a_learned_smoothing_is_finite_and_bounded(case):
+    """With almost no data, no choice between features, sums beyond 2^53, and pseudo-counts."""
+    rng = np.random.default_rng(0)
+    X = {
+        "short": rng.poisson(4.0, size=(3, 4)),
+        "one feature": rng.poisson(20.0, size=(12, 1)),
+        "huge": rng.poisson(50.0, size=(12, 6)) * 1e15,
+        "fractions": rng.dirichlet(np.full(6, 0.5), size=12),
+        "one count": np.eye(12, 4),
+    }[case].astype(float)
+    model = TemporalNMF(2, smoothing="learn", random_state=0).fit(X)
+    assert 0.1 * np.exp(-10.0) <= model.smoothing_ <= 0.1 * np.exp(10.0)
+    assert np.isfinite(model.components_).all()
+    assert np.isfinite(model.forecast(2, n_samples=20).values).all()
+    if case == "one feature":
+        assert model.smoothing_ == pytest.approx(0.1, rel=1e-2)
+
+
+def test_a_fit_that_learns_resumes_with_the_same_bits(tmp_path):
+    X, given = simulated(0.3, n_features=30), {"n_init": 1}
+    whole = fitted(X, **given)
+    given["checkpoint"] = tmp_path / "state.npz"
+    with pytest.raises(StopError):
+        fitted(X, **given, callback=StopAt(3))
+    again = fitted(X, **given)
+    assert again.smoothing_ == whole.smoothing_
+    np.testing.assert_array_equal(again.components_, whole.components_)
