@@ -5,7 +5,7 @@
 Simulated counts of components with weights from Dirichlet(s): the factor by which s is too large
 (geometric mean over data sets), the standard deviation of log s, and the KL error on a tenth of the
 entries, hidden, relative to that of the default smoothing. With TEMPORALNMF_DATA, also the error on
-hidden steps of last.fm and NIPS.
+hidden steps of last.fm and NIPS. Some of the data are fitted by draws, too.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 from temporalnmf import TemporalNMF
 from temporalnmf.datasets import load_sotu
 from temporalnmf.metrics import kl_error
+from temporalnmf.solvers import Gibbs
 
 SETS, N, K = 8, 60, 4
 DEFAULT = 0.1
@@ -78,6 +79,13 @@ def main() -> None:
             (0.1, 300, 10.0), (0.5, 300, 10.0), (0.1, 3000, 300.0),
         ):  # fmt: skip
             print(row_of(s, n_features, level, turns), flush=True)
+    drawn = []
+    for seed in range(3):
+        X = simulated(0.1, 300, 100.0, False, seed)
+        given = {"likelihood": "poisson", "smoothing": "learn", "random_state": seed}
+        draws = TemporalNMF(K, solver=Gibbs(200, n_tune=200, n_chains=1), **given).fit(X)
+        drawn.append(draws.smoothing_)
+    print(f"\nOverlap, s = 0.1, 100 counts, by draws: {min(drawn):.2f} to {max(drawn):.2f}")
     print("\n| data, K | error | learned s |\n|---|---|---|")
     for name, (X, n_components) in real().items():
         X = np.asarray(X.todense() if hasattr(X, "todense") else X, dtype=float)
