@@ -100,5 +100,7 @@ def each(fill: Callable[..., None], v: Array, lam: Array, *given: Array | float)
     """A compiled function of vectors, for arrays and given parameters."""
     v, lam = np.broadcast_arrays(np.asarray(v, dtype=float), np.asarray(lam, dtype=float))
     found = np.empty(v.shape)
-    fill(v.ravel(), lam.ravel(), *given, found.reshape(-1))
+    # Of a single value, `ravel` is a view of a broadcast array, about whose flags NumPy warns.
+    flat = (x.flatten() if x.size == 1 else x.ravel() for x in (v, lam))
+    fill(*flat, *given, found.reshape(-1))
     return found
