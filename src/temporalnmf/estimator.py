@@ -161,7 +161,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         The likelihood with the parameters that were used; of draws, with posterior means.
     history_ : array
         Objective of the best start, after the iterations listed in `history_iterations_`, before
-        hyper-parameters of the chain are learned.
+        the smoothing and hyper-parameters of the chain are learned.
     history_iterations_ : array
         It is evaluated in the first two iterations, then once in up to ten.
     stop_reason_ : str
