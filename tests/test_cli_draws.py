@@ -152,10 +152,10 @@ def test_learn_all_is_all_that_can_be_learned_together(table, tmp_path, solver):
     model = load(out)
     if solver == "gibbs":
         assert model.posterior_.learned == ("alpha_z", "beta_z", "alpha_h")
-        assert model.smoothing == "learn"
     else:
         assert list(model.learned_) == ["alpha_z", "beta_z", "alpha_h"]
         assert model.chain_.alpha_h.shape == (2,)
+    assert model.smoothing == "learn"
 
 
 G = ("--solver", "gibbs")
@@ -172,11 +172,10 @@ G = ("--solver", "gibbs")
         ((*G, "--chain", "none"), "--chain none is not a prior"),
         ((*G, "--thin", 9, "--draws", 5), "--thin 9 is larger than --draws 5"),
         ((*G, "--learn", "gamma"),
-         "--learn gamma: with --chain rate and --solver gibbs it can be alpha, beta, smoothing."),
-        (("--learn", "smoothing"), "it can be alpha, beta; --solver gibbs learns smoothing, too."),
+         "with --chain rate and --likelihood auto it can be alpha, beta, smoothing."),
         ((*G, "--learn", ""), "--learn : with --chain rate"),
         ((*G, "--learn", "alpha,"),
-         "--learn alpha,: one name is empty; with --chain rate and --solver gibbs it can be alpha"),
+         "--learn alpha,: one name is empty; with --chain rate and --likelihood auto it"),
         ((*G, "--learn", "alpha, gamma"), "gamma is not known; with --chain rate and"),
         ((*G, "--chain", "hier_rate", "--learn", "beta_h,beta_z"),
          "--learn beta_h,beta_z: only the ratio of beta_z and beta_h matters. Learn one of them."),

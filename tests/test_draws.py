@@ -619,9 +619,7 @@ def test_draws_refuse_weights_between_zero_and_one():
         estimator(2, solver="gibbs", n_draws=2).fit(X, mask=np.full(len(X), 0.5))
 
 
-def test_a_mode_says_what_it_cannot_learn():
-    with pytest.raises(ValueError, match="smoothing='learn' is for draws"):
-        estimator(2, smoothing="learn").fit(X)
+def test_an_unknown_solver_is_refused():
     with pytest.raises(ValueError, match=r"solver='hmc'.*gibbs"):
         estimator(2, solver="hmc").fit(X)
 

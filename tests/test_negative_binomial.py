@@ -201,18 +201,3 @@ def test_intervals_are_wider_where_counts_clump():
     tight_low, tight_high = plain.interval(0.9, of="features")
     assert (high - low).sum() > 1.5 * (tight_high - tight_low).sum()
     assert clumped.values.sum() == pytest.approx(plain.values.sum(), rel=0.1)
-
-
-@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
-def test_fractions_are_refused_with_the_likelihood_that_takes_them(make):
-    X = simulated(0, 1.0)
-    X[3, 4] = 2.5
-    with pytest.raises(ValueError, match=r"fraction.*2\.5 at row 3.*likelihood='poisson'"):
-        TemporalNMF(2, likelihood="negative_binomial").fit(make(X))
-
-
-@pytest.mark.parametrize("wrong", [0.0, -1.0, np.inf, "auto", [1.0, 2.0], None])
-def test_dispersions_that_make_no_sense_are_refused(wrong):
-    model = TemporalNMF(2, likelihood=NegativeBinomial(wrong))
-    with pytest.raises(ValueError, match="give a positive number, or 'learn'"):
-        model.fit(simulated(0, 1.0))

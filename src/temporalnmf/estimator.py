@@ -35,7 +35,7 @@ from .likelihoods.base import Likelihood
 from .messages.warning import warn
 from .persistence.models import read_model, save_model
 from .reading import read_table
-from .sampling.draws import PosteriorDraws, used_smoothing
+from .sampling.draws import PosteriorDraws
 from .sampling.traces import required_draws
 from .solvers.monitor import Callback
 from .solvers.options import OPTIONS, Checkpoint, Gibbs, nested
@@ -110,7 +110,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     init : {"random", "nndsvda"} or (components, activations), default="random"
     smoothing : float or "learn", default=0.1
         Pseudo-count on every entry of the components, so that unseen features keep a small
-        weight. With solver="gibbs", the parameter of a Dirichlet prior; "learn" draws it.
+        weight. With solver="gibbs", the parameter of a Dirichlet prior; "learn" draws it. Modes
+        of counts ("poisson" or "negative_binomial") learn it by marginal likelihood.
     point : {"mean", "mode"}, default="mean"
         Value of missing trailing steps and of forecasts. "mode" keeps trailing missing steps in
         the fit, as the paper does.
@@ -160,8 +161,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         The likelihood with the parameters that were used; of draws, with posterior means.
     history_ : array
         Objective of the best start, after the iterations listed in `history_iterations_`, before
-        hyper-parameters of the chain are learned. If likelihood="auto" chose "negative_binomial",
-        that of the second fit, which continues from the best start.
+        the smoothing and hyper-parameters of the chain are learned. If likelihood="auto" chose
+        "negative_binomial", that of the second fit, which continues from the best start.
     history_iterations_ : array
         It is evaluated in the first two iterations, then once in up to ten.
     stop_reason_ : str
@@ -192,7 +193,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         With solver="gibbs", the draws, and in `posterior_.diagnosis` whether they are settled;
         `components_` and `activations_` are their means.
     smoothing_ : float
-        The smoothing that was used; a posterior mean if it was learned.
+        The smoothing that was used; of draws that learned it, the posterior mean.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -798,7 +799,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.stability_ = fitted.stability
         self.posterior_ = fitted.draws
         self.learned_ = fitted.learned
-        self.smoothing_ = used_smoothing(self.smoothing, fitted.draws)
+        self.smoothing_ = fitted.smoothing
         self._remember(series, fitted.kept)
         self._posterior = fitted.posterior
 

@@ -87,12 +87,14 @@ def _learned(model: TemporalNMF) -> list[tuple[str, str]]:
     """Learned hyper-parameters: intervals, or the names of those that are means of draws."""
     from ..summary import learned_text
 
-    if model.posterior_ is None:
-        return [("", f"learned (90 %): {text}")] if (text := learned_text(model)) else []
-    names = model.posterior_.learned
-    lines = [("", f"means of draws: {', '.join(names)}")] if names else []
+    draws, lines = model.posterior_, []
+    if draws is None and (text := learned_text(model)):
+        lines.append(("", f"learned (90 %): {text}"))
+    elif draws is not None and draws.learned:
+        lines.append(("", f"means of draws: {', '.join(draws.learned)}"))
     if model.smoothing == "learn":
-        lines.append(("smoothing", f"{number_text(model.smoothing_)}, the mean of draws"))
+        how = "learned" if draws is None else "the mean of draws"
+        lines.append(("smoothing", f"{number_text(model.smoothing_)}, {how}"))
     return lines
 
 

@@ -40,8 +40,8 @@ class Settings(NamedTuple):
         str | None,
         _option(
             metavar="NAMES",
-            help="Learn these from the data: hyper-parameters of the chain, as alpha,beta; with "
-            "--solver gibbs smoothing, too; or 'all'.",
+            help="Learn these from the data: hyper-parameters of the chain, as alpha,beta; of "
+            "counts smoothing, too; or 'all'.",
         ),
     ] = None
     intervals: Annotated[
@@ -105,11 +105,11 @@ class Settings(NamedTuple):
 
 def _learn(learn: str, model: TemporalNMF) -> None:
     """Set the parameters that --learn names."""
-    name, solver = model.chain, model._config().solver
+    name, config = model.chain, model._config()
     chain = registry.create(registry.CHAINS, name, "chain")
-    drawing = solver in registry.SAMPLERS
+    of_counts = config.likelihood.has_draws
     own = [parameter for parameter in chain.get_params() if parameter != "marginal"]
-    known = [*own, "smoothing"] if drawing else own
+    known = [*own, "smoothing"] if of_counts else own
     together = [parameter for parameter in known if parameter not in chain._exclusive]
     names = together if learn == "all" else [word.strip() for word in learn.split(",")]
     unknown = [word for word in names if word not in known]
@@ -117,8 +117,10 @@ def _learn(learn: str, model: TemporalNMF) -> None:
         wrong = ""
         if len(names) > 1:
             wrong = f"{unknown[0]} is not known; " if unknown[0] else "one name is empty; "
-        more = "" if drawing else "; --solver gibbs learns smoothing, too"
-        choice = f"with --chain {name} and --solver {solver} it can be"
+        more = (
+            "" if of_counts else "; smoothing with --likelihood poisson or negative_binomial only"
+        )
+        choice = f"with --chain {name} and --likelihood {model.likelihood} it can be"
         can_be = ", ".join(known) or "nothing"
         raise ValueError(f"--learn {learn}: {wrong}{choice} {can_be}{more}.")
     for word in names:

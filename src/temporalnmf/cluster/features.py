@@ -16,6 +16,7 @@ from ..components import ShardedComponents, block_file, write_header
 from ..observations.base import Observations, Sums
 from ..observations.block import Block
 from ..observations.features import Evaluation, Features
+from ..observations.parts import Parts
 from .block_data import BlockData
 from .executor import Slot
 
@@ -125,6 +126,9 @@ class SplitFeatures(Features):
 
     def curvature(self, H: Array, expected: bool) -> tuple[Array, Array]:
         return self.slot.executor.data.add_with(BlockData.curvature, self.slot, H, expected)
+
+    def parts(self, H: Array) -> Parts:
+        return Parts(*self.slot.add(Block.parts, H))
 
     # Majorize–minimize.
 

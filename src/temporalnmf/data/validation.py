@@ -303,7 +303,10 @@ def _check_dense(
         _NEGATIVE: (X < 0, "the model is for non-negative data; set wrong entries to NaN"),
     }
     if not likelihood.takes_zeros:
-        remedy = "give it a floor, as in X = np.maximum(X, 1e-11 * np.nanmax(X)), or use {poisson}"
+        remedy = (
+            "give it a floor, as in X = np.maximum(X, 1e-11 * np.nanmax(X)), or use {tweedie} for "
+            "amounts with zeros, {poisson} for counts"
+        )
         wrong[f"X has a zero, {_outside(likelihood)}"] = X == 0, remedy
     if likelihood.whole:
         wrong[f"X has a fraction, {_outside(likelihood)}"] = np.floor(X) != X, _ROUND
@@ -338,11 +341,15 @@ def _wrong_entry(
 ) -> ValueError:
     where = f"{value} at row {row}, column {column!r} ({int(places.sum())} in all)"
     template = "{problem}: {where}. Remedy: " + remedy + "."
-    return ValueError(Text(template, problem=problem, where=where, poisson=_POISSON))
+    return ValueError(Text(template, problem=problem, where=where, **_OTHERS))
 
 
-_ROUND = "round it if it is a count, or use {poisson}, which takes fractions as pseudo-counts"
-_POISSON = Arg("likelihood", "'poisson'")
+_ROUND = (
+    "round it if it is a count, or use {tweedie} for amounts with zeros, {gamma} for positive "
+    "ones; {poisson} takes fractions as pseudo-counts"
+)
+_OTHERS = {name: Arg("likelihood", f"'{name}'") for name in ("poisson", "gamma", "tweedie")}
+_POISSON = _OTHERS["poisson"]
 _NEGATIVE = "Negative values in data passed to TemporalNMF: X has one"  # scikit-learn's words
 
 

@@ -215,7 +215,7 @@ class Protocol:
     ) -> Protocol:
         """With numbers of components and smoothings to choose from on the validation steps.
 
-        The smoothing "learn" is for posterior draws only.
+        The smoothing "learn" is tried for posterior draws only.
         """
         grids: dict[str, Grid] = {}
         for model, grid in self.grids.items():

@@ -60,7 +60,10 @@ def calibrate(
         raise ValueError(Note("no_intervals"))
     if not state.likelihood.counts:
         name = state.likelihood.name
-        raise ValueError(f"calibrate is for counts, and the likelihood is {name!r}.")
+        raise ValueError(
+            f"calibrate is for counts, and the likelihood is {name!r}. Compare intervals of a "
+            f"forecast with steps that you left out of the fit."
+        )
     series = state.data("calibrate")
     origins = _origins(series, n_origins)
     if not refit and state.draws is not None:

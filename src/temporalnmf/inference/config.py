@@ -32,7 +32,6 @@ _NUMBERS: dict[str, tuple[type, int]] = {
     "tol": (Real, 0), "smoothing": (Real, 0), "n_draws": (Integral, 1), "n_tune": (Integral, 0),
     "n_chains": (Integral, 1), "thin": (Integral, 1), "checkpoint_every": (Real, 0),
 }  # fmt: skip
-_GIBBS = {"gibbs": Arg("solver", "'gibbs'")}
 
 
 class Factors(NamedTuple):
@@ -129,9 +128,16 @@ class Config:
     def _check_smoothing(self) -> None:
         if self.drawing:
             self._check_drawing()
-        elif self.smoothing == "learn":
+        elif self.smoothing == "learn" and not self.likelihood.has_draws:
             raise ArgumentError(
-                "smoothing", "learn", Text("is for draws: use {gibbs}, or give a number.", **_GIBBS)
+                "smoothing",
+                "learn",
+                Text(
+                    "is learned from the parts of components in counts, which {likelihood} does "
+                    "not have.",
+                    likelihood=Arg("likelihood", repr(self.likelihood.name)),
+                ),
+                "Give a number.",
             )
 
     def _check_learning(self) -> None:
@@ -221,6 +227,6 @@ def _check_number(name: str, value: Any, kind: type, least: int) -> None:
     number = isinstance(value, kind) and not isinstance(value, bool)
     if not number or not least <= float(value) < np.inf:
         what = "whole number" if kind is Integral else "number"
-        word = ", or 'learn' with {gibbs}" if name == "smoothing" else ""
-        problem = Text(f": expected a {what} of at least {least}{word}.", **_GIBBS)
+        word = ", or 'learn'" if name == "smoothing" else ""
+        problem = f": expected a {what} of at least {least}{word}."
         raise ArgumentError("every" if name == "checkpoint_every" else name, value, problem)

@@ -39,6 +39,7 @@ from .config import AUTO, CLUMPED, Config, Factors, likelihood_of
 from .gaps import fill_gaps, fitted_steps, interpolated, interpolates
 from .laplace import DataPart, Posterior, data_part, laplace
 from .learning import ChainLearner, LearnedValues
+from .smoothing import SETTLED, SMOOTHING, best_smoothing
 from .starts import start_activations, start_factors
 from .unit import unit_of
 
@@ -51,6 +52,8 @@ _FEWEST_STEPS = 3
 # Most rounds of EM for hyper-parameters of the chain, half as many after the most iterations for
 # both factors that follow.
 _ROUNDS, _MORE = 10, 100
+# Most rounds of EM for the smoothing.
+_SMOOTHED = 5
 # Counts with a smaller excess of their variance over their mean are Poisson; steps to estimate it.
 _LEAST_EXCESS, _TRIED = 0.1, 3
 # Share of `tol` to which activations are solved at fixed components.
@@ -64,6 +67,7 @@ class Fitted:
     `kept` are the steps that took part; `stability` is None if there was only one start;
     `draws` is None for a posterior mode; `posterior` is set if the data cannot be read again later.
     `learned` has value and 90 % interval (K, 3) of each hyper-parameter that a mode learned.
+    `smoothing` is the one that was used, or the mean of draws.
     W may be in files: `ShardedComponents`.
     """
 
@@ -76,6 +80,7 @@ class Fitted:
     objective: float
     divergence: float
     stability: Array | None
+    smoothing: float
     draws: PosteriorDraws | None = None
     posterior: Posterior | None = None
     learned: dict[str, Array] = field(default_factory=dict)
@@ -138,7 +143,8 @@ def _problem(config: Config, used: AnySeries, unit: float, threads: Threads) -> 
     chain = chain.in_unit(unit)
     chain.check("map", config.map_scale)
     observations.check_room(config.n_components)
-    return Problem(observations, chain, config.map_scale, float(config.smoothing))
+    smoothing = SMOOTHING if config.smoothing == "learn" else float(config.smoothing)
+    return Problem(observations, chain, config.map_scale, smoothing)
 
 
 def _best(results: list[FitResult]) -> tuple[FitResult, Array | None]:
@@ -212,6 +218,8 @@ def _finished(
     """The result in the unit of the fit, components ordered by total activation."""
     problem.observations.use(best.likelihood)
     learned = None
+    if config.smoothing == "learn" and not best.monitor.stopped:
+        problem, best = _smoothed(config, problem, best)
     if config.chain.learns:
         best, learned = _learned(config, problem, used, best, unit)
     best, order = _in_order(config, best)
@@ -239,9 +247,30 @@ def _finished(
         objective=objective,
         divergence=divergence,
         stability=None if stability is None else stability[order],
+        smoothing=problem.smoothing,
         posterior=posterior,
         learned={} if learned is None else learned.in_unit(1.0 / unit).reordered(order).table,
     )
+
+
+def _smoothed(config: Config, problem: Problem, best: FitResult) -> tuple[Problem, FitResult]:
+    """The fit with learned smoothing: EM, in rounds of a value and more iterations with it."""
+    for _ in range(_SMOOTHED):
+        smoothing = best_smoothing(best.features.parts(best.H))
+        settled = abs(np.log(smoothing / problem.smoothing)) < SETTLED
+        problem = replace(problem, smoothing=smoothing)
+        then = _continued(config, problem, best, "smoothed ")
+        best = replace(best, H=then.H, likelihood=then.likelihood)
+        if settled:
+            break
+    return problem, best
+
+
+def _continued(config: Config, problem: Problem, best: FitResult, label: str) -> FitResult:
+    """More iterations for both factors, in place, with other parameters."""
+    solver = registry.create(registry.SOLVERS, config.solver, "solver")
+    monitor = Monitor(min(_MORE, config.max_iter), config.tol, config.verbose, None, label)
+    return solver.solve(problem, best.features, best.H, monitor)
 
 
 def _learned(
@@ -263,11 +292,8 @@ def _learned(
     learner = ChainLearner(coordinates, unit, part, solve)
     H = learner.run(problem, best.H, _ROUNDS)
     if not best.monitor.stopped:
-        solver = registry.create(registry.SOLVERS, config.solver, "solver")
-        monitor = Monitor(
-            min(_MORE, config.max_iter), config.tol, config.verbose, None, "learned  "
-        )
-        then = solver.solve(replace(problem, chain=learner.chain()), features, H, monitor)
+        moved = replace(best, H=H)
+        then = _continued(config, replace(problem, chain=learner.chain()), moved, "learned  ")
         best = replace(best, likelihood=then.likelihood)
         H = learner.run(problem, then.H, _ROUNDS // 2)
     found = learner.result(problem, H)

@@ -65,7 +65,8 @@ class NegativeBinomial(OneParameter, Poisson):
     Parameters
     ----------
     dispersion : float or "learn", default="learn"
-        d > 0, how much larger the variance is than that of Poisson counts, relative to it. In
+        d > 0, how much larger the variance is than that of Poisson counts, relative to it. It is
+        learned from 1e-8 to 1e8; counts that vary less than Poisson ones have the least. In
         samples of a posterior it is an array, with one d per row of λ.
 
     Examples
@@ -81,6 +82,7 @@ class NegativeBinomial(OneParameter, Poisson):
     whole = True
     parameter = "dispersion"
     bounds = _LEAST, _MOST
+    limit = "Counts without dispersion are Poisson()."
 
     def __init__(self, dispersion: float | str | Array = "learn") -> None:
         self.dispersion = dispersion

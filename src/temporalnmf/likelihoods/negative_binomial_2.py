@@ -60,6 +60,7 @@ class NegativeBinomial2(OneParameter, Poisson):
     whole = True
     parameter = "size"
     bounds = 1e-4, 1e8
+    limit = "Counts of infinite size are Poisson()."
     # The law of counts given their rates.
     _counts: Likelihood = Poisson()
 
@@ -91,7 +92,7 @@ class NegativeBinomial2(OneParameter, Poisson):
     def _cost(self, v: Array, lam: Array) -> Array:
         """(v+r) log(1 + λ/r) − Σ_{j<v} log(1 + j/r)"""
         r = self.number
-        return (v + r) * np.log1p(lam / r) - each(fill_log_rising, v, np.ones(1), 1.0 / r)
+        return (v + r) * np.log1p(lam / r) - each(fill_log_rising, v, np.ones(()), 1.0 / r)
 
     def slope(self, v: Array, weight: Array, lam: Array) -> Array:
         return weight * (lam - v) / (lam * (1.0 + lam / self.number))

@@ -25,10 +25,13 @@ class OneParameter(Likelihood):
         Its name.
     bounds : tuple of float
         Between which it is learned. It starts at 1.
+    limit : str
+        What to use for an invalid number that stands for a limit of the law.
     """
 
     parameter: ClassVar[str]
     bounds: ClassVar[tuple[float, float]]
+    limit: ClassVar[str] = ""
     _learned: bool = False
 
     @property
@@ -47,12 +50,18 @@ class OneParameter(Likelihood):
 
     def check(self) -> None:
         given = getattr(self, self.parameter)
+        if isinstance(given, str) and given == "learn":
+            return
         number = isinstance(given, Real) and not isinstance(given, bool)
-        if given != "learn" and not (number and 0.0 < given < np.inf):
-            raise ValueError(
-                f"{type(self).__name__}({self.parameter}={given!r}): give a positive number, or "
-                f"'learn'."
-            )
+        if number and 0.0 < given < np.inf:
+            return
+        more = f" {self.limit}" if number and self.limit else ""
+        if not isinstance(given, str) and hasattr(given, "__len__"):
+            more = " All features share it: fit features that differ in it on their own."
+        raise ValueError(
+            f"{type(self).__name__}({self.parameter}={given!r:.60}): give a positive number, or "
+            f"'learn'.{more}"
+        )
 
     def resolve(self) -> Self:
         self.check()
@@ -91,5 +100,7 @@ def each(fill: Callable[..., None], v: Array, lam: Array, *given: Array | float)
     """A compiled function of vectors, for arrays and given parameters."""
     v, lam = np.broadcast_arrays(np.asarray(v, dtype=float), np.asarray(lam, dtype=float))
     found = np.empty(v.shape)
-    fill(v.ravel(), lam.ravel(), *given, found.reshape(-1))
+    # Of a single value, `ravel` is a view of a broadcast array, about whose flags NumPy warns.
+    flat = (x.flatten() if x.size == 1 else x.ravel() for x in (v, lam))
+    fill(*flat, *given, found.reshape(-1))
     return found

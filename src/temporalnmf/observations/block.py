@@ -25,6 +25,7 @@ from ..runtime.states import NON_NEGATIVE, arrays_of, named, restore
 from .base import Observations, Sums
 from .features import Evaluation, Features
 from .lbfgs import Diagonal, Lbfgs, Limits, memory_of
+from .parts import Parts, parts_of
 from .starts import random_rows
 
 _NO_PATH = Lbfgs(np.empty(0), 0)
@@ -132,6 +133,11 @@ class Block(Features):
     def brief_sums(self, H: Array) -> tuple[Array, Array]:
         """A of the sums for H, and Σ_f w (K,), from which B follows if features share it."""
         return self.sums(H).A, column_sums(self.W)
+
+    def parts(self, H: Array) -> Parts:
+        (sums,) = self.observations.sums(self.W, H, "w")
+        y = self.observations.likelihood.majorizer(*sums, self.W).p
+        return parts_of(y, int(np.count_nonzero(self.observations.seen)))
 
     # Majorize–minimize, (W1)–(W3).
 

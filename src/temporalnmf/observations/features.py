@@ -14,6 +14,7 @@ import numpy as np
 
 from .._typing import Array
 from .base import Observations, Sums
+from .parts import Parts
 
 
 class Evaluation(NamedTuple):
@@ -117,6 +118,10 @@ class Features(ABC):
     def curvature(self, H: Array, expected: bool) -> tuple[Array, Array]:
         """The data terms of (L1); for data in memory see `laplace.data_part`."""
         raise NotImplementedError
+
+    @abstractmethod
+    def parts(self, H: Array) -> Parts:
+        """Sums of the expected parts of components in counts; for laws with `has_draws`."""
 
     # Majorize–minimize, see `solvers/mm.py`.
 

@@ -16,6 +16,7 @@ import numpy as np
 from .. import __version__
 from .._typing import Array
 from ..estimator import TemporalNMF
+from ..messages.formatting import number_text
 from ..persistence.models import parameters_of_fit
 from ..solvers.options import nested
 from ..summary import learned_text
@@ -38,7 +39,8 @@ def how_it_was_made(
     numbers = "none: plain NMF" if not chain.has_law else f"{chain.name}: {chain.numbers()}"
     return {
         "command": command,
-        "parameters": {name: _value_text(value) for name, value in parameters.items()},
+        "parameters": {name: _value_text(value) for name, value in parameters.items()}
+        | _learned_smoothing(model),
         "chain": f"{numbers}; learned with 90 % intervals: {learned}" if learned else numbers,
         "versions": {
             "python": platform.python_version(),
@@ -48,6 +50,13 @@ def how_it_was_made(
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "checksums": _checksums(model, source),
     }
+
+
+def _learned_smoothing(model: TemporalNMF) -> dict[str, str]:
+    """The smoothing with the value that was learned, if it was."""
+    if model.smoothing != "learn":
+        return {}
+    return {"smoothing": f"'learn', which found {number_text(model.smoothing_)}"}
 
 
 def _value_text(value: object) -> str:

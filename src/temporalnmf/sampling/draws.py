@@ -188,6 +188,6 @@ class PosteriorDraws:
         )
 
 
-def used_smoothing(given: float | str, draws: PosteriorDraws | None) -> float:
-    """The smoothing of a fit: as given, or the posterior mean if it was learned."""
-    return float(draws.smoothing.mean()) if draws is not None and given == "learn" else float(given)
+def used_smoothing(given: float | str, draws: PosteriorDraws) -> float:
+    """The smoothing of draws: as given, or the posterior mean if it was learned."""
+    return float(draws.smoothing.mean()) if given == "learn" else float(given)

@@ -19,12 +19,12 @@ from scipy.special import gammaln
 from .._typing import Array
 from ..chains.base import Chain
 from ..chains.coordinates import WIDE, Coordinates, Prior
+from ..inference.smoothing import SMOOTHING
 from ..likelihoods.base import Likelihood
 from ..likelihoods.parametric import OneParameter
 
 _WIDE = WIDE
-# Centre of the prior of the smoothing. Counts from _TABLE on are summed one by one.
-SMOOTHING = 0.1
+# Counts from here on are summed one by one.
 _TABLE = 256
 
 
@@ -92,7 +92,7 @@ class LearnedSmoothing:
     ) -> None:
         """Draw it given sums of the counts, and Σ log Γ(s + y) of large ones.
 
-        Columns of counts are Dirichlet-multinomial: Γ(F′s)/Γ(F′s + Σy) ∏ Γ(s + y)/Γ(s).
+        Columns of counts are Dirichlet-multinomial, (W4).
         """
         F, totals, table, n_large = tally
         K, steps = len(totals), np.arange(_TABLE)

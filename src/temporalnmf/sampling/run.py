@@ -29,7 +29,7 @@ from ..runtime.interrupts import Interrupt, between_sweeps
 from ..runtime.states import NON_NEGATIVE, POSITIVE, StateError, arrays_of, restore, within
 from ..runtime.threads import Threads
 from ..solvers.monitor import Monitor, Progress
-from .draws import PosteriorDraws
+from .draws import PosteriorDraws, used_smoothing
 from .gibbs import FARTHEST, LEAST, Gibbs, Sweeps, check_counts
 from .learning import SMOOTHING, LearnedChain, LearnedLikelihood, LearnedSmoothing, Parameters
 
@@ -108,6 +108,7 @@ def draw_factors(config: Config, series: AnySeries) -> Fitted:
         objective=-float(draws.log_posterior.mean()),
         divergence=divergence,
         stability=stability(runs[0], runs[1:]),
+        smoothing=used_smoothing(config.smoothing, draws),
         draws=draws,
     )
     for features in (mean, *runs):

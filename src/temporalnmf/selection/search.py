@@ -20,6 +20,7 @@ from ..cluster.clients import spread
 from ..data.validation import Data, TimesWarning
 from ..estimator import TemporalNMF
 from ..inference.config import error_of
+from ..inference.smoothing import SMOOTHING
 from ..likelihoods.base import Likelihood
 from ..messages.arguments import check_choice, check_count
 from ..messages.errors import ArgumentError, Text
@@ -27,7 +28,6 @@ from ..messages.formatting import counted
 from ..messages.warning import without
 from ..reading.libraries import pd
 from ..runtime.signals import that_end_with_us
-from ..sampling.learning import SMOOTHING
 from ..solvers.options import solver_name
 from .data import Matrix, dense, gridded
 from .grids import LAST_VALUE, OUR_GRIDS, Settings, in_units
@@ -384,7 +384,7 @@ def outcome(
     level = mean_activation(X, train, n_components, exposure)
     if name == _PLAIN and solver_name(params.get("solver", "")) in registry.SAMPLERS:
         # Plain NMF has no posterior to draw from: it is fitted as a mode.
-        params = {**params, "solver": "accelerated", "smoothing": _smoothing(params)}
+        params = {**params, "solver": "accelerated"}
     chain = _chain(name, setting, level)
     model = TemporalNMF(n_components, chain=chain, random_state=seed, **params)
     with without(Warning):  # fits that did not converge are counted
@@ -403,7 +403,7 @@ def _held_out_error(
 
 
 def _smoothing(params: Parameters) -> float:
-    """Smoothing for models without draws; the centre of its prior if it is learned."""
+    """Smoothing for forecasts without components; the centre of its prior if it is learned."""
     given = TemporalNMF(**params).smoothing
     return SMOOTHING if isinstance(given, str) else float(given)
 
