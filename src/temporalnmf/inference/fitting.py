@@ -107,7 +107,7 @@ def fit_factors(config: Config, series: AnySeries) -> Fitted:
     used = used.in_unit(unit)
     solver = registry.create(registry.SOLVERS, config.solver, "solver")
     with machinery(config) as threads:
-        given, config = config, _continued(config, used)
+        given, config = config, _resolved(config, used)
         problem = _problem(config, used, unit, threads)
         clumped = cache(partial(_clumped, problem, used))
         seeds = check_random_state(config.random_state).randint(2**31 - 1, size=4)
@@ -157,7 +157,7 @@ def _best(results: list[FitResult]) -> tuple[FitResult, Array | None]:
     return best, stability
 
 
-def _continued(config: Config, used: AnySeries) -> Config:
+def _resolved(config: Config, used: AnySeries) -> Config:
     """The parameters with the likelihood as an object with numbers.
 
     A warm start continues with the likelihood of the fit before, unless that does not suit.
