@@ -431,8 +431,9 @@ def test_own_factors_reach_filtered_activations_in_proportion_to_their_gain():
     u = np.log(h) + gain * moved
     share = h / h.sum()
     contrasts = (u - np.log(h)) @ (np.eye(2) - share).T
-    rows = parts_of(h, np.diag(predicted), u[0], np.diag(known))
+    rows, whose = parts_of(h[None], np.diag(predicted)[None], u[0], np.diag(known))
     _, _, of_model, contrast, of_contrast, multiple = rows
+    assert whose.tolist() == [0, 0]
     np.testing.assert_allclose(contrast, contrasts[0])
     np.testing.assert_allclose(of_model, predicted * gain)
     np.testing.assert_allclose(contrasts.var(axis=0), of_contrast + own * multiple, rtol=0.016)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from functools import cache
 from inspect import signature
 from typing import ClassVar, Literal, Self
 
@@ -28,6 +29,12 @@ class Parametric(BaseEstimator):
     _auto: ClassVar[tuple[str, ...]] = ()
     _zero: ClassVar[tuple[str, ...]] = ()
     _fraction: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:  # scikit-learn looks them up each time
+        found: list[str] = super()._get_param_names()
+        return found
 
     def check(self, purpose: Purpose = "map", scale: Scale = "log") -> None:
         """Raise, naming the values, if the hyper-parameters do not allow a purpose.

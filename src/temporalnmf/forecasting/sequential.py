@@ -19,6 +19,7 @@ from .._typing import Array
 from ..data.series import Series
 from ..inference.filtering import Filtered, filtered, predicted
 from ..kernels.floor import FLOOR
+from ..kernels.quantiles import fill_quantiles
 from ..likelihoods.base import Likelihood
 from .checks import Calibration, Check, Checked, Noise, Tally
 from .dispersion import dispersion_of
@@ -35,8 +36,9 @@ _BEFORE = 50
 _PRIOR = 0.1 * ndtri((np.arange(20) + 0.5) / 20.0)
 # Variances to try. Beyond 2, most of the mass of a log-normal with mean one is near zero.
 _VARIANCES = np.concatenate([[0.0], np.geomspace(1e-5, 2.0, 80)])
-# Entries that are compared, and the least expectation of those that determine the dispersion.
-_MOST_ENTRIES, _LEAST_MEAN = 6000, 1.0
+# Entries that are compared, at least so many per forecast, and the least expectation of those that
+# determine the dispersion.
+_MOST_ENTRIES, _FEWEST_ENTRIES, _LEAST_MEAN = 6000, 10, 1.0
 # A smaller dispersion makes no difference; counts vary less than Poisson counts below this share of
 # their variance, and are never taken for less than the other.
 _LEAST_DISPERSION, _UNDERDISPERSED, _LEAST_SHARE = 0.05, 0.8, 0.02
@@ -193,46 +195,51 @@ def _compared(
 ) -> tuple[Totals, Entries, Parts | None]:
     """Forecasts from the origins, and what was observed."""
     h = np.exp(found.means[origins])
-    steps = 1 + max(s for _, s in pairs)
-    ahead = predicted(state.chain, h, found.covariances[origins], steps)
-    width = max(_MOST_ENTRIES // len(pairs), 20)
+    which, ahead = np.array(pairs).T
+    target = origins[which] + 1 + ahead
+    moments = predicted(state.chain, h, found.covariances[origins], 1 + int(ahead.max()))
+    width = max(_MOST_ENTRIES // len(pairs), _FEWEST_ENTRIES)
     totals: list[Array] = []
     entries: list[Array] = []
     parts: list[Array] = []
-    for i, s in pairs:
-        n = int(origins[i]) + 1 + s
-        moments = ahead.means[s, i], ahead.covariances[s, i]
-        total, some = _forecast(series, n, W, state.likelihood, *moments, width)
-        part = parts_of(*moments, found.means[n], found.covariances[n])
-        numbers = np.array([[origins[i]], [s + 1.0]])
-        for rows, of_step in ((totals, total), (entries, some), (parts, part)):
-            rows.append(np.vstack([np.repeat(numbers, of_step.shape[1], axis=1), of_step]))
+    for n in np.unique(target).tolist():
+        here = np.flatnonzero(target == n)
+        i, s = which[here], ahead[here]
+        of_step = moments.means[s, i], moments.covariances[s, i]
+        total, some = _forecasts(series, n, W, state.likelihood, *of_step, width)
+        part, whose = parts_of(*of_step, found.means[n], found.covariances[n])
+        numbers = np.array([origins[i], s + 1.0])
+        totals.append(np.vstack([numbers, total]))
+        repeats = some.shape[1] // len(here)
+        entries.append(np.vstack([np.repeat(numbers, repeats, axis=1), some]))
+        parts.append(np.vstack([numbers[:, whose], part]))
     compared = sum(rows.shape[1] for rows in parts) > 0
     of_parts = Parts(*_columns(parts)) if compared else None
     return Totals(*_columns(totals)), Entries(*_columns(entries)), of_parts
 
 
-def parts_of(h: Array, covariance: Array, u: Array, known: Array) -> Array:
-    """The forecast of each component of a step, as fields of `Parts`, and u = log h given its data.
+def parts_of(h: Array, covariance: Array, u: Array, known: Array) -> tuple[Array, Array]:
+    """P forecasts (P, K) of the components of a step, as fields of `Parts`, and whose they are.
 
-    The difference of both has the variance by which the data reduce that of the forecast. Own
-    factors of components reach u in proportion to their gain.
+    u = log h, given the data of the step, has the covariance `known` (K, K). Its difference to a
+    forecast has the variance by which the data reduce that of the forecast; own factors of
+    components reach it in proportion to their gain.
     """
-    share = h / h.sum()
-    gain = 1.0 - np.diagonal(known) / np.maximum(np.diagonal(covariance), FLOOR)
-    there = (share > _LEAST_PART) & (gain > _LEAST_GAIN)
-    if len(h) == 1 or not there.any():
-        return np.empty((6, 0))
+    share = h / h.sum(axis=1, keepdims=True)
+    before = np.maximum(np.diagonal(covariance, axis1=1, axis2=2), FLOOR)
+    gain = np.clip(1.0 - np.diagonal(known) / before, 0.0, 1.0)
+    there = (share > _LEAST_PART) & (gain > _LEAST_GAIN) & (h.shape[1] > 1)
     error, model = u - np.log(h), covariance - known
-    contrasts = np.eye(len(h)) - share
-    own = contrasts**2 @ np.clip(gain, 0.0, 1.0) ** 2
+    contrasts = np.eye(h.shape[1]) - share[:, None, :]  # (P, K, K)
     rows = (
-        np.exp(u), h, np.diagonal(model), contrasts @ error,
-        np.einsum("ik,kl,il->i", contrasts, model, contrasts), own,
-    )  # fmt: skip
-    found = np.array(rows)[:, there]
-    found[[2, 4]] = np.maximum(found[[2, 4]], 0.0)
-    return found
+        np.exp(u) * np.ones_like(h),
+        h,
+        np.maximum(np.diagonal(model, axis1=1, axis2=2), 0.0),
+        np.einsum("pik,pk->pi", contrasts, error),
+        np.maximum(np.einsum("pik,pkl,pil->pi", contrasts, model, contrasts), 0.0),
+        np.einsum("pik,pk->pi", contrasts**2, gain**2),
+    )
+    return np.array([row[there] for row in rows]), np.nonzero(there)[0]
 
 
 def _columns(rows: list[Array]) -> tuple[Array, ...]:
@@ -241,26 +248,39 @@ def _columns(rows: list[Array]) -> tuple[Array, ...]:
     return origin.astype(int), ahead.astype(int), *rest
 
 
-def _forecast(
+def _forecasts(
     series: Series, n: int, W: Array, likelihood: Likelihood, h: Array, covariance: Array, most: int
 ) -> tuple[Array, Array]:
-    """The forecast of one step, as fields of `Totals` and, for some entries, of `Entries`."""
+    """P forecasts (P, K) of one step, as fields of `Totals` and, for some entries, of `Entries`."""
     x, weight = series.row(n)
     seen = np.flatnonzero(weight > 0.0)
-    x, parts = x[seen].astype(float), series.exposure[n] * W[seen] * h
-    means = np.maximum(parts.sum(axis=1), FLOOR)
-    noise = 1.0 / likelihood.curvature(means, np.ones_like(means), means, expected=True)
-    total, expected = float(x.sum()), float(means.sum())
-    share = parts.sum(axis=0) / expected
+    x, exposed = x[seen].astype(float), series.exposure[n] * h
+    parts = exposed * W[seen].sum(axis=0)
+    expected = np.maximum(parts.sum(axis=1), FLOOR)
     some = np.arange(len(x))[:: -(-len(x) // most)]
-    shares = parts[some] / means[some, None]
-    spread = np.einsum("fk,kl,fl->f", shares, covariance, shares)
-    ratio = np.full(len(some), total / expected)
-    unequal = (shares**2).sum(axis=1)
-    part = means[some] / expected
-    entries = np.vstack([x[some], means[some], spread, noise[some], ratio, unequal, part])
-    of_total = total, expected, share @ covariance @ share, noise.sum(), share @ share
-    return np.array(of_total)[:, None], entries
+    at_some = W[seen[some]] * exposed[:, None, :]  # (P, f, K)
+    means = np.maximum(at_some.sum(axis=2), FLOOR)
+    if likelihood.additive:
+        noise = _noise(likelihood, expected)
+    else:
+        noise = np.array([_noise(likelihood, row @ W[seen].T).sum() for row in exposed])
+    share, shares = parts / expected[:, None], at_some / means[:, :, None]
+    total = np.full(len(h), x.sum())
+    spread = np.einsum("pk,pkl,pl->p", share, covariance, share)
+    totals = np.array([total, expected, spread, noise, (share**2).sum(axis=1)])
+    entries = (
+        np.broadcast_to(x[some], means.shape), means,
+        np.einsum("pfk,pkl,pfl->pf", shares, covariance, shares, optimize=True),
+        _noise(likelihood, means), np.broadcast_to((total / expected)[:, None], means.shape),
+        (shares**2).sum(axis=2), means / expected[:, None],
+    )  # fmt: skip
+    return totals, np.array([rows.ravel() for rows in entries])
+
+
+def _noise(likelihood: Likelihood, means: Array) -> Array:
+    """Variance of data with these means."""
+    means = np.maximum(means, FLOOR)
+    return 1.0 / likelihood.curvature(means, np.ones_like(means), means, expected=True)
 
 
 def _dispersion(entries: Entries, noise: Noise, coverage: float) -> float:
@@ -439,8 +459,9 @@ def _entry_ends(entries: Entries, noise: Noise, coverage: float) -> Ends:
     binomial if the variance is smaller than the mean."""
     tails = np.array([[0.5 - coverage / 2.0], [0.5 + coverage / 2.0]])
     mean, variance = entries.expected, entries.variance(noise)
-    size = mean**2 / np.maximum(variance - mean, 1e-9 * mean)
-    ends = stats.nbinom.ppf(tails, size, size / (size + mean))
+    ends = np.empty((2, len(mean)))
+    for tail, out in zip(tails[:, 0].tolist(), ends, strict=True):
+        fill_quantiles(mean, variance, tail, float(ndtri(tail)), out)
     if np.any(few := variance < mean * (1.0 - _LEAST_DISPERSION)):
         trials = np.ceil(mean[few] ** 2 / (mean - variance)[few])
         ends[:, few] = stats.binom.ppf(tails, trials, mean[few] / trials)

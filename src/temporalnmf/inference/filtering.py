@@ -60,9 +60,9 @@ def filtered(
 
 def predicted(chain: Chain, h: Array, covariance: Array, steps: int) -> Ahead:
     """(F1): predictions from states h (O, K) whose logarithms have covariances (O, K, K)."""
-    means, variances = chain.moments_ahead(h, steps)
+    both = chain.moments_ahead(np.stack([h, np.full_like(h, FLOOR)]), steps)
+    (means, offsets), variances = np.moveaxis(both[0], 1, 0), both[1][:, 0]
     means = np.where(np.isfinite(means), means, h)
-    offsets = chain.moments_ahead(np.full_like(h, FLOOR), steps)[0]
     # The mean is linear in h: its elasticity is one less the share of the constant term.
     elasticity = 1.0 - np.minimum(np.where(np.isfinite(offsets), offsets, 0.0) / means, 1.0)
     with np.errstate(invalid="ignore", over="ignore"):
