@@ -6,25 +6,44 @@
 
 The expected number of clumps (NB1) is x inverse_sum(v, x).
 
-The first two use a = x + 8 and b = a + v. The eight terms from x to a, and from x + v to b, are
-ratios of polynomials; beyond them the asymptotic series of ψ and log Γ are exact to rounding. The
-series are subtracted from each other term by term, which cancels nothing, so that the sums stay
-exact as d → 0, where the right-hand sides lose all digits. There are no branches, so loops over
-dense data are vectorised. `few_inverse_sum` is faster for small counts, one by one.
+The first two are differences of ψ and log Γ between w and y ≥ w ≥ 1 (or 2), after a first term
+(or two): by (NB3) and (NB4), each a logarithm of a ratio plus differences of rational functions.
+Since y − w is a whole number, these cancel nothing that matters, and the logarithm is exact to
+rounding where y is close to w: so the sums stay exact as d → 0, where the right-hand sides above
+lose all digits. There are no branches, so loops over dense data are vectorised. `few_inverse_sum`
+is faster for small counts, one by one.
 """
 
 import math
 
-import numpy as np
 from numba import njit
 
 from .dense import compiled
 from .logarithm import log, log_ratio
 
-_SHIFT = 8.0
-# Π (x+i) = x (x⁷ + …) over the i < 8, and its derivative; coefficients from high powers on.
-_, _A1, _A2, _A3, _A4, _A5, _A6, _A7, _ = map(float, np.poly(-np.arange(_SHIFT)))
-_B0, _B1, _B2, _B3, _B4, _B5, _B6, _B7 = map(float, np.polyder(np.poly(-np.arange(_SHIFT))))
+# (NB3), (NB4): the best rational functions for relative errors of w times the first, and for
+# errors of the second; coefficients from low powers on.
+_DIGAMMA_SHIFT = 2.25
+_A0, _A1, _A2, _A3, _A4, _A5, _A6 = (
+    70.77934758665391, 310.5889642380822, 467.2785695884461, 345.5421341168370,
+    139.3126750173660, 29.94008874394186, 2.75,
+)  # fmt: skip
+_B0, _B1, _B2, _B3, _B4, _B5 = (
+    70.77934766652566, 212.3369036402930, 257.4938464690791, 164.9211030196950,
+    59.76219349321651, 11.77745651294858,
+)  # fmt: skip
+_GAMMA_SHIFT = 2.0
+_C0, _C1, _C2, _C3, _C4, _C5 = (
+    0.13423237689133971, 2.7450036613201639, 12.704433417860960, 20.974799635568251,
+    13.769992094882132, 37.0 / 12.0,
+)  # fmt: skip
+_D0, _D1, _D2, _D3, _D4, _D5 = (
+    0.021893766396330335, 0.69509501993942362, 4.5997442769463926, 11.098967651267130,
+    11.798831407840499, 5.6551325713161878,
+)  # fmt: skip
+# From here on w and y are replaced by this number, whose powers are finite: the rational functions
+# do not matter.
+_FAR = 1e15
 # Counts up to this one are summed term by term.
 _FEW = 8.0
 # Powers of rates up to this one, and of floored ones, are finite and positive.
@@ -35,34 +54,24 @@ inlined = njit(error_model="numpy", fastmath={"reassoc", "contract"}, forceinlin
 
 
 @inlined
-def _product(x):
-    """Π (x+i) / x over i < 8."""
-    return ((((((x + _A1) * x + _A2) * x + _A3) * x + _A4) * x + _A5) * x + _A6) * x + _A7
+def _digamma_top(w):
+    return (((((_A6 * w + _A5) * w + _A4) * w + _A3) * w + _A2) * w + _A1) * w + _A0
 
 
 @inlined
-def _inverses(x):
-    """Σ 1/(x+i) over i < 8."""
-    top = ((((((_B0 * x + _B1) * x + _B2) * x + _B3) * x + _B4) * x + _B5) * x + _B6) * x + _B7
-    return top / (x * _product(x))
-
-
-@inlined
-def _digamma_tail(y):
-    """log z − 1/(2z) − ψ(z) for y = 1/z²."""
-    p = 1.0 / 240.0 - y * (1.0 / 132.0 - y * (691.0 / 32760.0))
-    return y * (1.0 / 12.0 - y * (1.0 / 120.0 - y * (1.0 / 252.0 - y * p)))
+def _digamma_bottom(w):
+    return w * ((((((w + _B5) * w + _B4) * w + _B3) * w + _B2) * w + _B1) * w + _B0)
 
 
 @inlined
 def inverse_sum(v, x):
-    """Σ 1/(x+j) over j < v."""
-    a = x + _SHIFT
-    b = a + v
-    r = 1.0 / (a * b)
-    p, q = b * r, a * r
-    series = 0.5 * (p - q) + (_digamma_tail(p * p) - _digamma_tail(q * q))
-    found = _inverses(x) - _inverses(x + v) + log_ratio(a, v) + series
+    """Σ 1/(x+j) over j < v: 1/x + ψ(x+v) − ψ(x+1)."""
+    w, y = min(x + 1.0, _FAR), min(x + v, _FAR)
+    low, high = _digamma_bottom(w), _digamma_bottom(y)
+    both = low * high
+    # 1/x and both rational functions from one division
+    rational = (both + x * (_digamma_top(w) * high - _digamma_top(y) * low)) / (x * both)
+    found = rational + log_ratio(x + (1.0 + _DIGAMMA_SHIFT), v - 1.0)
     return found if v > 0.0 else 0.0  # exactly
 
 
@@ -85,15 +94,27 @@ def few_inverse_sum(v, x):
 
 
 @inlined
+def _gamma_top(w):
+    return ((((_C5 * w + _C4) * w + _C3) * w + _C2) * w + _C1) * w + _C0
+
+
+@inlined
+def _gamma_bottom(w):
+    return (((((w + _D5) * w + _D4) * w + _D3) * w + _D2) * w + _D1) * w + _D0
+
+
+@inlined
 def log_rising(v, lam, d):
-    """Σ log(λ+jd) over j < v."""
-    x = lam / d
-    a = x + _SHIFT
-    b = a + v
-    total = v * log(lam + (_SHIFT + v) * d) + (a - 0.5) * log_ratio(a, v) - v
-    total += _log_gamma_tail(1.0 / b) - _log_gamma_tail(1.0 / a)
-    y = x + v
-    total -= log((y * _product(y)) / (x * _product(x)))
+    """Σ log(λ+jd) over j < v: log λ(λ+d) + (v−2) log d + log Γ(x+v) − log Γ(x+2)."""
+    x, n = lam / d, v - 2.0
+    w, y = min(x + 2.0, _FAR), min(x + v, _FAR)
+    low, high = _gamma_bottom(w), _gamma_bottom(y)
+    rational = (_gamma_top(y) * low - _gamma_top(w) * high) / (low * high)
+    several = v > 1.0
+    first = log(lam * (lam + d if several else 1.0))
+    total = n * log(lam + (2.0 + _GAMMA_SHIFT) * d) - n + rational
+    total += (x + (v - 0.5)) * log_ratio(x + (2.0 + _GAMMA_SHIFT), n)
+    total = first + total if several else first
     return total if v > 0.0 else 0.0  # exactly
 
 
@@ -112,14 +133,6 @@ def few_log_rising(v, lam, d):
         product *= lam + j * d
         j += 1.0
     return log(product)
-
-
-@inlined
-def _log_gamma_tail(z):
-    """log Γ(1/z) without its first terms, Stirling's."""
-    y = z * z
-    p = 1.0 / 1260.0 - y * (1.0 / 1680.0 - y * (1.0 / 1188.0 - y * (691.0 / 360360.0)))
-    return z * (1.0 / 12.0 - y * (1.0 / 360.0 - y * p))
 
 
 @compiled
