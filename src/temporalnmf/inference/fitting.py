@@ -158,8 +158,9 @@ def _clumped(
     problem_of = replace(problem, observations=used.observe(clumped, threads))
     observations = problem_of.observations
     features = observations.hold(np.array(best.W, order=observations.order))
+    value = None
     for _ in range(_TRIED):
-        problem_of.learn_likelihood(features, best.H)
+        value = problem_of.learn_likelihood(features, best.H, value)
     found = best
     if problem_of.likelihood.excess >= _LEAST_EXCESS:
         monitor = Monitor(config.max_iter, config.tol, config.verbose, config.callback, "clumped  ")

@@ -14,6 +14,8 @@ from .base import Likelihood
 
 # Distance, in the logarithm of the parameter, of the points of a parabola, and its largest step.
 _APART, _FARTHEST = 0.1, 2.0
+# The least gain, as a share of the value, that is worth a pass over the data.
+_LEAST_GAIN = 1e-10
 
 
 class OneParameter(Likelihood):
@@ -67,7 +69,9 @@ class OneParameter(Likelihood):
         setattr(found, self.parameter, float(np.clip(number, *self.bounds)))
         return found
 
-    def learn(self, value: Callable[[Likelihood], float]) -> tuple[Likelihood, float]:
+    def learn(
+        self, value: Callable[[Likelihood], float], present: float | None = None
+    ) -> tuple[Likelihood, float]:
         """One step of Newton's method in the logarithm, by differences; never to a higher value."""
         tried: list[tuple[float, float]] = []
 
@@ -77,12 +81,18 @@ class OneParameter(Likelihood):
             return found
 
         x = float(np.log(self.number))
-        low, middle, high = value_at(x - _APART), value_at(x), value_at(x + _APART)
-        bend = low + high - 2.0 * middle
-        step = _FARTHEST * np.sign(low - high)
+        low, high = value_at(x - _APART), value_at(x + _APART)
+        if present is None:
+            present = value_at(x)
+        else:
+            tried.append((present, x))
+        bend, fall = low + high - 2.0 * present, low - high
+        step = _FARTHEST * np.sign(fall)
         if bend > 0.0:
-            step = np.clip(0.5 * _APART * (low - high) / bend, -_FARTHEST, _FARTHEST)
-        value_at(x + float(step))
+            step = np.clip(0.5 * _APART * fall / bend, -_FARTHEST, _FARTHEST)
+        # A step that gains next to nothing saves its pass over the data.
+        if not 0.0 < fall * fall < 8.0 * bend * _LEAST_GAIN * abs(present):
+            value_at(x + float(step))
         best, x = min(tried)
         return self.at(np.exp(x)), best
 
