@@ -7,8 +7,6 @@ from scipy.special import gammaln
 
 from .._typing import Array
 from ..kernels.clumps import (
-    few_inverse_sum,
-    few_log_rising,
     fill_curvature,
     fill_inverse_sum,
     fill_log_rising,
@@ -34,13 +32,8 @@ def _ratios(v: float, m: float, lam: float, theta: Array) -> tuple[float, float]
 
 
 @inlined
-def _ratios_at_nonzeros(v: float, m: float, lam: float, theta: Array) -> tuple[float, float]:
-    return m * theta[1] * few_inverse_sum(v, lam * theta[1]), m * theta[2]
-
-
-@inlined
 def _gain(v: float, m: float, lam: float, theta: Array) -> float:
-    return m * (few_log_rising(v, lam, theta[0]) - v * theta[3])
+    return m * (log_rising(v, lam, theta[0]) - v * theta[3])
 
 
 @inlined
@@ -75,7 +68,7 @@ class NegativeBinomial(OneParameter, Poisson):
     """
 
     name = "negative_binomial"
-    formulas = Formulas("negative_binomial", _ratios, _value, _gain, _ratios_at_nonzeros)
+    formulas = Formulas("negative_binomial", _ratios, _value, _gain, costly=True)
     takes_single = weighs = False
     whole = True
     parameter = "dispersion"
@@ -101,7 +94,7 @@ class NegativeBinomial(OneParameter, Poisson):
         lam = np.maximum(lam, FLOOR)
         if isinstance(self.dispersion, np.ndarray):
             return np.stack(
-                [self.at(d).log_density(v, r) for d, r in zip(self.each, lam, strict=False)]
+                [self.at(d).log_density(v, r) for d, r in zip(self.dispersion, lam, strict=False)]
             )
         rising = each(fill_log_rising, v, lam, self.number)
         return rising - v * np.log1p(self.number) - self.cost * lam - gammaln(v + 1.0)

@@ -14,8 +14,6 @@ from .base import Likelihood
 
 # Distance, in the logarithm of the parameter, of the points of a parabola, and its largest step.
 _APART, _FARTHEST = 0.1, 2.0
-# The least gain, as a share of the value, that is worth a pass over the data.
-_LEAST_GAIN = 1e-10
 
 
 class OneParameter(Likelihood):
@@ -82,19 +80,14 @@ class OneParameter(Likelihood):
 
         x = float(np.log(self.number))
         low, high = value_at(x - _APART), value_at(x + _APART)
-        if present is None:
-            present = value_at(x)
-        else:
-            tried.append((present, x))
+        present = value(self) if present is None else present
         bend, fall = low + high - 2.0 * present, low - high
         step = _FARTHEST * np.sign(fall)
         if bend > 0.0:
             step = np.clip(0.5 * _APART * fall / bend, -_FARTHEST, _FARTHEST)
-        # A step that gains next to nothing saves its pass over the data.
-        if not 0.0 < fall * fall < 8.0 * bend * _LEAST_GAIN * abs(present):
-            value_at(x + float(step))
-        best, x = min(tried)
-        return self.at(np.exp(x)), best
+        value_at(x + float(step))
+        best, found = min(tried)
+        return (self, present) if present <= best else (self.at(np.exp(found)), best)
 
 
 def each(fill: Callable[..., None], v: Array, lam: Array, *given: Array | float) -> Array:
