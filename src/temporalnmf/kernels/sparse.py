@@ -32,11 +32,10 @@ def sparse_pass(K: int, formulas: Formulas) -> Kernel:
     weights, X, Y, theta, bounds, A). It writes the rows from bounds[first] to bounds[last] of A.
     Weights are (nnz,), or (1,) where all are the same or the formulas do not read them.
     """
-    ratios_of = formulas.ratios
     if formulas.costly:
         return _stored_pass(min(K, UNROLLED + 1), formulas)
     if K > UNROLLED:
-        return specialised(_any_pass, f"_pass_{formulas.name}", in_order, ratios=ratios_of)
+        return specialised(_any_pass, f"_pass_{formulas.name}", in_order, ratios=formulas.ratios)
     ks = range(K)
     name = f"_pass_{formulas.name}_{K}"
     lines = [
@@ -56,7 +55,7 @@ def sparse_pass(K: int, formulas: Formulas) -> Kernel:
         *(f"  A[i, {k}] = s{k}" for k in ks),
         " end(flags, thread)",
     ]
-    return generated(name, lines, __file__, __name__, in_order, ratios=ratios_of)
+    return generated(name, lines, __file__, __name__, in_order, ratios=formulas.ratios)
 
 
 @cache
@@ -74,9 +73,12 @@ def _stored_pass(K: int, formulas: Formulas) -> Kernel:
         f"def {name}(flags, thread, first, last,",
         "  indptr, indices, values, weights, X, Y, theta, bounds, A):",
         " begin(flags, thread)",
-        " store, row = np.empty(STORED), bounds[first]",
+        " store, row, s = np.empty(STORED), bounds[first], first",
         " while row < bounds[last]:",
-        "  start, after = indptr[row], rows_until(indptr, row, bounds[last])",
+        # Stored rows are of one range: results do not depend on the ranges of a thread.
+        "  while row >= bounds[s + 1]:",
+        "   s += 1",
+        "  start, after = indptr[row], rows_until(indptr, row, bounds[s + 1])",
         "  size = indptr[after] - start",
         "  if size > store.size:",
         "   store = np.empty(size)",
