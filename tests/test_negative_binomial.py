@@ -9,34 +9,130 @@ from scipy import sparse, stats
 from scipy.special import gammaln
 
 from temporalnmf import TemporalNMF, load
+from temporalnmf.kernels import clumps
 from temporalnmf.kernels.clumps import (
     curvature,
-    few_inverse_sum,
-    few_log_rising,
+    fill_inverse_sum,
+    fill_log_rising,
     inverse_sum,
     log_rising,
 )
+from temporalnmf.kernels.logarithm import log_ratio
+from temporalnmf.kernels.sparse import STORED
 from temporalnmf.likelihoods import NegativeBinomial, Poisson
+from temporalnmf.observations import observe
+from temporalnmf.runtime.threads import Threads
 from temporalnmf.solvers import Checkpoint
 
 
-@pytest.mark.parametrize("v", [1.0, 2.0, 7.0, 8.0, 9.0, 14.0, 15.0, 100.0, 123_456.0])
+@pytest.mark.parametrize("v", [1.0, 2.0, 3.0, 7.0, 8.0, 9.0, 14.0, 15.0, 100.0, 123_456.0, 1e9])
 def test_sums_over_the_counts_are_exact_to_rounding(v):
-    """Beside 60 digits, for rates and dispersions over twelve decades."""
+    """Beside 60 digits, for x and dispersions over twelve decades and more."""
     rng = np.random.default_rng(int(v))
     with mp.workdps(60):
-        for _ in range(60):
-            d, lam = 10.0 ** rng.uniform(-8.0, 4.0), 10.0 ** rng.uniform(-6.0, 6.0)
-            D, L, V = mp.mpf(d), mp.mpf(lam), mp.mpf(v)
-            x = L / D
-            expected = mp.digamma(x + V) - mp.digamma(x)
-            assert abs(few_inverse_sum(v, lam / d) - expected) < 2e-14 * expected
-            assert abs(inverse_sum(v, lam / d) - expected) < 2e-14 * expected
-            expected = V * mp.log(D) + mp.loggamma(x + V) - mp.loggamma(x)
-            for sum_of in (log_rising, few_log_rising):
-                assert abs(sum_of(v, lam, d) - expected) < 3e-14 * (abs(expected) + V)
-            expected = (mp.polygamma(1, x) - mp.polygamma(1, x + V)) / D**2
+        for _ in range(80):
+            d, x = 10.0 ** rng.uniform(-8.0, 4.0), 10.0 ** rng.uniform(-12.0, 12.0)
+            lam = x * d
+            D, X, V = mp.mpf(d), mp.mpf(x), mp.mpf(v)
+            expected = mp.digamma(X + V) - mp.digamma(X)
+            assert abs(inverse_sum(v, x) - expected) < 2e-15 * expected
+            X = mp.mpf(lam) / D
+            expected = V * mp.log(D) + mp.loggamma(X + V) - mp.loggamma(X)
+            assert abs(log_rising(v, lam, d) - expected) < 4e-15 * (abs(expected) + V)
+            expected = (mp.polygamma(1, X) - mp.polygamma(1, X + V)) / D**2
             assert abs(curvature(v, lam, d) - expected) < 4e-15 * expected
+
+
+def test_sums_are_the_same_in_vectorized_loops():
+    """Terms are added one by one for comparison; zeros give exact zeros, huge rates no overflow."""
+    rng = np.random.default_rng(0)
+    v = np.append(rng.integers(0, 40, 200), rng.integers(0, 3000, 30)).astype(float)
+    x = 10.0 ** rng.uniform(-12.0, 12.0, v.size)
+    found, logs = np.empty((2, v.size))
+    fill_inverse_sum(v, x, found)
+    fill_log_rising(v, x, 1.0, logs)
+    terms = [rate + np.arange(count) for count, rate in zip(v, x, strict=True)]
+    np.testing.assert_allclose(found, [np.sum(1.0 / t) for t in terms], rtol=1e-13)
+    expected = [np.sum(np.log(t)) for t in terms]
+    np.testing.assert_allclose(logs, expected, rtol=1e-13, atol=1e-11)
+    assert np.all(found[v == 0.0] == 0.0)
+    assert np.all(logs[v == 0.0] == 0.0)
+    far = np.full(3, 1e80)
+    fill_inverse_sum(np.array([0.0, 1.0, 5.0]), far, found[:3])
+    np.testing.assert_allclose(found[:3], [0.0, 1e-80, 5e-80], rtol=1e-15)
+
+
+def test_the_rational_functions_are_exact_to_rounding():
+    """(NB3), (NB4), evaluated with 40 digits. Relative errors of 1e-11 in any coefficient fail."""
+    with mp.workdps(40):
+        for w in [mp.mpf(1), *(1 + mp.mpf(10) ** (mp.mpf(k) / 10) for k in range(-60, 150))]:
+            rational = clumps._digamma_top.py_func(w) / clumps._digamma_bottom.py_func(w)
+            exact = mp.log(w + clumps._DIGAMMA_SHIFT) - mp.digamma(w)
+            assert abs(w * (rational - exact)) < 3e-16
+            w = w + 1
+            rational = clumps._gamma_top.py_func(w) / clumps._gamma_bottom.py_func(w)
+            exact = mp.loggamma(w) - (w - 0.5) * mp.log(w + clumps._GAMMA_SHIFT) + w
+            exact -= mp.log(2 * mp.pi) / 2 - clumps._GAMMA_SHIFT
+            assert abs(rational - exact) < 1.5e-16
+
+
+def test_logarithms_of_ratios_are_exact_to_rounding():
+    """Ratios from 1 + 1e-30 to 1e30, and at every place where the power of two changes."""
+    rng = np.random.default_rng(0)
+    a = 10.0 ** rng.uniform(-15.0, 15.0, 3000)
+    v = a * np.append(10.0 ** rng.uniform(-30.0, 30.0, 2000), rng.uniform(0.0, 8.0, 1000))
+    with mp.workdps(60):
+        for low, more in zip(a, v, strict=True):
+            expected = mp.log1p(mp.mpf(more) / mp.mpf(low))
+            assert abs(log_ratio(low, more) - expected) < 6e-16 * expected
+
+
+@pytest.mark.parametrize("n_components", [3, 11])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sums_over_non_zeros_are_those_over_dense_data(n_components, weighted):
+    """With rows that are empty, short, and longer than the rates that are stored together."""
+    rng, (N, F) = np.random.default_rng(0), (70, 2 * STORED)
+    X = np.where(rng.random((N, F)) < rng.random((N, 1)) ** 4, rng.geometric(0.03, (N, F)), 0.0)
+    X[7], X[8], X[:, 30:90] = 0.0, 1.0, 0.0
+    weights = (rng.random((N, F)) < 0.8).astype(float) if weighted else np.ones((N, 1))
+    W, H = rng.dirichlet(np.ones(F), n_components).T, rng.gamma(2.0, 50.0, (n_components, N))
+    law, exposure = NegativeBinomial(3.0), rng.uniform(0.5, 2.0, N)
+    kinds = [observe(make(X), weights, exposure, law) for make in (np.asarray, sparse.csr_array)]
+    sums = [of.sums(np.array(W, order=of.order), H, "wh") for of in kinds]
+    for dense, scattered in zip(*sums, strict=True):
+        for ours, theirs in zip(scattered, dense, strict=True):
+            ours, theirs = np.broadcast_arrays(ours, theirs)
+            np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12)
+    values = [of.value(np.array(W, order=of.order), H) for of in kinds]
+    assert values[1] == pytest.approx(values[0], rel=1e-13)
+    with Threads(2) as kinds[1].threads:
+        for again, before in zip(kinds[1].sums(W, H, "wh"), sums[1], strict=True):
+            np.testing.assert_array_equal(again.A, before.A)
+        assert kinds[1].value(W, H) == values[1]
+
+
+@pytest.mark.parametrize("start", [0.3, 1.0, 5.0, 40.0])
+def test_learning_takes_few_evaluations(start):
+    """Three with a value that is known, one more without: the same step, which never rises."""
+    v, lam = simulated(0, 5.0), np.full((40, 30), 8.0)
+
+    def value(law):
+        tried.append(law.dispersion)
+        return -float(law.log_density(v, lam).sum())
+
+    law = NegativeBinomial("learn").resolve().at(start)
+    tried = []
+    present = value(law)
+    tried.clear()
+    found, best = law.learn(value, present)
+    assert len(tried) <= 3
+    assert start not in tried
+    tried.clear()
+    again, same = law.learn(value)
+    assert len(tried) <= 4
+    assert (again.dispersion, same) == (found.dispersion, best)
+    assert best <= present
+    assert best == value(found)
 
 
 def test_the_density_is_that_of_scipy():

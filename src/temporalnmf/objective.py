@@ -29,27 +29,35 @@ class Problem:
         """That of the observations, with its present parameters."""
         return self.observations.likelihood
 
-    def learn_likelihood(self, features: Features, H: Array) -> None:
+    def learn_likelihood(
+        self, features: Features, H: Array, present: float | None = None
+    ) -> float | None:
         """Give the observations better estimates of the likelihood's parameters.
 
-        It takes several passes over the data, so solvers do it where they evaluate the objective.
+        It takes several passes over the data, so solvers do it where they evaluate the objective,
+        one fewer with the `present` value of the likelihood's term. Returns the new one; if nothing
+        is learned, the present one.
         """
         if not self.likelihood.learns:
-            return
+            return present
 
         def value(likelihood: Likelihood) -> float:
             self.observations.use(likelihood)
             return features.value(H)
 
-        self.observations.use(self.likelihood.learn(value)[0])
+        learned, found = self.likelihood.learn(value, present)
+        self.observations.use(learned)
+        return found
 
-    def parts(self, W: Array | Features, H: Array, aux: Array) -> dict[str, float]:
-        """The terms of the objective by name."""
+    def parts(
+        self, W: Array | Features, H: Array, aux: Array, value: float | None = None
+    ) -> dict[str, float]:
+        """The terms of the objective by name; that of the likelihood is computed if not given."""
         features = self.observations.hold(W)
         # (W3); the sum skips weights of exactly zero, those of inactive features.
         smoothing = -self.smoothing * features.log_sum() if self.smoothing else 0.0
         return {
-            "likelihood": features.value(H),
+            "likelihood": features.value(H) if value is None else value,
             "chain": self.chain.value(H, aux, self.scale),
             "smoothing": float(smoothing),
         }

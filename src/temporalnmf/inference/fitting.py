@@ -33,7 +33,7 @@ from ..runtime.compilation import announced, guarded
 from ..runtime.interrupts import between_sweeps
 from ..runtime.threads import Threads
 from ..solvers.mm import FitResult
-from ..solvers.monitor import Monitor
+from ..solvers.monitor import EarlyStop, Monitor
 from . import matching
 from .config import AUTO, CLUMPED, Config, Factors, likelihood_of
 from .gaps import fill_gaps, fitted_steps, interpolated, interpolates
@@ -56,6 +56,8 @@ _ROUNDS, _MORE = 10, 100
 _SMOOTHED = 5
 # Counts with a smaller excess of their variance over their mean are Poisson; steps to estimate it.
 _LEAST_EXCESS, _TRIED = 0.1, 3
+# Where it is clear that counts clump, the Poisson fit ends at this relative decrease.
+_CLEAR_EXCESS, _ROUGH = 0.5, 1e-3
 # Share of `tol` to which activations are solved at fixed components.
 _INFERENCE_TOL = 1e-1
 
@@ -117,12 +119,14 @@ def fit_factors(config: Config, series: AnySeries) -> Fitted:
             return problem if start < config.n_init else clumped()
 
         with _checkpoints(given, series, problem_of, seeds) as checkpoints:
-            for start in _starts(config, problem, series, kept, seeds, checkpoints, unit):
+            may_clump = config.automatic and isinstance(used, Series) and used.whole
+            early = EarlyStop(_ROUGH, partial(_stops, clumped)) if may_clump else None
+            for start in _starts(config, problem, series, kept, seeds, checkpoints, unit, early):
                 problem.observations.use(config.likelihood)
                 with nullcontext() if checkpoints is None else checkpoints.reading():
                     results.append(solver.solve(problem, *start, checkpoints=checkpoints))
             best, stability = _best(results)
-            if config.automatic and isinstance(used, Series) and used.whole:
+            if may_clump:
                 problem, best = _if_clumped(config, problem, clumped, best, checkpoints)
         fitted = _finished(config, problem, used, best, stability, unit)
         if checkpoints is not None:
@@ -178,6 +182,22 @@ def _clumped(problem: Problem, used: AnySeries) -> Problem:
     return replace(problem, observations=observations)
 
 
+def _excess(clumped: Problem, features: Features, H: Array) -> float:
+    """How much more counts vary around WH than Poisson counts, relative to their mean."""
+    clumped.observations.use(likelihood_of(CLUMPED).resolve())
+    value = None
+    for _ in range(_TRIED):
+        value = clumped.learn_likelihood(features, H, value)
+    return clumped.likelihood.excess
+
+
+def _stops(clumped: Callable[[], Problem], W: Array | Features, H: Array) -> bool:
+    """Whether a Poisson fit need not go on, since its counts are clumped."""
+    found = clumped()
+    weights = W.array() if isinstance(W, Features) else W
+    return _excess(found, found.observations.hold(weights), H) >= _CLEAR_EXCESS
+
+
 def _if_clumped(
     config: Config,
     problem: Problem,
@@ -194,11 +214,8 @@ def _if_clumped(
     begun = None if checkpoints is None else checkpoints.begun(config.n_init)
     other = clumped()
     features, H = begun or (other.observations.hold(best.W.copy(order="K")), best.H)
-    if begun is None:
-        for _ in range(_TRIED):
-            other.learn_likelihood(features, H)
-        if other.likelihood.excess < _LEAST_EXCESS:
-            return problem, best
+    if begun is None and _excess(other, features, H) < _LEAST_EXCESS:
+        return problem, best
     if checkpoints is not None:
         checkpoints.begin(config.n_init, features)
     monitor = Monitor(config.max_iter, config.tol, config.verbose, config.callback, "clumps  ")
@@ -472,13 +489,16 @@ def _starts(
     seeds: Array,
     checkpoints: CheckpointWriter | None,
     unit: float,
+    early: EarlyStop | None,
 ) -> Iterator[tuple[Features, Array, Monitor]]:
     """Starting points W and H, each with the monitor of its solve."""
     parent = np.random.default_rng(seeds if checkpoints is None else checkpoints.seeds)
     for i in range(config.n_init):
         (rng,) = parent.spawn(1)
         label = f"start {i + 1}/{config.n_init}  " if config.n_init > 1 else ""
-        monitor = Monitor(config.max_iter, config.tol, config.verbose, config.callback, label)
+        monitor = Monitor(
+            config.max_iter, config.tol, config.verbose, config.callback, label, early
+        )
         begun = checkpoints.begun(i) if checkpoints is not None else None
         W, H = begun or start_factors(config, problem, series, kept, rng, unit)
         if checkpoints is not None:

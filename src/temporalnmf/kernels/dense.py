@@ -71,8 +71,8 @@ class Formulas(NamedTuple):
     value: Callable[..., float]  # (v, m, lam, theta): the entry's term of the objective
     # (v, m, lam, theta): b λ − value, zero for v = 0; None where b depends on v or λ
     gain: Callable[..., float] | None = None
-    # The same as `ratios`, faster where entries are handled one by one, as non-zeros are
-    at_nonzeros: Callable[..., tuple[float, float]] | None = None
+    # Whether a vectorized loop for the formulas alone pays at non-zeros
+    costly: bool = False
 
     @property
     def linear(self) -> bool:

@@ -6,6 +6,8 @@ data. This one is arithmetic only. With x = m 2^k, m in [√½, √2) and s = (m
     log x = k log 2 + 2 atanh s = k log 2 + 2s + s z P(z),   z = s² < 0.0295,
 
 where P interpolates 2/3 + 2z/5 + 2z²/7 + … at Chebyshev points; its error is below rounding.
+
+`log_ratio` is log(b/a) with one division, in s = (b − 2^k a)/(b + 2^k a) with z ≤ 0.04.
 """
 
 import math
@@ -23,10 +25,18 @@ def _atanh_tail(z: np.ndarray) -> np.ndarray:
     return np.sum([2.0 / (2 * k + 3) * z**k for k in range(30)], axis=0)
 
 
-_POLYNOMIAL = np.polynomial.Chebyshev.interpolate(_atanh_tail, _TERMS - 1, domain=[0.0, _LARGEST])
-_P0, _P1, _P2, _P3, _P4, _P5, _P6 = _POLYNOMIAL.convert(kind=np.polynomial.Polynomial).coef
+def _tail_up_to(largest: float) -> np.ndarray:
+    """Coefficients of P for z up to the given one."""
+    found = np.polynomial.Chebyshev.interpolate(_atanh_tail, _TERMS - 1, domain=[0.0, largest])
+    return np.asarray(found.convert(kind=np.polynomial.Polynomial).coef)
+
+
+_P0, _P1, _P2, _P3, _P4, _P5, _P6 = _tail_up_to(_LARGEST)
+# For `log_ratio`.
+_Q0, _Q1, _Q2, _Q3, _Q4, _Q5, _Q6 = _tail_up_to(0.04)
 
 # log 2 in two parts: k times the first is exact.
+_LOG2 = math.log(2.0)
 _LOG2_HIGH = np.float64(np.float32(math.log(2.0)))
 _LOG2_LOW = 0.693147180559945309417232 - _LOG2_HIGH
 
@@ -39,6 +49,8 @@ _BITS = np.uint64(52)
 # An integer below 2^52 in the mantissa of this float is that integer plus 2^52.
 _TWO52 = np.uint64(np.float64(2.0**52).view(np.uint64))
 _OFFSET = 2.0**52 + 1023.0
+_HALF = np.uint64(2**51)
+_ZERO = np.uint64(0)
 
 
 @intrinsic
@@ -74,8 +86,14 @@ def log(x):
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 def log_ratio(a, v):
     """log((a + v)/a) for a > 0 and v ≥ 0, to rounding where v is small beside a."""
-    s = v / (2.0 * a + v)
+    b = a + v
+    # The bits of a float are a piecewise linear function of its logarithm. 2^k is the power of
+    # two for which those of b/2^k and a differ by at most half an octave: a ratio of ⅔ to 1½.
+    octaves = (_to_bits(b) - _to_bits(a) + _HALF) & ~_MANTISSA
+    b = _from_bits(_to_bits(b) - octaves)
+    s = (v if octaves == _ZERO else b - a) / (a + b)
+    k = _from_bits((octaves >> _BITS) | _TWO52) - 2.0**52
     z = s * s
     z2 = z * z
-    tail = z * (_P0 + z * _P1 + z2 * (_P2 + z * _P3 + z2 * (_P4 + z * _P5 + z2 * _P6)))
-    return 2.0 * s + s * tail if z < _LARGEST else log((a + v) / a)
+    tail = z * (_Q0 + z * _Q1 + z2 * (_Q2 + z * _Q3 + z2 * (_Q4 + z * _Q5 + z2 * _Q6)))
+    return k * _LOG2 + (2.0 * s + s * tail)

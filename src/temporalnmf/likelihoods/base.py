@@ -106,12 +106,15 @@ class Likelihood(BaseEstimator):
         """A copy whose parameters are numbers: starting values for those to be learned."""
         return self
 
-    def learn(self, value: Callable[[Likelihood], float]) -> tuple[Likelihood, float]:
+    def learn(
+        self, value: Callable[[Likelihood], float], present: float | None = None
+    ) -> tuple[Likelihood, float]:
         """A copy with better estimates of learned parameters, and its value.
 
-        `value` is the likelihood's term of the objective for a copy with other parameters.
+        `value` is the likelihood's term of the objective for a copy with other parameters,
+        `present` that of this one, if it is known.
         """
-        return self, value(self)
+        return self, value(self) if present is None else present
 
     def weigh(self, v: Array, weight: Array | float) -> Array:
         """Values for the formulas."""

@@ -78,7 +78,9 @@ class Gamma(OneParameter, Exponential):
     def _constant(self) -> float:
         return float(gammaln(self.number) - self.number * np.log(self.number))
 
-    def learn(self, value: Callable[[Likelihood], float]) -> tuple[Likelihood, float]:
+    def learn(
+        self, value: Callable[[Likelihood], float], present: float | None = None
+    ) -> tuple[Likelihood, float]:
         """The maximum-likelihood shape: log a − ψ(a) = s − 1, s the mean of t − log t."""
         n, ns = (value(self._summing(*factors)) for factors in ((0.0, 1.0), (1.0, 0.0)))
         excess, (low, high) = ns / n - 1.0, self.bounds

@@ -7,8 +7,6 @@ from scipy.special import gammaln
 
 from .._typing import Array
 from ..kernels.clumps import (
-    few_inverse_sum,
-    few_log_rising,
     fill_curvature,
     fill_inverse_sum,
     fill_log_rising,
@@ -35,13 +33,8 @@ def _ratios(v: float, m: float, lam: float, theta: Array) -> tuple[float, float]
 
 
 @inlined
-def _ratios_at_nonzeros(v: float, m: float, lam: float, theta: Array) -> tuple[float, float]:
-    return m * theta[1] * few_inverse_sum(v, lam * theta[1]), m * theta[2]
-
-
-@inlined
 def _gain(v: float, m: float, lam: float, theta: Array) -> float:
-    return m * (few_log_rising(v, lam, theta[0]) - v * theta[3])
+    return m * (log_rising(v, lam, theta[0]) - v * theta[3])
 
 
 @inlined
@@ -77,7 +70,7 @@ class NegativeBinomial(OneParameter, Poisson):
     """
 
     name = "negative_binomial"
-    formulas = Formulas("negative_binomial", _ratios, _value, _gain, _ratios_at_nonzeros)
+    formulas = Formulas("negative_binomial", _ratios, _value, _gain, costly=True)
     takes_single = weighs = False
     whole = True
     parameter = "dispersion"

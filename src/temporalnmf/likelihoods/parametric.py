@@ -76,7 +76,9 @@ class OneParameter(Likelihood):
         setattr(found, self.parameter, float(np.clip(number, *self.bounds)))
         return found
 
-    def learn(self, value: Callable[[Likelihood], float]) -> tuple[Likelihood, float]:
+    def learn(
+        self, value: Callable[[Likelihood], float], present: float | None = None
+    ) -> tuple[Likelihood, float]:
         """One step of Newton's method in the logarithm, by differences; never to a higher value."""
         tried: list[tuple[float, float]] = []
 
@@ -86,14 +88,15 @@ class OneParameter(Likelihood):
             return found
 
         x = float(np.log(self.number))
-        low, middle, high = value_at(x - _APART), value_at(x), value_at(x + _APART)
-        bend = low + high - 2.0 * middle
-        step = _FARTHEST * np.sign(low - high)
+        low, high = value_at(x - _APART), value_at(x + _APART)
+        present = value(self) if present is None else present
+        bend, fall = low + high - 2.0 * present, low - high
+        step = _FARTHEST * np.sign(fall)
         if bend > 0.0:
-            step = np.clip(0.5 * _APART * (low - high) / bend, -_FARTHEST, _FARTHEST)
+            step = np.clip(0.5 * _APART * fall / bend, -_FARTHEST, _FARTHEST)
         value_at(x + float(step))
-        best, x = min(tried)
-        return self.at(np.exp(x)), best
+        best, found = min(tried)
+        return (self, present) if present <= best else (self.at(np.exp(found)), best)
 
 
 def each(fill: Callable[..., None], v: Array, lam: Array, *given: Array | float) -> Array:

@@ -105,8 +105,6 @@ class SparseObservations(InMemory):
             parts = weights, by_step.indices, by_step.indptr
             weights = sparse.csr_array(parts, shape=by_step.shape).tocsc().data
         self._by_feature = Rows.of(by_feature, weights)
-        if self.likelihood.formulas.at_nonzeros is not None:
-            self._by_step, self._by_feature = self._by_step.by_count(), self._by_feature.by_count()
 
     def _sums(self, W: Array, H: Array, wants: Literal["w", "h", "wh"]) -> tuple[Sums, ...]:
         W, HT = np.ascontiguousarray(W), np.ascontiguousarray(H.T)
@@ -167,15 +165,6 @@ class Rows(NamedTuple):
         indptr, indices = (part.astype(kind, copy=False) for part in (rows.indptr, rows.indices))
         weights = np.ones(1) if weights is None else weights
         return cls(indptr, indices, rows.data, bounds, weights)
-
-    def by_count(self) -> Rows:
-        """Each row sorted by its counts, for formulas that branch on them."""
-        row = np.repeat(np.arange(len(self.indptr) - 1), np.diff(self.indptr))
-        order = np.lexsort((self.counts, row))
-        weights = self.weights[order] if self.weights.size > 1 else self.weights
-        return self._replace(
-            indices=self.indices[order], counts=self.counts[order], weights=weights
-        )
 
     @property
     def n_ranges(self) -> int:

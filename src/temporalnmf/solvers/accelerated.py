@@ -76,9 +76,9 @@ class _AcceleratedSolve(Solve):
             # Missing steps move to their optimum under the chain.
             aux = self.problem.chain.auxiliary(path.H, self.problem.scale)
             aux = h_step(self.problem, self.features, path.H, aux, held=self.held)
-            objective = self.problem.objective(self.features, path.H, aux)
-        if moved and objective <= self.objective:
-            self._accept(path, aux, objective)
+            parts = self.problem.parts(self.features, path.H, aux)
+        if moved and sum(parts.values()) <= self.objective:
+            self._accept(path, aux, parts)
             super().record(self.objective, n)
         else:
             if not self.fixed_weights:
@@ -87,15 +87,15 @@ class _AcceleratedSolve(Solve):
             self.simple, self.setback, self.path = self.setback, 2 * self.setback, None
         return True
 
-    def _accept(self, path: _Path, aux: Array, objective: float) -> None:
-        """Move to the end of a stage that lowered the objective."""
+    def _accept(self, path: _Path, aux: Array, parts: dict[str, float]) -> None:
+        """Move to the end of a stage that lowered the objective, to these terms."""
         if not self.fixed_weights:
             self.features.commit()
         self.H[...], self.aux = path.H, aux
-        self.objective, self.setback = objective, _SETBACK
         if self.problem.likelihood.learns and not self.fixed_weights:
-            self.problem.learn_likelihood(self.features, self.H)
-            self.objective = self.problem.objective(self.features, self.H, self.aux)
+            learned = self.problem.learn_likelihood(self.features, self.H, parts["likelihood"])
+            parts = parts if learned is None else parts | {"likelihood": learned}
+        self.objective, self.setback = sum(parts.values()), _SETBACK
         path.reconsider(self.problem)
 
     def _new_path(self, *, resumed: bool = False) -> _Path:

@@ -87,9 +87,8 @@ class Solve:
             if not self.fixed_weights:
                 features.divide(features.multiply(H, s) if shared else w_root(features, H, s))
             self.aux = h_step(self.problem, features, H, self.aux, held=self.held)
-        if not self.fixed_weights:
-            self.problem.learn_likelihood(features, H)
-        self.record(self.problem.objective(features, H, self.aux), n)
+        value = None if self.fixed_weights else self.problem.learn_likelihood(features, H)
+        self.record(sum(self.problem.parts(features, H, self.aux, value).values()), n)
 
     def stage(self) -> bool:
         """Replace iterations by another method; returns whether that was done."""
