@@ -129,7 +129,7 @@ class Rate(Multiplicative):
 
     Parameters
     ----------
-    alpha : float, array or "learn", default=300.0
+    alpha : float, array or "learn", default=150.0
         Shape. Larger is smoother: the step-to-step spread is about 1/√α.
     beta : float, array, "auto" or "learn", default="auto"
         Rate. "auto" is β = α, which preserves the mean.
@@ -150,7 +150,7 @@ class Rate(Multiplicative):
     _kernels = Kernels(_terms, _value, _sweep, _expand, draw=_draw, log_law=_log_law)
     _auto = _growth = ("beta",)
 
-    def __init__(self, alpha: Parameter = 300.0, beta: Parameter = "auto") -> None:
+    def __init__(self, alpha: Parameter = 150.0, beta: Parameter = "auto") -> None:
         self.alpha = alpha
         self.beta = beta
 

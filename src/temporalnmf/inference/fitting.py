@@ -33,7 +33,7 @@ from ..runtime.compilation import announced, guarded
 from ..runtime.interrupts import between_sweeps
 from ..runtime.threads import Threads
 from ..solvers.mm import FitResult
-from ..solvers.monitor import EarlyStop, Monitor
+from ..solvers.monitor import Monitor
 from . import matching
 from .config import AUTO, CLUMPED, Config, Factors, likelihood_of
 from .gaps import fill_gaps, fitted_steps, interpolated, interpolates
@@ -56,8 +56,6 @@ _ROUNDS, _MORE = 10, 100
 _SMOOTHED = 5
 # Counts with a smaller excess of their variance over their mean are Poisson; steps to estimate it.
 _LEAST_EXCESS, _TRIED = 0.1, 3
-# Where it is clear that counts clump, the Poisson fit ends at this relative decrease.
-_CLEAR_EXCESS, _ROUGH = 0.5, 1e-3
 # Share of `tol` to which activations are solved at fixed components.
 _INFERENCE_TOL = 1e-1
 
@@ -119,14 +117,12 @@ def fit_factors(config: Config, series: AnySeries) -> Fitted:
             return problem if start < config.n_init else clumped()
 
         with _checkpoints(given, series, problem_of, seeds) as checkpoints:
-            may_clump = config.automatic and isinstance(used, Series) and used.whole
-            early = EarlyStop(_ROUGH, partial(_stops, clumped)) if may_clump else None
-            for start in _starts(config, problem, series, kept, seeds, checkpoints, unit, early):
+            for start in _starts(config, problem, series, kept, seeds, checkpoints, unit):
                 problem.observations.use(config.likelihood)
                 with nullcontext() if checkpoints is None else checkpoints.reading():
                     results.append(solver.solve(problem, *start, checkpoints=checkpoints))
             best, stability = _best(results)
-            if may_clump:
+            if config.automatic and isinstance(used, Series) and used.whole:
                 problem, best = _if_clumped(config, problem, clumped, best, checkpoints)
         fitted = _finished(config, problem, used, best, stability, unit)
         if checkpoints is not None:
@@ -191,13 +187,6 @@ def _excess(clumped: Problem, features: Features, H: Array) -> float:
     return clumped.likelihood.excess
 
 
-def _stops(clumped: Callable[[], Problem], W: Array | Features, H: Array) -> bool:
-    """Whether a Poisson fit need not go on, since its counts are clumped."""
-    found = clumped()
-    weights = W.array() if isinstance(W, Features) else W
-    return _excess(found, found.observations.hold(weights), H) >= _CLEAR_EXCESS
-
-
 def _if_clumped(
     config: Config,
     problem: Problem,
@@ -207,7 +196,7 @@ def _if_clumped(
 ) -> tuple[Problem, FitResult]:
     """A fit with a likelihood for counts that clump, from the given one; that one if they do not.
 
-    From a random start, such a likelihood may take all variation for dispersion.
+    From a random start, or an early one, such a likelihood may take all variation for dispersion.
     """
     if best.monitor.stopped:
         return problem, best
@@ -489,16 +478,13 @@ def _starts(
     seeds: Array,
     checkpoints: CheckpointWriter | None,
     unit: float,
-    early: EarlyStop | None,
 ) -> Iterator[tuple[Features, Array, Monitor]]:
     """Starting points W and H, each with the monitor of its solve."""
     parent = np.random.default_rng(seeds if checkpoints is None else checkpoints.seeds)
     for i in range(config.n_init):
         (rng,) = parent.spawn(1)
         label = f"start {i + 1}/{config.n_init}  " if config.n_init > 1 else ""
-        monitor = Monitor(
-            config.max_iter, config.tol, config.verbose, config.callback, label, early
-        )
+        monitor = Monitor(config.max_iter, config.tol, config.verbose, config.callback, label)
         begun = checkpoints.begun(i) if checkpoints is not None else None
         W, H = begun or start_factors(config, problem, series, kept, rng, unit)
         if checkpoints is not None:

@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-import numpy as np
-
 from .._typing import Array
 from ..observations.features import Features
 from ..runtime.signals import raise_if_stopped
@@ -38,19 +36,9 @@ class Progress(NamedTuple):
 Callback = Callable[[Progress], bool | None]
 
 
-_STOPPED, _EARLY = "stopped by the callback", "stopped early"
+_STOPPED = "stopped by the callback"
 # Most iterations between two evaluations of the objective.
 _LONGEST = 10
-
-
-class EarlyStop(NamedTuple):
-    """Asked once, when the relative decrease first falls below `tol`: whether to stop there."""
-
-    tol: float
-    stop: Callable[[Array | Features, Array], bool]  # of W and H
-
-    def asked(self, decrease: float, W: Array | Features, H: Array) -> bool:
-        return decrease < self.tol and self.stop(W, H)
 
 
 class Monitor:
@@ -72,7 +60,6 @@ class Monitor:
         Called with a `Progress` at each evaluation; a true return value stops the fit.
     label : str
         Printed in front of each line.
-    early_stop : EarlyStop or None
 
     Examples
     --------
@@ -94,14 +81,12 @@ class Monitor:
         verbose: int = 0,
         callback: Callback | None = None,
         label: str = "",
-        early_stop: EarlyStop | None = None,
     ) -> None:
         self.max_iter = max_iter
         self.tol = tol
         self.verbose = verbose
         self.callback = callback
         self.label = label
-        self.early_stop = early_stop
         self.history: list[float] = []
         self.iterations: list[int] = []
         self.iteration = 0
@@ -115,13 +100,6 @@ class Monitor:
     def stopped(self) -> bool:
         """Whether the callback stopped it."""
         return self.reason.startswith(_STOPPED)
-
-    def fell_below(self, tol: float) -> bool:
-        """Whether the relative decrease per iteration was below a tolerance."""
-        objective = np.array(self.history)
-        with np.errstate(all="ignore"):
-            relative = -np.diff(objective) / np.abs(objective[1:])
-        return bool(np.any(~(relative / np.diff(self.iterations) >= tol)))
 
     @property
     def remaining(self) -> int:
@@ -140,7 +118,6 @@ class Monitor:
             decrease = (self.history[-1] - objective) / abs(objective) / passed
         elif self.history:
             decrease = 0.0
-        asked = self.early_stop is None or self.fell_below(self.early_stop.tol)
         self.history.append(objective)
         self.iterations.append(n)
         stopped = False
@@ -152,9 +129,7 @@ class Monitor:
             self._stop(f"converged: relative decrease {decrease:.1e} below tol={self.tol:g}")
         elif stopped:
             self._stop(_STOPPED)
-        elif self.early_stop and not asked and self.early_stop.asked(decrease, W, H):
-            self._stop(_EARLY)
-        if self.running and n >= self.max_iter:
+        elif n >= self.max_iter:
             self._stop(f"max_iter={self.max_iter} reached, relative decrease still {decrease:.1e}")
         if self.verbose and (not self.running or n // self.verbose > printed):
             seconds = time.perf_counter() - self._started
