@@ -392,6 +392,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """
         check_is_fitted(self)
         likelihood = self.likelihood_
+        likelihood.check_law("score")
         series = self._series_of(X, mask, exposure)
         known, scored = series, series
         if held_out is not None:

@@ -1,0 +1,110 @@
+"""Values with a constant absolute error: v ~ Normal with mean e λ and variance σ²."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._typing import Array
+from ..kernels.dense import Formulas, compiled
+from .base import Likelihood, Majorizer
+from .local import LocalBound
+from .parametric import OneParameter
+
+
+@compiled
+def _ratios(v: float, m: float, lam: float, theta: Array) -> tuple[float, float]:
+    weight = 2.0 * theta[0] * m
+    return weight * v, weight * lam
+
+
+@compiled
+def _value(v: float, m: float, lam: float, theta: Array) -> float:
+    return m * (theta[0] * (v - lam) * (v - lam) + theta[1])
+
+
+class Gaussian(OneParameter):
+    """Normal distribution with mean e λ and variance σ², the likelihood of Frobenius NMF.
+
+    All entries have the same absolute error. Data are not negative, but the distribution is not
+    confined to them: samples, and lower ends of intervals, may be below zero where the mean is
+    within a few σ of it.
+
+    Density: (2πσ²)^−½ exp(−(v − e λ)²/2σ²). Zeros are not linear in λ, so data are dense.
+    In the objective: m ((v − e λ)²/2σ² + ½ log 2πσ²); nothing is dropped.
+
+    Majorizer (LB1), with A = Σ_f m w e v/σ² and B = Σ_f m w e² λ/σ².
+
+    Parameters
+    ----------
+    variance : float or "learn", default="learn"
+        σ² > 0, in the unit of the data squared. It is learned from 1e-40 to 1e40.
+
+    Examples
+    --------
+    >>> Gaussian(variance=4.0).error([1.0, 5.0], [3.0, 5.0])
+    2.0
+    """
+
+    name = "gaussian"
+    formulas = in_blocks = Formulas("gaussian", _ratios, _value)
+    weighs = False
+    takes_zeros = own_unit = local = True
+    parameter = "variance"
+    bounds = 1e-40, 1e40
+    levels = 1e-12, 1e12  # their squares are sums of the kernels
+
+    def __init__(self, variance: float | str = "learn") -> None:
+        self.variance = variance
+
+    # What the formulas multiply (v − λ)² and 1 by; None: as the variance requires.
+    _factors: Array | None = None
+
+    @property
+    def theta(self) -> Array:  # type: ignore[override]
+        if self._factors is not None:
+            return self._factors
+        return np.array([0.5 / self.number, self._constant])
+
+    @property
+    def _constant(self) -> float:
+        return float(0.5 * np.log(2.0 * np.pi * self.number))
+
+    def learn(self, value: Callable[[Likelihood], float]) -> tuple[Likelihood, float]:
+        """The maximum-likelihood variance: the mean of m (v − e λ)²."""
+        n, squares = (value(self._summing(*factors)) for factors in ((0.0, 1.0), (1.0, 0.0)))
+        found = self.at(squares / n)
+        return found, 0.5 * squares / found.number + found._constant * n
+
+    def _summing(self, of_squares: float, of_weights: float) -> Gaussian:
+        """A copy whose value is a sum of m (v − e λ)² and m with these factors."""
+        found = copy.copy(self)
+        found._factors = np.array([of_squares, of_weights])
+        return found
+
+    def majorizer(self, A: Array, B: Array, x: Array) -> Majorizer:
+        return LocalBound(A, B, x).majorizer
+
+    def error(self, observed: ArrayLike, predicted: ArrayLike) -> float:
+        """Half the squared error."""
+        difference = np.asarray(observed, dtype=float) - np.asarray(predicted, dtype=float)
+        return float(0.5 * np.sum(difference**2))
+
+    def log_density(self, v: Array, lam: Array) -> Array:
+        found: Array = -0.5 * (v - lam) ** 2 / self.number - self._constant
+        return found
+
+    def saturated(self, v: Array, weight: Array | float) -> float:
+        return float(np.sum(weight * np.ones_like(v)) * self._constant)
+
+    def slope(self, v: Array, weight: Array, lam: Array) -> Array:
+        return weight * (lam - v) / self.number
+
+    def curvature(self, v: Array, weight: Array, lam: Array, *, expected: bool = False) -> Array:
+        return weight * np.ones_like(lam) / self.number
+
+    def sample(self, lam: Array, rng: np.random.Generator) -> Array:
+        return lam + np.sqrt(self.number) * rng.standard_normal(lam.shape)
