@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse, stats
 from sklearn.decomposition import NMF
 
-from cases import MASKS, Case, chains, h_step, random_problem, w_step
+from cases import MASKS, Case, chains, h_step, random_problem, update_weights, w_step
 from temporalnmf import TemporalNMF, load, plotting
 from temporalnmf.chains import GaP, NoChain, Rate
 from temporalnmf.likelihoods import Gaussian, Poisson, Tweedie
@@ -101,6 +101,22 @@ def test_updates_that_are_out_of_reach_are_repeated_with_a_wider_bound(likelihoo
     assert np.any(after(30) > 1e-6)
 
 
+def test_a_sweep_is_repeated_from_where_it_started(monkeypatch):
+    case = Case(Gaussian(3.0), GaP(3000.0, 1e-3), "log", "none", "dense")
+    problem, W, H = random_problem(case, seed=0)
+    starts, sweep, first = [], GaP.sweep, H.copy()
+
+    def recording(chain, H, *given, **named):
+        starts.append(H.copy())
+        return sweep(chain, H, *given, **named)
+
+    monkeypatch.setattr(GaP, "sweep", recording)
+    h_step(problem, W, H, problem.chain.auxiliary(H, "log"))
+    assert len(starts) > 1
+    for start in starts:
+        np.testing.assert_array_equal(start, first)
+
+
 @pytest.mark.parametrize("likelihood", [Gaussian(0.01), Tweedie(1.6, 0.02)], ids=str)
 def test_weights_that_are_out_of_reach_are_found_again(likelihood, monkeypatch):
     """Weights sum to one, so where the others shrink, one grows beyond its bound."""
@@ -114,13 +130,22 @@ def test_weights_that_are_out_of_reach_are_found_again(likelihood, monkeypatch):
 
     monkeypatch.setattr(LocalBound, "widen", counting)
     for seed in range(6):
-        problem, W, H = random_problem(case, seed, smoothing=0.0)
+        smoothing = 0.3 * (seed % 2)
+        problem, W, H = random_problem(case, seed, smoothing=smoothing)
         H = 30.0 * H  # too large for the data: all weights should shrink, and cannot
         before = problem.objective(W, H)
-        W = w_step(problem, W, H)
+        features = problem.observations.hold(W)
+        n_before = len(widened)
+        update_weights(features, H, smoothing)
+        assert len(widened) > n_before
+        W = features.array()
         assert problem.objective(W, H) <= before
         np.testing.assert_allclose(W.sum(axis=0), 1.0, rtol=1e-13)
-    assert sum(widened) > 5
+        # The minimizer for the bound in the end: one multiplier per column.
+        p, q, _ = features._local.majorizer
+        used = W[:, 0] > 1e-20
+        found = ((p + smoothing) / np.where(W > 0.0, W, 1.0) - q)[used]
+        np.testing.assert_allclose(found, found[:1].repeat(len(found), axis=0), rtol=1e-9)
 
 
 def test_a_bound_that_is_not_left_is_swept_once(monkeypatch):
@@ -226,6 +251,15 @@ def test_the_learned_variance_is_the_mean_squared_error_and_the_best_one():
     assert best == pytest.approx(np.mean((X - fit) ** 2), rel=1e-5)
     values = [Gaussian(best * f).log_density(X, fit).sum() for f in (0.98, 1.0, 1.02)]
     assert values[1] > max(values[0], values[2])
+
+
+@pytest.mark.parametrize("unit", [1e-5, 1.0, 1e5])
+def test_an_exact_fit_leaves_a_variance_above_rounding(unit):
+    X = unit * np.outer(np.arange(1.0, 9.0), [3.0, 1.0, 4.0])
+    model = fitted(X, chain="none", tol=0.0, max_iter=400)
+    assert model.likelihood_.variance == pytest.approx(1e-12 * np.mean(X**2))
+    history = model.history_
+    assert np.all(np.diff(history) <= 1e-10 * np.maximum(np.abs(history[1:]), 1.0))
 
 
 @pytest.mark.parametrize("solver", ["mm", "accelerated"])

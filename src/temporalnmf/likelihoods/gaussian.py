@@ -14,6 +14,10 @@ from .base import Likelihood, Majorizer
 from .local import LocalBound
 from .parametric import OneParameter
 
+# Least learned variance, relative to the mean square of the data. Rounding of an exact fit is far
+# below it.
+_LEAST = 1e-12
+
 
 @compiled
 def _ratios(v: float, m: float, lam: float, theta: Array) -> tuple[float, float]:
@@ -23,7 +27,7 @@ def _ratios(v: float, m: float, lam: float, theta: Array) -> tuple[float, float]
 
 @compiled
 def _value(v: float, m: float, lam: float, theta: Array) -> float:
-    return m * (theta[0] * (v - lam) * (v - lam) + theta[1])
+    return m * (theta[0] * (v - lam) * (v - lam) + theta[1] + theta[2] * v * v)
 
 
 class Gaussian(OneParameter):
@@ -41,7 +45,9 @@ class Gaussian(OneParameter):
     Parameters
     ----------
     variance : float or "learn", default="learn"
-        σ² > 0, in the unit of the data squared. It is learned from 1e-40 to 1e40.
+        σ² > 0, in the unit of the data squared. Learned by maximum likelihood, hence a little too
+        small if there are few entries per activation; at least 1e-12 of the mean square of the
+        data, where an exact fit would lead to zero.
 
     Examples
     --------
@@ -60,14 +66,14 @@ class Gaussian(OneParameter):
     def __init__(self, variance: float | str = "learn") -> None:
         self.variance = variance
 
-    # What the formulas multiply (v − λ)² and 1 by; None: as the variance requires.
+    # What the formulas multiply (v − λ)², 1 and v² by; None: as the variance requires.
     _factors: Array | None = None
 
     @property
     def theta(self) -> Array:  # type: ignore[override]
         if self._factors is not None:
             return self._factors
-        return np.array([0.5 / self.number, self._constant])
+        return np.array([0.5 / self.number, self._constant, 0.0])
 
     @property
     def _constant(self) -> float:
@@ -75,14 +81,14 @@ class Gaussian(OneParameter):
 
     def learn(self, value: Callable[[Likelihood], float]) -> tuple[Likelihood, float]:
         """The maximum-likelihood variance: the mean of m (v − e λ)²."""
-        n, squares = (value(self._summing(*factors)) for factors in ((0.0, 1.0), (1.0, 0.0)))
-        found = self.at(squares / n)
+        squares, n, of_data = (value(self._summing(factors)) for factors in np.eye(3))
+        found = self.at(max(squares, _LEAST * of_data) / n)
         return found, 0.5 * squares / found.number + found._constant * n
 
-    def _summing(self, of_squares: float, of_weights: float) -> Gaussian:
-        """A copy whose value is a sum of m (v − e λ)² and m with these factors."""
+    def _summing(self, factors: Array) -> Gaussian:
+        """A copy whose value is a sum of m (v − e λ)², m and m v² with these factors."""
         found = copy.copy(self)
-        found._factors = np.array([of_squares, of_weights])
+        found._factors = factors
         return found
 
     def majorizer(self, A: Array, B: Array, x: Array) -> Majorizer:
