@@ -393,11 +393,11 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """
         check_is_fitted(self)
         likelihood = self.likelihood_
-        likelihood.check_law("score")
         series = self._series_of(X, mask, exposure)
         known, scored = series, series
         if held_out is not None:
             known, scored = series.split(check_held_out(held_out, series))
+        self.likelihood_.check_law("score")
         if not series.observed.any():
             raise ValueError("X has no observed entry: give at least one to score.")
         if not scored.observed.any():
