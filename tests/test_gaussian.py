@@ -6,11 +6,13 @@ Divergences with 1 < β < 2 have the same bound and are tested here, too.
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse, stats
 from sklearn.decomposition import NMF
 
 from cases import MASKS, Case, chains, h_step, random_problem, update_weights, w_step
+from commands import done
 from temporalnmf import TemporalNMF, load, plotting
 from temporalnmf.chains import GaP, NoChain, Rate
 from temporalnmf.likelihoods import Gaussian, Poisson, Tweedie
@@ -324,6 +326,15 @@ def test_the_methods_of_a_model_know_the_law(tmp_path):
     assert model.reconstruction_err_ == pytest.approx(half, rel=1e-9)
     with pytest.raises(ValueError, match="calibrate is for counts"):
         model.calibrate(5)
+
+
+def test_the_command_line_knows_it(tmp_path):
+    table, model = tmp_path / "x.csv", tmp_path / "model.npz"
+    pd.DataFrame(simulated(3, 1.0, level=3.0)).add_prefix("x").to_csv(table, index_label="n")
+    done("fit", table, "--likelihood", "gaussian", "--components", 2, "--out", model)
+    shown = done("forecast", model, "--steps", 1).output
+    assert load(model).likelihood_.variance == pytest.approx(1.0, rel=0.4)
+    assert "(-" in shown  # the lower end of an interval
 
 
 def test_a_feature_of_zeros_gets_no_weight():
