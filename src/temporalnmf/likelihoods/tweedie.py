@@ -209,8 +209,8 @@ class Tweedie(OneParameter, Exponential):
         if not self.has_law and isinstance(self.dispersion, str):
             raise ValueError(
                 f"Tweedie(beta={self.beta!r}, dispersion={self.dispersion!r}): no distribution has "
-                f"this beta, so there is no dispersion to learn. Give a number, by which the data "
-                f"are divided against the chain; dispersion=1.0 is the plain divergence."
+                f"this beta, so there is no dispersion to learn. Give a number, which divides the "
+                f"divergence and so weighs the data against the chain; 1.0 is plain NMF."
             )
 
     def majorizer(self, A: Array, B: Array, x: Array) -> Majorizer:

@@ -62,6 +62,7 @@ class Block(Features):
         self.W: Array = np.empty((0, 0)) if W is None else W
         self._bound: Majorizer
         self._local: LocalBound
+        self._lowest: Array
         self._sums: Sums
         self._path = _NO_PATH
         self._before: Array
@@ -146,7 +147,7 @@ class Block(Features):
         likelihood = self.observations.likelihood
         if likelihood.local:
             self._local = LocalBound(*sums, self.W.copy(order="K"))
-            return self._lowest(smoothing)
+            return self._set_bound(smoothing)
         self._bound = likelihood.majorizer(*sums, self.W)
         return lowest_rates(*self._bound, smoothing, self.W)
 
@@ -154,12 +155,14 @@ class Block(Features):
         beyond = self._local.beyond(self.W)
         if beyond.any():
             self._local.widen(beyond, self.W, room)
-        return np.stack([-beyond.any(axis=0).astype(float), self._lowest(smoothing)])
+            self._set_bound(smoothing)
+        return np.stack([-beyond.any(axis=0).astype(float), self._lowest])
 
-    def _lowest(self, smoothing: float) -> Array:
+    def _set_bound(self, smoothing: float) -> Array:
         """Set the majorizer to the local bound; returns min q, (K,)."""
         self._bound = self._local.majorizer
-        return lowest_rates(*self._bound, smoothing, self._local.x)
+        self._lowest = lowest_rates(*self._bound, smoothing, self._local.x)
+        return self._lowest
 
     def left(self, lowest: Array) -> Array:
         return left_of_root(*self._bound, lowest)
