@@ -214,6 +214,10 @@ def test_the_density_is_that_of_scipy(variance):
     v, lam = np.meshgrid([0.0, 1e-3, 0.4, 2.0, 50.0], [0.01, 0.7, 5.0])
     expected = stats.norm.logpdf(v, lam, np.sqrt(variance))
     np.testing.assert_allclose(Gaussian(variance).log_density(v, lam), expected, rtol=1e-12)
+    # Of forecasts that explode it is finite.
+    far = np.array([1.0]), np.array([1e250])
+    assert -1e301 < Gaussian(variance).log_density(*far)[0] < -1e299
+    assert 1e299 < Gaussian(variance).error(*far) < 1e301
 
 
 def test_slope_and_curvature_are_derivatives_of_the_density():

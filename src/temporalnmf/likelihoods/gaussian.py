@@ -17,6 +17,8 @@ from .parametric import OneParameter
 # Least learned variance, relative to the mean square of the data. Rounding of an exact fit is far
 # below it.
 _LEAST = 1e-12
+# Forecasts of a chain that explodes are farther from the data than a square can be.
+_FARTHEST = 1e150
 
 
 @compiled
@@ -28,6 +30,11 @@ def _ratios(v: float, m: float, lam: float, theta: Array) -> tuple[float, float]
 @compiled
 def _value(v: float, m: float, lam: float, theta: Array) -> float:
     return m * (theta[0] * (v - lam) * (v - lam) + theta[1] + theta[2] * v * v)
+
+
+def _square(x: Array) -> Array:
+    found: Array = np.clip(x, -_FARTHEST, _FARTHEST) ** 2
+    return found
 
 
 class Gaussian(OneParameter):
@@ -97,11 +104,10 @@ class Gaussian(OneParameter):
     def error(self, observed: ArrayLike, predicted: ArrayLike) -> float:
         """Half the squared error."""
         difference = np.asarray(observed, dtype=float) - np.asarray(predicted, dtype=float)
-        return float(0.5 * np.sum(difference**2))
+        return float(0.5 * np.sum(_square(difference)))
 
     def log_density(self, v: Array, lam: Array) -> Array:
-        found: Array = -0.5 * (v - lam) ** 2 / self.number - self._constant
-        return found
+        return -0.5 * _square((v - lam) / np.sqrt(self.number)) - self._constant
 
     def saturated(self, v: Array, weight: Array | float) -> float:
         return float(np.sum(weight * np.ones_like(v)) * self._constant)
