@@ -430,6 +430,7 @@ def test_a_divergence_without_a_law_gives_points_only(tmp_path, ax):
     model = fitted(X, Tweedie(1.5, 0.5))
     again = load(model.save(tmp_path / "model.npz"))
     np.testing.assert_array_equal(again.transform(X), model.transform(X))
+    assert model._posterior is None  # not computed to be saved
     assert np.isfinite(model.impute(X)).all()
     for ahead in (model.forecast(3), again.forecast(3), model.smooth()):
         assert not ahead.has_bands
