@@ -16,7 +16,7 @@ from temporalnmf.cluster.blocks import Blocks
 from temporalnmf.cluster.executor import LocalExecutor
 from temporalnmf.cluster.series import SplitSeries, even_bounds
 from temporalnmf.data.series import Series
-from temporalnmf.likelihoods import Gamma, NegativeBinomial, NegativeBinomial2, Tweedie
+from temporalnmf.likelihoods import Gamma, Gaussian, NegativeBinomial, NegativeBinomial2, Tweedie
 from temporalnmf.likelihoods.base import Likelihood
 from temporalnmf.objective import Problem
 from temporalnmf.observations import Observations, observe
@@ -79,6 +79,7 @@ _OF_DATA: dict[str, Likelihood] = {
     "negative_binomial": NegativeBinomial(0.8),
     "negative_binomial_2": NegativeBinomial2(3.0),
     "gamma": Gamma(2.5),
+    "gaussian": Gaussian(3.0),
     "tweedie": Tweedie(0.4, 0.3),
 }
 

@@ -13,10 +13,19 @@ def statistics(likelihood, X, weights, exposure, W, H):
     if likelihood.counts:
         p_h, q_h, r_h = H * (W.T @ ratio), W.T @ rate, np.zeros_like(H)
         p_w, q_w, r_w = W * (ratio @ H.T), rate @ H.T, np.zeros_like(W)
+    elif likelihood.local:
+        p_h, q_h, r_h = _local(W.T @ ratio, W.T @ rate, H)
+        p_w, q_w, r_w = _local(ratio @ H.T, rate @ H.T, W)
     else:
         p_h, q_h, r_h = np.zeros_like(H), W.T @ rate, H**2 * (W.T @ ratio)
         p_w, q_w, r_w = np.zeros_like(W), rate @ H.T, W**2 * (ratio @ H.T)
     return (p_h, q_h, r_h), (p_w, q_w, r_w)
+
+
+def _local(A, B, x):
+    """(LB1) before anything is out of reach."""
+    P = 1.05 * np.maximum(A, B)
+    return x * P, P + B - A, np.zeros_like(x)
 
 
 def _ratio_and_rate(likelihood, V, M, e, L):
@@ -34,8 +43,8 @@ def _ratio_and_rate(likelihood, V, M, e, L):
         case "gamma" | "exponential":
             shape = getattr(likelihood, "shape", 1.0)
             return shape * M * V / e / L**2, shape * M / L
-        case "tweedie":
-            beta, phi = likelihood.beta, likelihood.dispersion
+        case "tweedie" | "gaussian":
+            beta, phi = getattr(likelihood, "beta", 2.0), likelihood.number
             return (
                 M * V * e ** (beta - 1) * L ** (beta - 2) / phi,
                 M * e**beta * L ** (beta - 1) / phi,
@@ -58,6 +67,8 @@ def log_density(likelihood, v, mean):
             return stats.gamma.logpdf(v, likelihood.shape, scale=mean / likelihood.shape)
         case "exponential":
             return stats.expon.logpdf(v, scale=mean)
+        case "gaussian":
+            return stats.norm.logpdf(v, mean, np.sqrt(likelihood.variance))
         case "tweedie":
             return tweedie_log_density(v, mean, likelihood.beta, likelihood.dispersion)
     raise AssertionError(f"no oracle for likelihood {likelihood.name}: write its density here")
@@ -85,6 +96,7 @@ def likelihood_value(likelihood, X, weights, exposure, W, H):
         "exponential": -np.log(e),
         "gamma": -np.log(np.where(V > 0.0, V, 1.0)),
         "tweedie": -np.log(np.where(V > 0.0, V, 1.0)),
+        "gaussian": 0.0,
     }
     constants = dropped["poisson" if likelihood.counts else likelihood.name]
     seen = V if likelihood.takes_zeros else np.where(M > 0.0, V, 1.0)

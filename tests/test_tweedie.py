@@ -248,9 +248,9 @@ def test_sparse_data_are_refused_with_a_remedy():
         fitted(X)
 
 
-@pytest.mark.parametrize("beta", [0.0, 1.0, 1.5, 2.0, -1.0, np.nan, True, "learn"])
+@pytest.mark.parametrize("beta", [0.0, 1.0, 2.0, 2.5, -1.0, np.nan, True, "learn"])
 def test_a_beta_without_a_law_of_this_kind_is_refused(beta):
-    with pytest.raises(ValueError, match=r"Tweedie\(beta=.*between 0 and 1.*Gamma.*Poisson for 1"):
+    with pytest.raises(ValueError, match=r"Tweedie\(beta=.*Gamma.*Poisson for 1.*Gaussian for 2"):
         fitted(simulated(0, LAWS[0]), Tweedie(beta))
 
 

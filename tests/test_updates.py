@@ -820,7 +820,9 @@ class Bounded(Block):
     """Some features with a majorizer that is given."""
 
     def __init__(self, p, q, r):
-        super().__init__(SimpleNamespace(order="C", shared=False), np.full(p.shape, np.nan))
+        law = SimpleNamespace(local=False)
+        observations = SimpleNamespace(order="C", shared=False, likelihood=law)
+        super().__init__(observations, np.full(p.shape, np.nan))
         self.given = Majorizer(p.copy(), q, r)
 
     def bound(self, H, smoothing):

@@ -89,8 +89,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         variance that is a learned multiple of the mean, "negative_binomial_2" for counts with a
         learned relative spread (dense data), "exponential" for positive values such as power
         spectra (Itakura–Saito), "gamma" for positive values with a learned relative error,
-        "tweedie" for amounts with exact zeros (dense data), or an object from
-        `temporalnmf.likelihoods`.
+        "tweedie" for amounts with exact zeros (dense data), "gaussian" for values with a constant
+        absolute error (Frobenius, dense data), or an object from `temporalnmf.likelihoods`.
     map_scale : {"log", "linear"}, default="log"
         Scale on which the posterior mode is taken. "log" is well-posed for every
         hyper-parameter; "linear" is the paper's.
@@ -173,8 +173,9 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         slightly from the end of `history_`, since the activations are solved once more at the
         final components, as in `transform`.
     reconstruction_err_ : float
-        Divergence (Kullback–Leibler or Itakura–Saito) of the observed entries from the fit, the
-        product of `activations_` and `components_`; of draws, from the product of means.
+        Divergence (Kullback–Leibler, Itakura–Saito, or that of the likelihood) of the observed
+        entries from the fit, the product of `activations_` and `components_`; of draws, from the
+        product of means. For "gaussian" half the squared error, divided by the variance.
     stability_ : array, (n_components,), or None
         Similarity of each component to its match in the other starts, from 0 to 1 (cosine,
         averaged over starts). From 0.9 on it is found again, below 0.7 it is not; see
@@ -398,6 +399,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         known, scored = series, series
         if held_out is not None:
             known, scored = series.split(check_held_out(held_out, series))
+        self.likelihood_.check_law("score")
         if not series.observed.any():
             raise ValueError("X has no observed entry: give at least one to score.")
         if not scored.observed.any():

@@ -31,6 +31,7 @@ LIKELIHOODS = {
     "negative_binomial_2": "temporalnmf.likelihoods.negative_binomial_2:NegativeBinomial2",
     "exponential": "temporalnmf.likelihoods.exponential:Exponential",
     "gamma": "temporalnmf.likelihoods.gamma:Gamma",
+    "gaussian": "temporalnmf.likelihoods.gaussian:Gaussian",
     "tweedie": "temporalnmf.likelihoods.tweedie:Tweedie",
 }
 

@@ -463,7 +463,8 @@ def _check_use(trial: Trial, data: Data, model: TemporalNMF) -> None:
     _sound("forecast", forecast.values)
     if trial.chain != "none":
         lower, upper = forecast.interval(0.9)
-        _sound("lower bounds", lower)
+        _expect(np.isfinite(lower), "lower bounds are finite")
+        _expect((lower >= 0.0) | (trial.likelihood == "gaussian"), "lower bounds are not negative")
         _expect(lower <= upper, "intervals are in order")
     with TemporaryDirectory() as folder:
         again = temporalnmf.load(model.save(Path(folder, "model.npz")))

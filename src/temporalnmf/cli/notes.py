@@ -13,6 +13,8 @@ WORDS: notes.Words = {
     "the last step, {size:g}, is assumed. --exposure sets another.",
     "no_intervals": "Plain NMF (--chain none) does not model how activations change, so there are "
     "no intervals: choose a chain, such as rate.",
+    "no_distribution": "There are no intervals: {likelihood} is a divergence that no distribution "
+    "of the data has. Fit with --likelihood gaussian, or another one that is a distribution.",
     "fractions": "The data have fractions, and --likelihood auto takes them for Poisson counts: "
     "the widths of intervals depend on their unit. For positive values --likelihood gamma learns "
     "their relative error, for amounts with zeros --likelihood tweedie does.",

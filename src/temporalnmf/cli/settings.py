@@ -30,7 +30,8 @@ class Settings(NamedTuple):
         _option(
             help="'auto': 'negative_binomial' for counts that clump, else 'poisson'. Or "
             "'poisson', 'negative_binomial' or 'negative_binomial_2' for counts, "
-            "'exponential' or 'gamma' for positive values, 'tweedie' for amounts with zeros."
+            "'exponential' or 'gamma' for positive values, 'tweedie' for amounts with zeros, "
+            "'gaussian' for values with a constant absolute error."
         ),
     ] = "auto"
     solver: Annotated[

@@ -142,6 +142,9 @@ class SplitFeatures(Features):
     def left(self, lowest: Array) -> Array:
         return self.slot.max(Block.left, lowest)
 
+    def widen(self, smoothing: float, room: float) -> Array:
+        return self.slot.min(Block.widen, smoothing, room)
+
     # L-BFGS.
 
     begin_path = _all(Block.begin_path)

@@ -58,6 +58,7 @@ def calibrate(
     (coverage,) = check_coverage(coverage)
     if not state.chain.has_law:
         raise ValueError(Note("no_intervals"))
+    state.likelihood.check_law("calibrate")
     if not state.likelihood.counts:
         name = state.likelihood.name
         raise ValueError(

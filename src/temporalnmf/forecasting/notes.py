@@ -10,6 +10,7 @@ from ..messages.errors import Spelling, Text, in_python
 Code = Literal[
     "exposure_assumed",
     "no_intervals",
+    "no_distribution",
     "runs_differ",
     "components_differ",
     "independent_steps",
@@ -30,6 +31,8 @@ WORDS: Words = {
     "the last step, {size:g}, is assumed.",
     "no_intervals": "Plain NMF (chain='none') does not model how activations change, so there are "
     "no intervals: choose a chain, such as 'rate'.",
+    "no_distribution": "There are no intervals: {likelihood} is a divergence that no distribution "
+    "of the data has. Use a likelihood that is one, such as 'gaussian', or Tweedie with beta < 1.",
     "runs_differ": "{verdict}",
     "components_differ": "{verdict}",
     "independent_steps": "Steps are independent of each other under {chain!r}: the point repeats "

@@ -30,7 +30,7 @@ class Steps(NamedTuple):
 
     activations: Array  # (T, K), the point prediction
     point: str  # its name
-    draws: Array | None  # (S, T, K); None if the chain is no distribution
+    draws: Array | None  # (S, T, K); None if chain or likelihood is no distribution
     drawn: DrawnComponents | None = None
     which: Array | None = None  # (S,), the draw of the components of each draw
     start: Array = np.empty(0)  # (K,), the activations from which futures start
@@ -57,7 +57,7 @@ class ModePosterior:
             H, observed = self.mean(series), series.observed
             kept = fitted_steps(observed, chain, state.config.point)
         draws = None
-        if chain.has_law:
+        if state.has_law:
             used = None if series is None else series.take(kept)
             posterior = state.laplace(used, H[:, kept])
             n_samples = min(n_samples, max(100, MOST // H.size))
@@ -77,7 +77,7 @@ class ModePosterior:
         scale = state.config.map_scale
         H = chain.point_forecast(chain.state_of(state.activations), steps, point, scale)
         draws, start = None, np.empty(0)
-        if chain.has_law:
+        if state.has_law:
             before, last = state.since + 1, state.laplace().last
             start = last.activations[0]
             draws = draw_steps(last, np.zeros(1, int), before + steps, chain, n_samples, rng)

@@ -185,6 +185,8 @@ def _notes(state: State) -> tuple[Note, ...]:
     chain, notes = state.chain, []
     if not chain.has_law:
         return (Note("no_intervals"),)
+    if not state.likelihood.has_law:
+        return (Note("no_distribution", likelihood=repr(state.likelihood)),)
     if state.draws is not None and not state.draws.diagnosis.ok:
         found = state.draws.diagnosis
         settled = {q.name for q in found.quantities if q.settled(found.n_runs)}
@@ -203,7 +205,7 @@ def _notes(state: State) -> tuple[Note, ...]:
 def _short(state: State, ahead: Array) -> list[Note]:
     """A note on intervals that are too narrow even after calibration."""
     found = state.calibration
-    if found is None or not state.chain.has_law:
+    if found is None or not state.has_law:
         return []
     if not (short := found.short(range(1, max(int(ahead.max()), 1) + 1))):
         return []
@@ -214,7 +216,7 @@ def _short(state: State, ahead: Array) -> list[Note]:
 def _horizon(state: State, ahead: Array) -> list[Note]:
     """A note on steps beyond those that calibration checked."""
     found, last = state.calibration, int(ahead[-1])
-    if found is None or not state.chain.has_law or last <= max(found.horizons):
+    if found is None or not state.has_law or last <= max(found.horizons):
         return []
     return [Note("beyond_checked", checked=counted(max(found.horizons), "step"), last=last)]
 

@@ -121,7 +121,7 @@ class Parts:
 def check_of(state: State) -> Calibration | None:
     """The check of a fitted model with default settings; None if it cannot be made."""
     known = state.series is not None and state.draws is None
-    if not (known and state.chain.has_law and state.likelihood.counts):
+    if not (known and state.has_law and state.likelihood.counts):
         return None
     n_origins = max(_MOST_VALUES // (_STEPS * state.components.shape[1]), FEWEST_ORIGINS)
     n_origins = min(n_origins, _MOST_ORIGINS)

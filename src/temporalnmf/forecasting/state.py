@@ -96,6 +96,11 @@ class State:
     def likelihood(self) -> Likelihood:
         return self.factors.likelihood
 
+    @property
+    def has_law(self) -> bool:
+        """Whether the activations have a posterior distribution."""
+        return self.chain.has_law and self.likelihood.has_law
+
     @cached_property
     def feature_names(self) -> Array:
         """(F,); x0, x1, … if the data have no names."""

@@ -141,6 +141,9 @@ class Config:
             )
 
     def _check_learning(self) -> None:
+        if self.chain.learns:
+            self.likelihood.check()
+            self.likelihood.check_law("Learning hyper-parameters")
         if self.chain.learns and self.map_scale == "linear" and not self.drawing:
             raise ArgumentError(
                 "map_scale",

@@ -310,7 +310,7 @@ def _posterior_now(
     config: Config, features: Features, H: Array, chain: Chain, unit: float
 ) -> Posterior | None:
     """The posterior of the activations, computed while the data are available."""
-    if not chain.has_law:
+    if not (chain.has_law and features.observations.likelihood.has_law):
         return None
     if config.map_scale != "log":
         problem = Problem(features.observations, chain, "log")

@@ -59,6 +59,10 @@ class Likelihood(BaseEstimator):
         Whether entries must be whole numbers.
     has_draws : bool
         Whether the Gibbs sampler supports it.
+    local : bool
+        Whether the majorizer holds up to a multiple of x only; see `LocalBound`.
+    has_law : bool
+        Whether it is a distribution. If not, there are point estimates only.
     levels : tuple of float
         Mean totals of a step, least and most, that a fit accepts.
     cost : float
@@ -83,6 +87,8 @@ class Likelihood(BaseEstimator):
     own_unit: ClassVar[bool] = False
     whole: ClassVar[bool] = False
     has_draws: ClassVar[bool] = False
+    local: bool = False
+    has_law: bool = True
     levels: ClassVar[tuple[float, float]] = (LEAST_LEVEL, np.inf)
     cost: float = 1.0
     excess: float = 0.0
@@ -101,6 +107,14 @@ class Likelihood(BaseEstimator):
 
     def check(self) -> None:
         """Refuse parameters that make no sense."""
+
+    def check_law(self, what: str) -> None:
+        """Refuse what needs a distribution if this is none."""
+        if not self.has_law:
+            raise ValueError(
+                f"{what} needs a distribution of the data, and {self!r} is a divergence that none "
+                f"has. Use a likelihood that is one, such as 'gaussian', or Tweedie with beta < 1."
+            )
 
     def resolve(self) -> Self:
         """A copy whose parameters are numbers: starting values for those to be learned."""

@@ -1,4 +1,7 @@
-"""Amounts with exact zeros: v ~ Tweedie with mean e λ and variance φ (e λ)^(2−β)."""
+"""Amounts with exact zeros: v ~ Tweedie with mean e λ and variance φ (e λ)^(2−β).
+
+Above β = 1 no distribution has the β-divergence; there is the divergence only.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,9 @@ from ..kernels.dense import Formulas, compiled
 from ..kernels.floor import FLOOR
 from ..kernels.powers import power
 from ..kernels.variates.shared import log1p_minus, stirling_error
+from .base import Majorizer
 from .exponential import Exponential
+from .local import LocalBound
 from .parametric import OneParameter, each
 from .poisson import Poisson
 
@@ -54,7 +59,7 @@ def divergence(v: float, lam: float, beta: float) -> float:
 
 @compiled
 def log_scale(v: float, theta: Array) -> float:
-    """log(v p(v | v)), 0 for v = 0.
+    """log(v p(v | v)), 0 for v = 0, and where there is no p.
 
     Given their number j, v is the sum of j Gamma variables of shape α = β/(1−β), so that
 
@@ -62,7 +67,7 @@ def log_scale(v: float, theta: Array) -> float:
 
     j₀ = v^β/(φβ), c = j₀/(1−β) (Dunn and Smyth 2005). Many terms are summed in `_log_sum`.
     """
-    if v == 0.0:
+    if v == 0.0 or theta[0] > 1.0:
         return 0.0
     rest, alpha, last = 1.0 - theta[0], theta[2], theta.size - 1
     center = math.exp(theta[0] * math.log(v)) * theta[1] / theta[0]
@@ -135,6 +140,9 @@ def _fill_log_scale(v: Array, lam: Array, theta: Array, out: Array) -> None:
 class Tweedie(OneParameter, Exponential):
     """Tweedie distribution with variance φ (e λ)^(2−β), 0 < β < 1, for amounts with exact zeros.
 
+    With 1 < β < 2 the β-divergence alone, between Poisson and `Gaussian`: no distribution has it,
+    so there are point estimates, but no intervals and no `score`.
+
     A Poisson number of Gamma variables: rain of a day, claims of a month, purchases. The likelihood
     of NMF with the β-divergence. As β → 1 it becomes Poisson (times φ), as β → 0 `Gamma` with shape
     1/φ. φ has the unit of the data to the power of β.
@@ -143,14 +151,16 @@ class Tweedie(OneParameter, Exponential):
     d = (e λ)^β/β + v (e λ)^(β−1)/(1−β) − v^β/(β(1−β)); a is a series.
     In the objective: m (d/φ − log a); dropped is log v of positive values.
 
-    Majorizer (M): p = 0, q = Σ_f m w e^β λ^(β−1)/φ, r = h² Σ_f m w v e^(β−1) λ^(β−2)/φ.
+    Majorizer (M): p = 0, q = Σ_f m w e^β λ^(β−1)/φ, r = h² Σ_f m w v e^(β−1) λ^(β−2)/φ. Above
+    β = 1 (LB1), with A = r/h² and B = q.
 
     Parameters
     ----------
     beta : float, default=0.5
-        0 < β < 1. The power of the variance is 2 − β.
+        0 < β < 1, or 1 < β < 2. The power of the variance is 2 − β.
     dispersion : float or "learn", default="learn"
-        φ > 0. It is learned from 1e-12 to 1e12.
+        φ > 0. It is learned from 1e-12 to 1e12. Above β = 1 a number: the data count 1/φ times
+        against the chain, and nothing says how often they should.
 
     Examples
     --------
@@ -172,7 +182,17 @@ class Tweedie(OneParameter, Exponential):
         self.dispersion = dispersion
 
     @property
+    def has_law(self) -> bool:  # type: ignore[override]
+        return self.beta < 1.0
+
+    @property
+    def local(self) -> bool:  # type: ignore[override]
+        return self.beta > 1.0
+
+    @property
     def theta(self) -> Array:  # type: ignore[override]
+        if not self.has_law:
+            return np.array([self.beta, 1.0 / self.number])
         alpha, j = self.beta / (1.0 - self.beta), np.arange(1.0, _TERMS + 1.0)
         logs = -gammaln(j + 1.0) - gammaln(j * alpha)
         terms = np.exp(logs[: max(int(np.sum(logs > -_LARGEST)), 1)])
@@ -181,13 +201,23 @@ class Tweedie(OneParameter, Exponential):
     def check(self) -> None:
         super().check()
         number = isinstance(self.beta, Real) and not isinstance(self.beta, bool)
-        if not (number and 0.0 < self.beta < 1.0):
+        if not (number and 0.0 < self.beta < 2.0 and self.beta != 1.0):
             raise ValueError(
-                f"Tweedie(beta={self.beta!r}): give a number between 0 and 1, both excluded. Use "
-                f"Gamma or Exponential for 0, and Poisson for 1; none is available above 1."
+                f"Tweedie(beta={self.beta!r}): give a number between 0 and 1, or between 1 and 2, "
+                f"ends excluded. Use Gamma or Exponential for 0, Poisson for 1, and Gaussian for 2."
+            )
+        if not self.has_law and isinstance(self.dispersion, str):
+            raise ValueError(
+                f"Tweedie(beta={self.beta!r}, dispersion={self.dispersion!r}): no distribution has "
+                f"this beta, so there is no dispersion to learn. Give a number, which divides the "
+                f"divergence and so weighs the data against the chain; 1.0 is plain NMF."
             )
 
+    def majorizer(self, A: Array, B: Array, x: Array) -> Majorizer:
+        return LocalBound(A, B, x).majorizer if self.local else super().majorizer(A, B, x)
+
     def log_density(self, v: Array, lam: Array) -> Array:
+        self.check_law("A density")
         v, lam = np.broadcast_arrays(v, np.maximum(lam, FLOOR))
         found = self._log_scales(v) - each(_fill_divergence, v, lam, self.beta) / self.number
         return found - np.log(np.where(v > 0.0, v, 1.0))
@@ -214,6 +244,7 @@ class Tweedie(OneParameter, Exponential):
         return weight * lam ** (beta - 2.0) * factor / self.number
 
     def sample(self, lam: Array, rng: np.random.Generator) -> Array:
+        self.check_law("A sample")
         beta, phi = self.beta, self.number
         number = Poisson().sample(lam**beta / (phi * beta), rng)
         mean = phi * beta * lam ** (1.0 - beta)  # of a Gamma variable

@@ -20,6 +20,7 @@ from ..kernels.simplex import (
     weights_at,
 )
 from ..likelihoods.base import Majorizer
+from ..likelihoods.local import LocalBound
 from ..runtime.files import written_whole
 from ..runtime.states import NON_NEGATIVE, arrays_of, named, restore
 from .base import Observations, Sums
@@ -61,6 +62,8 @@ class Block(Features):
         self.observations, self.first = observations, first
         self.W: Array = np.empty((0, 0)) if W is None else W
         self._bound: Majorizer
+        self._local: LocalBound
+        self._lowest: Array
         self._sums: Sums
         self._path = _NO_PATH
         self._before: Array
@@ -147,8 +150,25 @@ class Block(Features):
 
     def bound(self, H: Array, smoothing: float) -> Array:
         (sums,) = self.observations.sums(self.W, H, "w")
-        self._bound = self.observations.likelihood.majorizer(*sums, self.W)
+        likelihood = self.observations.likelihood
+        if likelihood.local:
+            self._local = LocalBound(*sums, self.W.copy(order="K"))
+            return self._set_bound(smoothing)
+        self._bound = likelihood.majorizer(*sums, self.W)
         return lowest_rates(*self._bound, smoothing, self.W)
+
+    def widen(self, smoothing: float, room: float) -> Array:
+        beyond = self._local.beyond(self.W)
+        if beyond.any():
+            self._local.widen(beyond, self.W, room)
+            self._set_bound(smoothing)
+        return np.stack([-beyond.any(axis=0).astype(float), self._lowest])
+
+    def _set_bound(self, smoothing: float) -> Array:
+        """Set the majorizer to the local bound; returns min q, (K,)."""
+        self._bound = self._local.majorizer
+        self._lowest = lowest_rates(*self._bound, smoothing, self._local.x)
+        return self._lowest
 
     def left(self, lowest: Array) -> Array:
         return left_of_root(*self._bound, lowest)

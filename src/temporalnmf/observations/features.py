@@ -145,6 +145,10 @@ class Features(ABC):
     def above_floor(self, wanted: Array) -> Array:
         """(W2): raise W to the floor; returns Σ_f w."""
 
+    @abstractmethod
+    def widen(self, smoothing: float, room: float) -> Array:
+        """(LB2): widen local bounds that W left; (2, K), −1 for columns that did, then min q."""
+
     # L-BFGS in the roots y, W = y²/Σ_f y²; see `solvers/accelerated.py` and `Lbfgs`.
 
     @abstractmethod

@@ -92,7 +92,7 @@ def save_model(
     path, components = Path(path), model.components_
     refuse_overwriting(path, overwrite)
     staged = _staged(components, path, overwrite)
-    if model.posterior_ is None and model.chain_.has_law and model._series is not None:
+    if model.posterior_ is None and model._state().has_law and model._series is not None:
         model._state().laplace()  # so that forecasts have the same bits after loading
     labels = {
         "features": model.feature_labels().tolist(),

@@ -93,6 +93,8 @@ def plot_forecast(
 
 
 def bands_title(forecast: Forecast, coverages: Sequence[float]) -> str:
+    if any(note.code == "no_distribution" for note in forecast.notes):
+        return "no bands: the likelihood is no distribution"
     if not forecast.has_bands:
         return "no bands: plain NMF does not model changes"
     return f"bands: {' and '.join(level_text(c) for c in sorted(coverages))} intervals"

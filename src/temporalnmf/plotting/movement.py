@@ -128,6 +128,8 @@ def factor_text(factor: float) -> str:
 
 
 def _verdict(chain: Chain, found: Array, expected: Array | None) -> str:
+    if expected is None and chain.has_law:
+        return "nothing to compare with:\nthe likelihood is no distribution"
     if expected is None:
         return "no chain to compare with:\nplain NMF assumes nothing about the next step"
     spreads = [float(np.subtract(*np.quantile(x, (0.9, 0.1)))) for x in (found, expected)]

@@ -48,6 +48,7 @@ _DIVERGENCES = {
     "negative_binomial_2": "Negative binomial",
     "exponential": "Itakura–Saito",
     "gamma": "Gamma",
+    "gaussian": "Gaussian",
     "tweedie": "Tweedie",
 }
 

@@ -7,6 +7,8 @@ from ..forecasting import notes
 WORDS: notes.Words = {
     **notes.WORDS,
     "no_intervals": "This model is plain NMF, which gives no intervals.",
+    "no_distribution": "This model minimizes a divergence that no distribution of the data has, so "
+    "it gives no intervals.",
     "runs_differ": "The runs of draws behind this report do not agree yet: take its numbers as "
     "rough estimates.",
     "components_differ": "The runs of draws behind this report agree on totals and forecasts, but "

@@ -10,6 +10,7 @@ from .._typing import Array, Arrays
 from ..chains.base import Chain
 from ..kernels.floor import lifted
 from ..likelihoods.base import Likelihood
+from ..likelihoods.local import ROOM, LocalBound
 from ..objective import Problem
 from ..observations.features import Features
 from ..runtime.states import arrays_of
@@ -39,14 +40,38 @@ class FitResult:
 
 def h_step(problem: Problem, features: Features, H: Array, aux: Array, *, held: int = 0) -> Array:
     """Sweep the chain over H, in place; returns its auxiliary variables."""
-    majorizer = problem.likelihood.majorizer(*features.sums(H), H)
-    return problem.chain.sweep(H, aux, majorizer, problem.scale, held=held)
+    likelihood, sums = problem.likelihood, features.sums(H)
+    if not likelihood.local:
+        majorizer = likelihood.majorizer(*sums, H)
+        return problem.chain.sweep(H, aux, majorizer, problem.scale, held=held)
+    bound, room = LocalBound(*sums, H.copy()), ROOM
+    while True:
+        found = problem.chain.sweep(H, aux, bound.majorizer, problem.scale, held=held)
+        beyond = bound.beyond(H)
+        if not beyond.any():
+            return found
+        bound.widen(beyond, H, room)  # (LB2)
+        H[...] = bound.x
+        room *= 2.0
 
 
 def w_root(features: Features, H: Array, smoothing: float) -> Array:
-    """(W2) by Newton's method, see `kernels/simplex.py`; returns the sums Σ_f w, (K,)."""
+    """(W2), again for columns beyond their bounds (LB2); returns the sums Σ_f w, (K,)."""
     lowest = features.bound(H, smoothing)
-    used = np.isfinite(lowest)
+    used = wanted = np.isfinite(lowest)
+    room = ROOM
+    while wanted.any():
+        _w_root(features, lowest, wanted)
+        if not features.observations.likelihood.local:
+            break
+        beyond, lowest = features.widen(smoothing, room)
+        wanted = beyond < 0.0
+        room *= 2.0
+    return features.above_floor(used)
+
+
+def _w_root(features: Features, lowest: Array, used: Array) -> None:
+    """(W2) for used columns by Newton's method, see `kernels/simplex.py`."""
     m = features.left(lowest)
     wanted = used.copy()
     for _ in range(_MAX_STEPS):
@@ -58,7 +83,6 @@ def w_root(features: Features, H: Array, smoothing: float) -> Array:
         if not wanted.any():
             break
     features.roots(lowest, m, used)
-    return features.above_floor(used)
 
 
 @dataclass
