@@ -16,6 +16,7 @@ from temporalnmf.cluster.blocks import Blocks
 from temporalnmf.cluster.executor import LocalExecutor
 from temporalnmf.cluster.series import SplitSeries, even_bounds
 from temporalnmf.data.series import Series
+from temporalnmf.kernels.dense import UNROLLED
 from temporalnmf.likelihoods import Gamma, NegativeBinomial, NegativeBinomial2, Tweedie
 from temporalnmf.likelihoods.base import Likelihood
 from temporalnmf.objective import Problem
@@ -26,6 +27,11 @@ from temporalnmf.solvers.options import nested
 SCALES = ("log", "linear")
 MASKS = ("none", "steps", "entries", "weights")
 STORAGES = ("dense", "csr", "sparse mask")
+
+# Kernels are compiled for each likelihood and number of components (`kernels/dense.py`), a second
+# for each of the four passes over dense data. To share them, tests of all likelihoods have two
+# components, or more than are unrolled; those of counts may have one, two or three.
+FEW, MANY = 2, UNROLLED + 1
 
 # Hyper-parameters per chain: the first for both scales, the rest only well-posed on the log scale.
 _SETTINGS: dict[str, list[Any]] = {
@@ -209,7 +215,7 @@ def random_problem(
     *,
     n_steps: int = 9,
     n_features: int = 7,
-    n_components: int = 3,
+    n_components: int = FEW,
     smoothing: float | None = None,
     level: float = 10.0,
     place: str = "memory",

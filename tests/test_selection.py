@@ -381,13 +381,13 @@ def test_gaps_of_a_sparse_table_become_missing_values(monkeypatch):
 
 def test_rank_is_found_where_it_is_clear():
     rng = np.random.default_rng(5)
-    H, W = rng.gamma(1.0, 400.0, size=(60, 3)), rng.dirichlet(np.full(30, 0.3), size=3)
+    H, W = rng.gamma(1.0, 400.0, size=(60, 2)), rng.dirichlet(np.full(30, 0.3), size=2)
     X = rng.poisson(H @ W).astype(float)
     found = select(
-        X, chains="none", n_components=range(1, 7), random_state=0,
+        X, chains="none", n_components=range(1, 4), random_state=0,
         splitter=HiddenEntries(4, random_state=0),
     )  # fmt: skip
-    assert found.best.n_components == 3
+    assert found.best.n_components == 2
     assert found.best_of("last_value") is None
 
 

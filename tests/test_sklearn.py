@@ -258,7 +258,7 @@ def test_n_init_keeps_the_best_start():
             ends.append(None)
         ends[-1] = progress.objective
 
-    fitted = TemporalNMF(4, chain="none", n_init=5, tol=1e-4, random_state=3, callback=note).fit(X)
+    fitted = TemporalNMF(3, chain="none", n_init=5, tol=1e-4, random_state=3, callback=note).fit(X)
     assert len(ends) == 5
     assert fitted.history_[-1] == min(ends)
     # Neither the first nor the last, nor a tie.
