@@ -143,7 +143,7 @@ def test_sparse_statistics_do_not_depend_on_the_type_of_the_indices(n_components
 def test_sparse_statistics_equal_dense_ones(mask, make):
     likelihood = next(x for x in likelihoods() if x.takes_zeros)
     for seed in range(20):
-        X, weights, exposure, W, H = _data(likelihood, mask, seed, n_components=(FEW, MANY)[seed % 2])
+        X, weights, exposure, W, H = _data(likelihood, mask, seed, 7, (FEW, MANY)[seed % 2])
         ours = observe(make(X), weights, exposure, likelihood)
         by_mask = [ours]
         if weights.shape[1] > 1:
