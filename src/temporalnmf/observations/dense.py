@@ -81,7 +81,9 @@ class DenseObservations(InMemory):
 
     def _value(self, W: Array, H: Array) -> float:
         values = np.zeros(len(self._bounds(len(H))) - 1)
-        nothing = np.empty((0, 0), order="F")
+        # Empty arrays are C-ordered to numba, and sums are not: for many components, one pass is
+        # compiled for both.
+        nothing = np.empty((2, 2), order="F")
         none = np.empty((0, 0, 0))
         given = self._pass("v", W, H, np.float64)
         self.threads.run(*given, nothing, nothing, none, none, values)
