@@ -86,7 +86,7 @@ def recorded():
         yield pytest.param(path, id=path.stem, marks=() if shared else pytest.mark.long)
 
 
-@pytest.mark.parametrize("path", recorded())
+@pytest.mark.parametrize("path", list(recorded()))
 def test_trials_that_once_failed_end_as_recorded(in_time, path):
     """They end as the file says: one that is fitted must not come to be refused unnoticed."""
     in_time()

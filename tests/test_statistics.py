@@ -49,7 +49,7 @@ def _sizes():
 
 
 @pytest.mark.pairwise
-@pytest.mark.parametrize(("likelihood", "mask", "n_features", "n_components"), _sizes())
+@pytest.mark.parametrize(("likelihood", "mask", "n_features", "n_components"), list(_sizes()))
 def test_statistics_are_the_sums_they_stand_for(likelihood, mask, n_features, n_components):
     """Kernels written out for few components, and the one for many; blocks of features."""
     for seed in range(5):
