@@ -193,6 +193,7 @@ def test_hand_overs_do_not_decide_how_much_components_move(monkeypatch):
     assert np.all((weighted > 5.0) & (weighted < 500.0)), weighted
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     "chain",
     [

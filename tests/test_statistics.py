@@ -37,7 +37,7 @@ def _data(likelihood, mask, seed, n_features=7, n_components=FEW):
 SHARED = [(7, FEW), (dense.BLOCK + 3, FEW), (7, MANY), (2 * dense.BLOCK, 13)]
 OTHER = [(7, 1), (7, 3), (7, 4), (7, dense.UNROLLED), (dense.CACHED // 8 + 5, dense.UNROLLED)]
 # Kernels are generated alike for all likelihoods: of other sizes, one of each likelihood is long.
-QUICK_OTHER = {("none", OTHER[0]), ("entries", OTHER[1]), ("weights", OTHER[-1])}
+QUICK_OTHER = {("none", OTHER[0]), ("steps", OTHER[1]), ("weights", OTHER[-1])}
 
 
 def _sizes():
