@@ -28,9 +28,7 @@ SCALES = ("log", "linear")
 MASKS = ("none", "steps", "entries", "weights")
 STORAGES = ("dense", "csr", "sparse mask")
 
-# Kernels are compiled for each likelihood and number of components (`kernels/dense.py`), a second
-# for each of the four passes over dense data. To share them, tests of all likelihoods have two
-# components, or more than are unrolled; those of counts may have one, two or three.
+# Numbers of components of quick tests, so that they share compiled kernels (`kernels/dense.py`).
 FEW, MANY = 2, UNROLLED + 1
 
 # Hyper-parameters per chain: the first for both scales, the rest only well-posed on the log scale.
