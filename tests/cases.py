@@ -16,6 +16,7 @@ from temporalnmf.cluster.blocks import Blocks
 from temporalnmf.cluster.executor import LocalExecutor
 from temporalnmf.cluster.series import SplitSeries, even_bounds
 from temporalnmf.data.series import Series
+from temporalnmf.kernels.dense import UNROLLED
 from temporalnmf.likelihoods import Gamma, Gaussian, NegativeBinomial, NegativeBinomial2, Tweedie
 from temporalnmf.likelihoods.base import Likelihood
 from temporalnmf.objective import Problem
@@ -26,6 +27,9 @@ from temporalnmf.solvers.options import nested
 SCALES = ("log", "linear")
 MASKS = ("none", "steps", "entries", "weights")
 STORAGES = ("dense", "csr", "sparse mask")
+
+# Numbers of components of quick tests, so that they share compiled kernels (`kernels/dense.py`).
+FEW, MANY = 2, UNROLLED + 1
 
 # Hyper-parameters per chain: the first for both scales, the rest only well-posed on the log scale.
 _SETTINGS: dict[str, list[Any]] = {
@@ -210,7 +214,7 @@ def random_problem(
     *,
     n_steps: int = 9,
     n_features: int = 7,
-    n_components: int = 3,
+    n_components: int = FEW,
     smoothing: float | None = None,
     level: float = 10.0,
     place: str = "memory",

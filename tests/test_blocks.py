@@ -279,10 +279,9 @@ def test_single_precision_blocks_are_fitted_as_data_in_memory(place, thin):
 @pytest.mark.parametrize("place", ["blocks", "dask"])
 def test_blocks_hold_several_weights_at_once(place):
     case = FEW[0]
-    _, W, _, series = of_case(case)
-    there = placed(series, case.likelihood, place)
+    there = placed(of_case(case)[-1], case.likelihood, place)
     rng = np.random.default_rng(0)
-    other = rng.random((17, 4))
+    W, other = rng.dirichlet(np.ones(17), size=3).T, rng.random((17, 4))
     one, two = there.hold(W), there.hold(other)
     np.testing.assert_allclose(one.cross(two), W.T @ other, rtol=1e-14)
     one.reorder(np.array([2, 0, 1]))

@@ -226,7 +226,7 @@ def test_calibration_takes_only_observed_entries_and_the_exposure_of_each_step()
     size = np.where(np.arange(50) % 3 == 0, 5.0, 1.0)
     counts = rng.poisson(size[:, None] * np.full(20, 15.0)).astype(float)
     counts[30:, :10] = np.nan
-    model = TemporalNMF(1, chain=Rate(1e4), random_state=0).fit(counts, exposure=size)
+    model = TemporalNMF(2, chain=Rate(1e4), random_state=0).fit(counts, exposure=size)
     found = model.calibrate(20).calibration_
     assert found.of("totals")[0].before.inside >= 0.75  # binomial, n = 20: less once in 250
     assert found.noise.dispersion < 0.2

@@ -133,12 +133,13 @@ def test_imputed_values_are_means_over_all_draws(model, tmp_path):
 def test_fit_learns_by_draws_and_by_a_mode(table, tmp_path):
     out = tmp_path / "m.npz"
     few = ("--draws", 4, "--tune", 0, "--runs", 1)
-    done("fit", table, "--solver", "gibbs", "--learn", "all", "--chain", "bgar", *few, "--out", out)
+    fit = ("fit", table, "--components", 2, "--out", out)
+    done(*fit, "--solver", "gibbs", "--learn", "all", "--chain", "bgar", *few)
     draws = load(out).posterior_
     assert {"alpha", "rho"} <= set(draws.parameters)
     assert np.ptp(draws.smoothing) > 0.0
-    done("fit", table, "--learn", "beta", "--starts", 1, "--out", out, "--force")
-    assert load(out).chain_.beta.shape == (5,)
+    done(*fit, "--learn", "beta", "--starts", 1, "--force")
+    assert load(out).chain_.beta.shape == (2,)
     assert load(out).posterior_ is None
     assert "learned (90 %): β = " in done("info", out).output
 

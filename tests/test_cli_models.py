@@ -363,12 +363,12 @@ def test_report_writes_a_page_with_its_question_and_commands(fitted, tmp_path):
 
 def test_report_checks_intervals_on_the_past_if_asked_to(plays, tmp_path):
     model, out = tmp_path / "m.npz", tmp_path / "r.html"
-    done("fit", plays[0], *LONG, "--components", 1, "--starts", 1, "--out", model)
+    fit = ("fit", plays[0], *LONG, "--components", 1, "--starts", 1, "--out", model)
+    done(*fit)
     output = done("report", model, "--out", out, "--hold-out", 5).output
     assert "5 forecasts of past steps were compared" in output
     assert "Are the intervals reliable?" in out.read_text(encoding="utf-8")
-    unchecked = "--intervals", "model"
-    done("fit", plays[0], *LONG, "--starts", 1, *unchecked, "--out", model, "--force")
+    done(*fit, "--intervals", "model", "--force")
     done("report", model, "--out", out, "--force")
     assert "Are the intervals reliable?" not in out.read_text(encoding="utf-8")
 

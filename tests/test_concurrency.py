@@ -355,17 +355,18 @@ from temporalnmf.kernels.dense import dense_pass
 from temporalnmf.likelihoods import Poisson
 
 H = np.random.default_rng(0).gamma(2.0, size=(1, 9))
-V = np.asfortranarray(np.arange(36.0).reshape(4, 9))
+VT = np.ascontiguousarray(np.arange(36.0).reshape(4, 9).T)
 start, found = threading.Barrier(4), {}
 
 
 def work(i):
-    W, steps, bounds = np.full((4, 1), 0.25, order="F"), np.arange(9), np.array([0, 4])
-    WA, HA, values = np.zeros((4, 1), order="F"), np.zeros((1, 1, 9)), np.zeros(1)
+    WT, steps, bounds = np.full((1, 4), 0.25), np.arange(9), np.array([0, 4])
+    WA, HA, values = np.zeros((1, 4)), np.zeros((1, 1, 9)), np.zeros(1)
     start.wait()
     flags = np.zeros(8, dtype=np.int64)
     dense_pass(1, Poisson.formulas, False, "v")(
-        flags, 0, 0, 1, V, np.ones((1, 9)), W, H, np.empty(0), steps, bounds, WA, WA, HA, HA, values
+        flags, 0, 0, 1, VT, np.ones((9, 1)), WT, H, np.empty(0), steps, bounds, WA, WA, HA, HA,
+        values,
     )
     found[i] = _value(H, H, np.array([[3.0, 2.0, 1.0]])), float(values[0])
 

@@ -27,12 +27,12 @@ def test_learned_hyper_parameters_move_with_their_components():
 
 
 def test_stability_tells_a_real_component_from_an_accident():
-    """Two components are in the data; the third and fourth share noise and differ by start."""
-    model = TemporalNMF(4, chain="none", n_init=8, random_state=0, smoothing=0.0).fit(
+    """Two components are in the data; the third is noise and differs by start."""
+    model = TemporalNMF(3, chain="none", n_init=8, random_state=0, smoothing=0.0).fit(
         np.random.default_rng(4).poisson(20 * np.kron(LEVELS[:, :1] > 60, [1] * 6 + [0] * 6)
                                          + 20 * np.kron(LEVELS[:, :1] <= 60, [0] * 6 + [1] * 6) + 1)
     )  # fmt: skip
-    assert model.stability_.shape == (4,)
+    assert model.stability_.shape == (3,)
     assert ((model.stability_ >= 0) & (model.stability_ <= 1)).all()
     assert TemporalNMF(2, random_state=0).fit(X).stability_ is None
     sure = TemporalNMF(1, n_init=3, random_state=0).fit(X)

@@ -208,11 +208,11 @@ def test_log_density_is_that_of_the_mixture_over_the_draws(law):
     )
     exposure, streams = np.array([2.0]), np.array([[1, 0]])
     futures = Futures(h, exposure, Mixture(W, 5), law, streams)
-    grid = np.arange(400.0) if law.counts else np.linspace(1e-4, 120.0, 200_000)
+    grid = np.arange(400.0) if law.counts else np.geomspace(1e-4, 120.0, 3000)
+    steps = np.gradient(grid)
     mass = np.exp([futures.log_density(0, np.array([x, x])) for x in grid])
-    found = mass.sum(axis=0) * (grid[1] - grid[0])
-    np.testing.assert_allclose(found, 1.0, rtol=2e-3)
-    mean = (grid[:, None] * mass).sum(axis=0) * (grid[1] - grid[0])
+    np.testing.assert_allclose(steps @ mass, 1.0, rtol=2e-3)
+    mean = (steps * grid) @ mass
     np.testing.assert_allclose(mean, 2.0 * (h[:, 0] @ W).mean(axis=0), rtol=2e-3)
 
 

@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 import geweke as joint
-from cases import estimator, memory_sources, split_here
+from cases import FEW, estimator, memory_sources, split_here
 from clusters import a_client, a_client_of_its_own, eventually  # noqa: F401
 from temporalnmf.chains import Rate
 from temporalnmf.chains.base import First
@@ -37,7 +37,7 @@ from temporalnmf.sampling.learning import (
 )
 from temporalnmf.sampling.run import draw_factors
 
-N_STEPS, N_FEATURES = 12, 23
+N_STEPS, N_FEATURES, N_COMPONENTS = 12, 23, FEW
 BLOCKS = even_bounds(N_FEATURES, 5)
 KEPT = ("components", "activations", "smoothing", "log_posterior")
 
@@ -60,7 +60,7 @@ def short_starts(monkeypatch):
 
 def drawn(series, **settings):
     given = {"n_draws": 6, "n_tune": 4, "n_chains": 2, "random_state": 0, "smoothing": "learn"}
-    model = estimator(3, solver="gibbs", **given | settings)
+    model = estimator(N_COMPONENTS, solver="gibbs", **given | settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # so few draws
         return draw_factors(model._config(), series)
@@ -403,7 +403,7 @@ def test_fractions_and_weights_are_refused_in_any_block():
     series = some_series()
     X, weights = series.X.copy(), series.weights.copy()
     X[2, 20] = 1.5
-    config = estimator(3, solver="gibbs")._config()
+    config = estimator(N_COMPONENTS, solver="gibbs")._config()
     with pytest.raises(ValueError, match=r"X has 1\.5, and draws need counts"):
         draw_factors(config, split_here(Series(X, weights, series.exposure), [0, 8, N_FEATURES]))
     weights[2, 20] = 0.5
@@ -414,10 +414,10 @@ def test_fractions_and_weights_are_refused_in_any_block():
 def test_draws_without_room_are_refused_before_the_start(monkeypatch):
     split = split_here(some_series(), [0, 8, N_FEATURES])
     monkeypatch.setattr(runs, "MEMORY", 1)
-    monkeypatch.setattr(runs, "_MOST_MEMORY", 8 * 2 * 3 * N_FEATURES * 4 - 1)
+    monkeypatch.setattr(runs, "_MOST_MEMORY", 8 * 2 * N_COMPONENTS * N_FEATURES * 4 - 1)
     with pytest.raises(ValueError, match=r"8 draws of each of 2 runs for 23 .*'accelerated'"):
         drawn(split, n_draws=80)
-    monkeypatch.setattr(runs, "_MOST_MEMORY", 8 * 2 * 3 * N_FEATURES * 4)
+    monkeypatch.setattr(runs, "_MOST_MEMORY", 8 * 2 * N_COMPONENTS * N_FEATURES * 4)
     assert drawn(split, n_draws=80, n_tune=0).draws.n_draws == 16
 
 

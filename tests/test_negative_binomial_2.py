@@ -134,6 +134,7 @@ def test_each_law_fits_its_own_counts_better():
         assert own.score(X, held_out=hidden) > wrong.score(X, held_out=hidden)
 
 
+@pytest.mark.long  # test_gamma.py has the same for amounts
 def test_intervals_of_the_model_hold():
     """30 series simulated from the model, one step ahead, 12 entries each."""
     inside, rng = [], np.random.default_rng(5)

@@ -76,6 +76,7 @@ def precision_of(posterior):
 EXACT = [c for c in cases.chains("log") if c.name in ("gap", "rate", "hier_rate")]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=lambda x: x.name)
 @pytest.mark.parametrize("chain", EXACT, ids=cases.named)
 def test_precision_is_the_hessian_of_the_objective(chain, likelihood):

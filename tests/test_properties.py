@@ -12,6 +12,7 @@ from fuzzing import fits
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from cases import FEW, MANY
 from children import HUNG
 from temporalnmf import TemporalNMF, registry
 from temporalnmf.metrics import is_error, kl_error
@@ -64,7 +65,10 @@ def some(n_examples):
 
 @st.composite
 def trials(draw):
-    return fits.trial_of(lambda options: draw(st.sampled_from(options)), longest=(1000,))
+    """Their numbers of components are those of which other tests compile kernels."""
+    return fits.trial_of(
+        lambda options: draw(st.sampled_from(options)), longest=(1000,), numbers=(FEW, MANY, 25)
+    )
 
 
 @some(15)
@@ -74,7 +78,15 @@ def test_promises_hold_for_every_fit(in_time, trial):
     fits.run(trial)  # raises where one is broken
 
 
-@pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)
+def recorded():
+    """Trials that compile kernels of their own are long: see `cases.FEW`."""
+    for path in CORPUS:
+        trial = fits.Trial.read(path)
+        shared = trial.sparse or trial.n_components == FEW or trial.n_components >= MANY
+        yield pytest.param(path, id=path.stem, marks=() if shared else pytest.mark.long)
+
+
+@pytest.mark.parametrize("path", list(recorded()))
 def test_trials_that_once_failed_end_as_recorded(in_time, path):
     """They end as the file says: one that is fitted must not come to be refused unnoticed."""
     in_time()

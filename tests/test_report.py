@@ -59,7 +59,7 @@ def months(n_steps: int = 40, names: list[str] | None = None) -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def sotu() -> TemporalNMF:
-    return TemporalNMF(6, n_init=2, random_state=0).fit(load_sotu(as_frame=True).data)
+    return TemporalNMF(3, n_init=2, random_state=0).fit(load_sotu(as_frame=True).data)
 
 
 @pytest.fixture(scope="module")
@@ -673,7 +673,7 @@ def test_hover_shows_the_values_of_the_model(browser, sotu, sotu_report, tmp_pat
         low, high = sotu.smooth(n_samples=1000).interval(0.9, of="components")
         band = page.locator("#activations .value small").first.inner_text()
         assert band == f"{spoken(low[60, 0])} to {spoken(high[60, 0])}"
-        assert page.locator(f"{CHART} .dot:not(.hidden)").count() == 6
+        assert page.locator(f"{CHART} .dot:not(.hidden)").count() == 3
         assert page.locator(f"{CHART} .now").is_visible()
         assert screenshot(page, tmp_path, "report-light").stat().st_size > 50_000
         page.mouse.move(5, 5)
@@ -691,28 +691,21 @@ def test_the_gap_and_the_forecast_are_marked(browser, sotu, sotu_report):
         assert page.locator("#activations .when").inner_text() == "2026 forecast"
         assert shown(page) == [spoken(value) for value in sotu.forecast(5).activations[-1]]
         assert page.locator(f"{CHART} .divide").count() == 1
-        assert page.locator(".mini svg .band").count() == 12
+        assert page.locator(".mini svg .band").count() == 6
 
 
 def test_switches_hide_and_show_a_line(browser, sotu_report):
     with visited(browser, sotu_report) as page:
         lines = page.locator(f"{CHART} .line")
         boxes = page.get_by_role("checkbox")
-        assert boxes.count() == lines.count() == 6
-        assert all(lines.nth(k).is_visible() for k in range(6))
-        boxes.nth(2).uncheck()
-        assert [lines.nth(k).is_visible() for k in range(6)] == [
-            True,
-            True,
-            False,
-            True,
-            True,
-            True,
-        ]
-        boxes.nth(2).check()
-        assert lines.nth(2).is_visible()
+        assert boxes.count() == lines.count() == 3
+        assert all(lines.nth(k).is_visible() for k in range(3))
+        boxes.nth(1).uncheck()
+        assert [lines.nth(k).is_visible() for k in range(3)] == [True, False, True]
+        boxes.nth(1).check()
+        assert lines.nth(1).is_visible()
         page.get_by_role("button", name="Hide all").click()
-        assert not any(lines.nth(k).is_visible() for k in range(6))
+        assert not any(lines.nth(k).is_visible() for k in range(3))
         assert not any(box.is_checked() for box in boxes.all())
 
 

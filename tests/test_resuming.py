@@ -78,16 +78,16 @@ def test_learned_hyper_parameters_of_a_split_fit_go_on_with_the_same_bits(tmp_pa
 
 def test_a_folder_of_another_fit_is_refused(tmp_path):
     with pytest.raises(StopError):
-        _kept(tmp_path, 3, random_state=0, callback=StopAt(5)).fit(_data())
-    with pytest.raises(ValueError, match=r"n_components=3, and this one has 4"):
-        _kept(tmp_path, 4, random_state=0).fit(_data())
-    start = np.ones((3, 60)), np.ones((30, 3))
+        _kept(tmp_path, 2, random_state=0, callback=StopAt(5)).fit(_data())
+    with pytest.raises(ValueError, match=r"n_components=2, and this one has 3"):
+        _kept(tmp_path, 3, random_state=0).fit(_data())
+    start = np.ones((2, 60)), np.ones((30, 2))
     with pytest.raises(ValueError, match=r"of a fit with init=random, and this one has \d+"):
-        _kept(tmp_path, 3, random_state=0, init=start).fit(_data())
+        _kept(tmp_path, 2, random_state=0, init=start).fit(_data())
     with pytest.raises(ValueError, match="of a fit with random_state="):
-        _kept(tmp_path, 3, random_state=1).fit(_data())
+        _kept(tmp_path, 2, random_state=1).fit(_data())
     with pytest.raises(ValueError, match="of a fit to other data"):
-        _kept(tmp_path, 3, random_state=0).fit(_data() + 1.0)
+        _kept(tmp_path, 2, random_state=0).fit(_data() + 1.0)
 
 
 def test_a_random_state_is_recognised_by_its_state(tmp_path):
@@ -95,9 +95,9 @@ def test_a_random_state_is_recognised_by_its_state(tmp_path):
     params = {"max_iter": 90, "tol": 0.0}
     state = np.random.RandomState
     with pytest.raises(StopError):
-        _kept(tmp_path, 3, random_state=state(5), callback=StopAt(9), **params).fit(_data())
-    model = _kept(tmp_path, 3, random_state=state(5), **params).fit(_data())
-    whole = estimator(3, random_state=state(5), **params).fit(_data())
+        _kept(tmp_path, 2, random_state=state(5), callback=StopAt(9), **params).fit(_data())
+    model = _kept(tmp_path, 2, random_state=state(5), **params).fit(_data())
+    whole = estimator(2, random_state=state(5), **params).fit(_data())
     np.testing.assert_array_equal(model.components_, whole.components_)
     np.testing.assert_array_equal(model.history_, whole.history_)
 
@@ -105,20 +105,20 @@ def test_a_random_state_is_recognised_by_its_state(tmp_path):
 def test_without_a_seed_later_starts_are_those_of_the_first_attempt(tmp_path, monkeypatch):
     seeds = np.random.RandomState(8)
     params = {"n_init": 3, "max_iter": 20}
-    whole = estimator(3, random_state=8, **params).fit(_data())
+    whole = estimator(2, random_state=8, **params).fit(_data())
     monkeypatch.setattr(fitting, "check_random_state", lambda none: seeds)
     with pytest.raises(StopError):
-        _kept(tmp_path, 3, callback=StopAt(2), **params).fit(_data())
-    same(_kept(tmp_path, 3, **params).fit(_data()), whole)
+        _kept(tmp_path, 2, callback=StopAt(2), **params).fit(_data())
+    same(_kept(tmp_path, 2, **params).fit(_data()), whole)
 
 
 @pytest.mark.parametrize("harm", [lambda file: file.unlink(), lambda file: file.write_bytes(b"x")])
 def test_a_folder_with_a_missing_or_damaged_block_is_refused(harm, tmp_path):
     with pytest.raises(StopError):
-        _kept(tmp_path, 3, random_state=0, callback=StopAt(5)).fit(_data())
+        _kept(tmp_path, 2, random_state=0, callback=StopAt(5)).fit(_data())
     harm(next(tmp_path.glob("block-00002.*")))
     with pytest.raises(ValueError, match="lacks the file of a block, or has a damaged one"):
-        _kept(tmp_path, 3, random_state=0).fit(_data())
+        _kept(tmp_path, 2, random_state=0).fit(_data())
 
 
 def test_a_folder_is_written_every_so_many_seconds(alone, tmp_path, monkeypatch):
@@ -132,7 +132,7 @@ def test_a_folder_is_written_every_so_many_seconds(alone, tmp_path, monkeypatch)
         return now[0] == 9.0
 
     params = {"random_state": 0, "tol": 0.0, "checkpoint": tmp_path}
-    estimator(3, checkpoint_every=3.5, callback=tick, **params).fit(_data())
+    estimator(2, checkpoint_every=3.5, callback=tick, **params).fit(_data())
     blocks = [{f"block-0000{b}.{n}.npz" for b in range(5)} | {"fit.npz"} for n in (1, 2)]
     assert files == 4 * [set()] + 4 * [blocks[0]] + [blocks[1]]
     assert list(tmp_path.iterdir()) == []

@@ -381,13 +381,13 @@ def test_gaps_of_a_sparse_table_become_missing_values(monkeypatch):
 
 def test_rank_is_found_where_it_is_clear():
     rng = np.random.default_rng(5)
-    H, W = rng.gamma(1.0, 400.0, size=(60, 3)), rng.dirichlet(np.full(30, 0.3), size=3)
+    H, W = rng.gamma(1.0, 400.0, size=(60, 2)), rng.dirichlet(np.full(30, 0.3), size=2)
     X = rng.poisson(H @ W).astype(float)
     found = select(
-        X, chains="none", n_components=range(1, 7), random_state=0,
+        X, chains="none", n_components=range(1, 4), random_state=0,
         splitter=HiddenEntries(4, random_state=0),
     )  # fmt: skip
-    assert found.best.n_components == 3
+    assert found.best.n_components == 2
     assert found.best_of("last_value") is None
 
 
@@ -510,13 +510,13 @@ def test_exponential_data_are_judged_by_the_itakura_saito_error():
     X = rng.exponential(np.outer(np.linspace(1, 9, 30), [1.0, 4.0, 2.0])) + 1e-6
     splitter = HiddenEntries(1, random_state=0)
     found = select(
-        X, chains="none", n_components=1, splitter=splitter, likelihood="exponential",
+        X, chains="none", n_components=2, splitter=splitter, likelihood="exponential",
         smoothing=0.0, random_state=0,
     )  # fmt: skip
     (split,) = splitter.split(X)
     seed = int(np.random.RandomState(0).randint(2**31 - 1, size=(1, 1))[0, 0])
     model = TemporalNMF(
-        1, chain="none", likelihood="exponential", smoothing=0.0, random_state=seed
+        2, chain="none", likelihood="exponential", smoothing=0.0, random_state=seed
     ).fit(X, mask=split.train)
     predicted = (model.activations_ @ model.components_)[split.test]
     expected = is_error(X[split.test], predicted) / split.test.sum()

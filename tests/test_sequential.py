@@ -138,6 +138,7 @@ def overdispersed(seed, n, spread=0.25, dispersion=3.0):
     return rng.poisson(d * rng.standard_gamma(rates / d)).astype(float)
 
 
+@pytest.mark.quick("poisson")
 @pytest.mark.parametrize("likelihood", ["poisson", "negative_binomial"])
 def test_default_intervals_contain_data_that_vary_more_than_the_model(likelihood):
     """25 series, 3 steps each: with 90 %, a share of totals below 0.78 or above 0.99 has

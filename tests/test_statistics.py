@@ -1,11 +1,23 @@
 """Kernels and objective against the written-out sums and densities."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from scipy import sparse
 
 from bounds import bound_in_h, bound_in_w, minimisers, with_chain
-from cases import MASKS, SCALES, all_cases, chains, likelihoods, random_data, random_weights
+from cases import (
+    FEW,
+    MANY,
+    MASKS,
+    SCALES,
+    all_cases,
+    chains,
+    likelihoods,
+    random_data,
+    random_weights,
+)
 from oracle import chain_value, likelihood_value, statistics
 from temporalnmf.kernels import dense
 from temporalnmf.likelihoods import Majorizer
@@ -13,7 +25,7 @@ from temporalnmf.likelihoods.local import LocalBound
 from temporalnmf.observations import observe
 
 
-def _data(likelihood, mask, seed, n_features=7, n_components=3):
+def _data(likelihood, mask, seed, n_features=7, n_components=FEW):
     rng = np.random.default_rng(seed)
     X = random_data(rng, likelihood, 9, n_features)
     weights = random_weights(rng, mask, X.shape)
@@ -23,23 +35,22 @@ def _data(likelihood, mask, seed, n_features=7, n_components=3):
     return X, weights, exposure, W, H
 
 
+SHARED = [(7, FEW), (dense.BLOCK + 3, FEW), (7, MANY), (2 * dense.BLOCK, 13)]
+OTHER = [(7, 1), (7, 3), (7, 4), (7, dense.UNROLLED), (dense.CACHED // 8 + 5, dense.UNROLLED)]
+# Kernels are generated alike for all likelihoods: of other sizes, one of each likelihood is long.
+QUICK_OTHER = {("none", OTHER[0]), ("steps", OTHER[1]), ("weights", OTHER[-1])}
+
+
+def _sizes():
+    for likelihood, mask, size in product(likelihoods(), MASKS, SHARED + OTHER):
+        quick = size in SHARED or (likelihood.name == "poisson" and (mask, size) in QUICK_OTHER)
+        name = f"{likelihood.name}-{mask}-{size[0]}-{size[1]}"
+        marks = () if quick else pytest.mark.long
+        yield pytest.param(likelihood, mask, *size, id=name, marks=marks)
+
+
 @pytest.mark.pairwise
-@pytest.mark.parametrize("mask", MASKS)
-@pytest.mark.parametrize("likelihood", likelihoods(), ids=lambda x: x.name)
-@pytest.mark.parametrize(
-    ("n_features", "n_components"),
-    [
-        (7, 3),
-        (dense.BLOCK + 3, 3),
-        (7, 1),
-        pytest.param(7, 2, marks=pytest.mark.long),
-        pytest.param(7, 4, marks=pytest.mark.long),
-        (7, 8),
-        (7, 9),
-        (dense.CACHED // 8 + 5, 8),
-        (2 * dense.BLOCK, 13),
-    ],
-)
+@pytest.mark.parametrize(("likelihood", "mask", "n_features", "n_components"), list(_sizes()))
 def test_statistics_are_the_sums_they_stand_for(likelihood, mask, n_features, n_components):
     """Kernels written out for few components, and the one for many; blocks of features."""
     for seed in range(5):
@@ -65,7 +76,7 @@ def test_statistics_are_the_sums_they_stand_for(likelihood, mask, n_features, n_
     ],
 )
 def test_one_pass_for_w_and_h_gives_the_sums_of_two_passes(likelihood, mask, storage):
-    for n_components in (3, 9):
+    for n_components in (FEW, MANY):
         X, weights, exposure, W, H = _data(likelihood, mask, 0, 40, n_components)
         observations = observe(storage(X), weights, exposure, likelihood)
         (for_w,) = observations.sums(W, H, "w")
@@ -98,7 +109,7 @@ def test_the_sums_are_the_gradient_of_the_value():
 def test_single_precision_data_give_nearly_the_same_sums_and_the_same_value():
     likelihood = next(x for x in likelihoods() if x.takes_zeros)
     for mask in MASKS:
-        for n_components in (3, 9):
+        for n_components in (FEW, MANY):
             X, weights, exposure, W, H = _data(likelihood, mask, 1, 3 * dense.BLOCK, n_components)
             double = observe(X, weights, exposure, likelihood)
             single = observe(X.astype(np.float32), weights, exposure, likelihood)
@@ -133,7 +144,7 @@ def test_sparse_statistics_do_not_depend_on_the_type_of_the_indices(n_components
 def test_sparse_statistics_equal_dense_ones(mask, make):
     likelihood = next(x for x in likelihoods() if x.takes_zeros)
     for seed in range(20):
-        X, weights, exposure, W, H = _data(likelihood, mask, seed, n_components=3 + 6 * (seed % 2))
+        X, weights, exposure, W, H = _data(likelihood, mask, seed, 7, (FEW, MANY)[seed % 2])
         ours = observe(make(X), weights, exposure, likelihood)
         by_mask = [ours]
         if weights.shape[1] > 1:

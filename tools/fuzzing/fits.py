@@ -138,10 +138,14 @@ _COUNTS = ("counts", "rare", "huge", "constant", "one", "tiny")
 _ALPHAS = (1e-3, 0.1, 0.5, 1.0, 1.0 + 1e-6, 1.5, 10.0, 1e3, 1e6)
 
 
-def trial_of(choose: Choose, longest: Sequence[int] = (1_000, 30_000, 100_000)) -> Trial:
-    """A trial whose every part is chosen from a list."""
+def trial_of(
+    choose: Choose,
+    longest: Sequence[int] = (1_000, 30_000, 100_000),
+    numbers: Sequence[int] = (1, 1, 2, 3, 5, 9, 25),
+) -> Trial:
+    """A trial whose every part is chosen from a list, `numbers` of components among them."""
     n_steps = choose((1, 2, 3, 3, 4, 4, 5, 5, 6, 8, 8, 13, 13, 21, 30, 60))
-    n_features, n_components = choose(_SIZES), choose((1, 1, 2, 3, 5, 9, 25))
+    n_features, n_components = choose(_SIZES), choose(numbers)
     long = choose(range(300)) == 299
     if long:
         n_steps, n_features, n_components = choose(longest), choose((1, 3)), choose((1, 2))

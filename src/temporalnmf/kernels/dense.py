@@ -5,6 +5,9 @@ and of one component are contiguous; `H` is (K, N). The likelihood's `weigh` com
 weights `M` from the data; `M` is (1, N) if weights do not depend on the feature, else (F, N),
 Fortran-ordered. `steps` lists the steps with an observed entry; the others are never read.
 
+Passes are given the transposes of these arrays (`VT` …), which are C-ordered whatever their shape:
+numba would take one of a single feature or component for C-ordered, too, and compile once more.
+
 Every statistic of the majorizer (M) is a sum, over features for H and over steps for W, of w or h
 times a or b, which the likelihood's `Formulas` compute from v, m and λ of an entry. Sums of b that
 need no pass (`linear`, weights per step) are left to the caller.
@@ -133,10 +136,10 @@ def dense_pass(
     Returns
     -------
     callable
-        With arguments (flags, thread, first, last) for `Threads.run`, then (V, M, W, H, theta,
-        steps, bounds, WA, WB, HA, HB, values). Range s covers features bounds[s] to bounds[s+1].
-        It sets its rows of WA and WB (F, K), HA[s] and HB[s] (K, N) and values[s], for
-        first ≤ s < last.
+        With arguments (flags, thread, first, last) for `Threads.run`, then (VT, MT, WT, H, theta,
+        steps, bounds, WAT, WBT, HA, HB, values). Range s covers features bounds[s] to
+        bounds[s+1]. It sets its columns of WAT and WBT (K, F), HA[s] and HB[s] (K, N) and
+        values[s], for first ≤ s < last.
     """
     sums_b = entries or not formulas.linear
     if K > UNROLLED:
@@ -171,8 +174,9 @@ def _source(name: str, K: int, entries: bool, sums_b: bool, wants: str) -> list[
     in_w, in_h, in_v = "w" in wants, "h" in wants, "v" in wants
     lines = [
         f"def {name}(flags, thread, first, last,",
-        "  V, M, W, H, theta, steps, bounds, WA, WB, HA, HB, values):",
+        "  VT, MT, WT, H, theta, steps, bounds, WAT, WBT, HA, HB, values):",
         " begin(flags, thread)",
+        " V, M, W, WA, WB = VT.T, MT.T, WT.T, WAT.T, WBT.T",
         " floor, zero = W.dtype.type(FLOOR), W.dtype.type(0)",
         f" nothing = np.zeros((1, {block}), dtype=V.dtype).T",
         " for s in range(first, last):",
@@ -307,10 +311,11 @@ def value_of(*entry): ...
 
 def blocks_pass(
     entries, sums_b, in_w, in_h, in_v,
-    flags, thread, first, last, V, M, W, H, theta, steps, bounds, WA, WB, HA, HB, values,
+    flags, thread, first, last, VT, MT, WT, H, theta, steps, bounds, WAT, WBT, HA, HB, values,
 ):  # fmt: skip
     """`dense_pass` for any K, with its options as arguments. `_any_pass` compiles it."""
     begin(flags, thread)
+    V, M, W, WA, WB = VT.T, MT.T, WT.T, WAT.T, WBT.T
     buffers = np.empty((4, BLOCK))
     for s in range(first, last):
         if in_h:

@@ -65,15 +65,15 @@ class DenseObservations(InMemory):
         (F, N), K = self.shape, len(H)
         n_ranges = len(self._bounds(K)) - 1
         shared, cost = self.shared, self.likelihood.cost
-        WA, HA = self._keep("WA", (K, F)).T, self._keep("HA", (n_ranges, K, N))
+        WA, HA = self._keep("WA", (K, F)), self._keep("HA", (n_ranges, K, N))
         WB, HB = WA, HA
         if not shared:
-            WB, HB = self._keep("WB", (K, F)).T, self._keep("HB", (n_ranges, K, N))
+            WB, HB = self._keep("WB", (K, F)), self._keep("HB", (n_ranges, K, N))
         given = self._pass(wants, W, H, self._V.dtype)
         self.threads.run(*given, WA, WB, HA, HB, np.empty(0))
         result = []
         if "w" in wants:
-            result.append(Sums(WA, cost * (H @ self._M[0])[None] if shared else WB))
+            result.append(Sums(WA.T, cost * (H @ self._M[0])[None] if shared else WB.T))
         if "h" in wants:
             B = np.multiply.outer(cost * column_sums(W), self._M[0]) if shared else HB.sum(axis=0)
             result.append(Sums(HA.sum(axis=0), B))
@@ -81,7 +81,7 @@ class DenseObservations(InMemory):
 
     def _value(self, W: Array, H: Array) -> float:
         values = np.zeros(len(self._bounds(len(H))) - 1)
-        nothing = np.empty((0, 0), order="F")
+        nothing = np.empty((0, 0))
         none = np.empty((0, 0, 0))
         given = self._pass("v", W, H, np.float64)
         self.threads.run(*given, nothing, nothing, none, none, values)
@@ -92,8 +92,9 @@ class DenseObservations(InMemory):
         return cut(self.shape[0], max(_RANGE // max(len(self._steps), 1), 8 * K))
 
     def _pass(self, wants: str, W: Array, H: Array, dtype: DTypeLike) -> tuple[Any, ...]:
-        """A kernel, its number of ranges, and its arguments up to the results."""
+        """A pass, its number of ranges, and its arguments up to the results."""
         law, bounds = self.likelihood, self._bounds(len(H))
         kernel = dense_pass(len(H), law.formulas, self._entries, wants, law.in_blocks)
-        W, H = np.asfortranarray(W, dtype=dtype), np.ascontiguousarray(H, dtype=dtype)
-        return kernel, len(bounds) - 1, self._V, self._M, W, H, law.theta, self._steps, bounds
+        V, M, W = self._V.T, self._M.T, np.ascontiguousarray(W.T, dtype=dtype)
+        H = np.ascontiguousarray(H, dtype=dtype)
+        return kernel, len(bounds) - 1, V, M, W, H, law.theta, self._steps, bounds
