@@ -73,7 +73,13 @@ SIZE = np.linspace(0.5, 3.0, 40)
         (np.asarray, {"chain": "bgar", "point": "mode", "mask": np.arange(40) < 37}),
         (
             np.asarray,
-            {"likelihood": "exponential", "map_scale": "linear", "solver": "mm", "tol": 1e-5},
+            {
+                "chain": Rate(300.0),
+                "likelihood": "exponential",
+                "map_scale": "linear",
+                "solver": "mm",
+                "tol": 1e-5,
+            },
         ),
     ],
     ids=["csr, mask", "mask, exposure", "stiff", "mode", "exponential"],

@@ -201,7 +201,7 @@ BAD_FITS = {
     },
     "chain name": bad_choice("chain", "bgarr", "none", "rate", "bgar"),
     "chain in a list": bad_choice("chain", ["rate"], "none", "rate", "bgar"),
-    "likelihood name": bad_choice("likelihood", "gaussian", "poisson", "exponential"),
+    "likelihood name": bad_choice("likelihood", "normal", "poisson", "gaussian"),
     "map_scale name": bad_choice("map_scale", "cubic", "log", "linear"),
     "point name": bad_choice("point", "median", "mean", "mode"),
     "solver name": bad_choice("solver", "sgd", "accelerated", "mm"),

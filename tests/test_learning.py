@@ -288,7 +288,7 @@ def test_priors_are_centred_at_the_defaults():
         return {name: tuple(p) for name, p in LearnedChain(chain, level, 2).priors.items()}
 
     assert priors(Rate("learn", "learn")) == {
-        "alpha": (pytest.approx(np.log(300.0)), 2.0), "beta": (pytest.approx(0.0), 0.5)
+        "alpha": (pytest.approx(np.log(150.0)), 2.0), "beta": (pytest.approx(0.0), 0.5)
     }  # fmt: skip
     assert priors(Rate(50.0, "learn")) == {"beta": (pytest.approx(np.log(50.0)), 0.5)}
     assert priors(GaP(3.0, "learn")) == {"beta": (pytest.approx(np.log(3.0 / 6.0)), 2.0)}

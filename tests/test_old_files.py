@@ -15,7 +15,10 @@ import numpy as np
 import pytest
 
 from temporalnmf import load
+from temporalnmf.chains import Rate
 
+# Defaults of the version that wrote them.
+THEN = {"likelihood": "poisson", "chain": Rate(300.0)}
 FOLDERS = sorted(path for path in (Path(__file__).parent / "old_files").iterdir())
 
 
@@ -50,7 +53,7 @@ def test_a_fit_that_an_earlier_version_began_goes_on(folder, name, tmp_path):
         callback=evaluations.append,
         gaps="mode",
         intervals="model",
-        likelihood="poisson",
+        **THEN,
     )
     model.fit(made.source(name, here))
     if name == "gibbs":
@@ -58,7 +61,15 @@ def test_a_fit_that_an_earlier_version_began_goes_on(folder, name, tmp_path):
     else:
         check(model, expected, 1e-6)
     whole = []
-    made.model_of(made.CHECKPOINTS[name], callback=whole.append, likelihood="poisson").fit(
+    made.model_of(made.CHECKPOINTS[name], callback=whole.append, **THEN).fit(
         made.source(name, here)
     )
     assert 0 < len(evaluations) < len(whole)  # it went on, and did not begin again
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_defaults_of_an_earlier_version_are_those_of_its_models(folder):
+    """What is fitted again, such as by `calibrate`, is fitted as it was."""
+    model = load(folder / "rate.npz")
+    assert model.chain.alpha == model.chain_.alpha == 300.0
+    assert (model.gaps, model.intervals, model.likelihood) == ("mode", "model", "poisson")

@@ -6,7 +6,7 @@ import pytest
 from scipy import sparse
 
 from temporalnmf import TemporalNMF
-from temporalnmf.likelihoods import Gamma, NegativeBinomial, NegativeBinomial2, Tweedie
+from temporalnmf.likelihoods import Gamma, Gaussian, NegativeBinomial, NegativeBinomial2, Tweedie
 from temporalnmf.likelihoods.parametric import OneParameter
 
 # How each law reaches its limit, where the data have less noise than any of its laws.
@@ -15,6 +15,7 @@ LIMITS = {
     NegativeBinomial2: (1e3, 1e8),
     Gamma: (1e3, 1e8),
     Tweedie: (1e-12, 1e-3),
+    Gaussian: (1e-12, 1e-2),
 }
 LAWS = pytest.mark.parametrize("law", LIMITS, ids=lambda law: law.name)
 

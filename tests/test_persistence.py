@@ -175,7 +175,7 @@ def test_the_layout_is_what_the_documents_say(tmp_path):
     assert header["format"] == "temporalnmf model"
     assert header["schema"] == 2
     assert header["versions"]["temporalnmf"] == __version__
-    assert header["chain"] == {"name": "rate", "parameters": {"alpha": 300.0, "beta": 300.0}}
+    assert header["chain"] == {"name": "rate", "parameters": {"alpha": 150.0, "beta": 150.0}}
     assert labels["features"] == list("abcdéf")
     assert labels["timeline"]["labels"][1] == "2001-02-28"
     assert set(kinds.values()) <= {"<f8", "<i8", "|b1"}

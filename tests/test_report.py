@@ -417,7 +417,7 @@ def test_exposure_is_noted_and_kept_for_the_forecast():
     content = report_content(model, steps=2)
     assert content["exposed"] is True
     total = float(content["forecast"]["rows"][0]["point"].replace(",", ""))
-    assert total == pytest.approx(4.0 * model.forecast(2).activations[0].sum(), rel=6e-4)
+    assert total == pytest.approx(4.0 * model.forecast(2).activations[0].sum(), abs=0.5)
     assert any("of the last step, 4, is assumed" in note for note in content["forecast"]["notes"])
 
 

@@ -8,13 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from .._typing import Array
-from ..chains.rate import Rate
 from ..data.series import Series
 from ..inference.fitting import Fitted, divergence_of, fit_factors, infer_mode
 from ..inference.gaps import fitted_steps
 from ..sampling.draws import PosteriorDraws
 from ..sampling.inference import redraw
-from ..sampling.run import drawn_steps
+from ..sampling.run import START, drawn_steps
 from ..timeline.grid import AS_GIVEN, Timeline, time_texts, timeline_of
 from .state import State
 
@@ -60,9 +59,9 @@ def fit_again(state: State, whole: Series) -> Fitted:
     """Fit components and activations, starting from the components of the fit."""
     config, factors = state.config, state.factors
     mode = config
-    if state.draws is not None:  # runs start at modes under the default chain
+    if state.draws is not None:  # runs start at modes under this chain
         K = config.n_components
-        factors = factors._replace(chain=Rate().resolve(K * state.draws.level, K))
+        factors = factors._replace(chain=START.resolve(K * state.draws.level, K))
         mode = replace(config, solver="accelerated", map_scale="log")
     start = factors._replace(activations=infer_mode(mode, factors, whole).T)
     return fit_factors(replace(config, n_init=1, previous=start), whole)

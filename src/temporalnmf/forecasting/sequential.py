@@ -223,7 +223,7 @@ def parts_of(h: Array, covariance: Array, u: Array, known: Array) -> tuple[Array
 
     u = log h, given the data of the step, has the covariance `known` (K, K). Its difference to a
     forecast has the variance by which the data reduce that of the forecast; own factors of
-    components reach it in proportion to their gain.
+    components reach it in proportion to their gain (E5).
     """
     share = h / h.sum(axis=1, keepdims=True)
     before = np.maximum(np.diagonal(covariance, axis1=1, axis2=2), FLOOR)
@@ -339,7 +339,7 @@ def level_of(totals: Totals, noise: Noise, coverage: float) -> Array:
 
 
 def own_of(parts: Parts, steps: int, coverage: float) -> Array:
-    """Variance of the factors of single components, from their differences to the total."""
+    """(E5): variance of the factors of single components, from their differences to the total."""
     return _by_horizon(
         parts.ahead, parts.contrast, parts.contrast_known, parts.contrast_own, steps, coverage,
         np.empty(0),

@@ -86,7 +86,9 @@ class Gaussian(OneParameter):
     def _constant(self) -> float:
         return float(0.5 * np.log(2.0 * np.pi * self.number))
 
-    def learn(self, value: Callable[[Likelihood], float]) -> tuple[Likelihood, float]:
+    def learn(
+        self, value: Callable[[Likelihood], float], present: float | None = None
+    ) -> tuple[Likelihood, float]:
         """The maximum-likelihood variance: the mean of m (v − e λ)²."""
         squares, n, of_data = (value(self._summing(factors)) for factors in np.eye(3))
         found = self.at(max(squares, _LEAST * of_data) / n)

@@ -28,6 +28,7 @@ from scipy import sparse
 from .. import __version__, registry
 from .._typing import Array
 from ..chains.base import Chain, Point
+from ..chains.rate import Rate
 from ..components import OURS, ShardedComponents, set_aside, staged_copy
 from ..data.series import Series, arrays_of, dense, matrix_of
 from ..inference.config import Config
@@ -306,6 +307,8 @@ def _sharded(path: Path, header: Json) -> ShardedComponents | None:
 def _read_parameters(header: Json, defaults: Json) -> tuple[Json, dict[str, int]]:
     """Parameters for the estimator, and the values in the file of those that are capped."""
     found = {n: v for n, v in header["parameters"].items() if n not in _OF_A_RUN}
+    if "gaps" not in found and found["chain"] == "rate":
+        found["chain"] = Rate(300.0)  # its default in these versions
     found = _FORMER | found
     if isinstance(found["chain"], dict):
         found["chain"] = made_chain(found["chain"])

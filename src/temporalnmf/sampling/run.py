@@ -39,7 +39,8 @@ MEMORY = 2**28
 _FEWEST_KEPT = 8
 # Maximum bytes of the components of all draws for data in blocks.
 _MOST_MEMORY = 2**31
-# A start is a roughly solved posterior mode.
+# A start is a roughly solved posterior mode under this chain.
+START = Rate(300.0)
 _START_ITER, _START_TOL = 100, 1e-4
 # Sweeps between two evaluations of the log posterior while tuning.
 _EVALUATE = 10
@@ -255,14 +256,14 @@ class _Sampler:
         self.store.restore(arrays, run, max(done - self.config.n_tune, 0) // self.thin)
 
     def _start(self, run: int) -> Sweeps:
-        """A run from a posterior mode under the default chain, with its own random start."""
+        """A run from a posterior mode under `START`, with its own random start."""
         config, observations = self.config, self.observations
         root = np.random.SeedSequence([*self.seeds, run])
         of_start, of_draws = root.spawn(2)
         smoothing = config.smoothing
         learned = isinstance(smoothing, str)
         start = LearnedSmoothing(SMOOTHING if learned else float(smoothing), learned)
-        chain = Rate().resolve(observations.level, config.n_components)
+        chain = START.resolve(observations.level, config.n_components)
         likelihood = LearnedLikelihood(config.likelihood.resolve())
         # A mode that learns the dispersion may stop early, where all is dispersion.
         observations.use(likelihood.known)
