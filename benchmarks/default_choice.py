@@ -27,9 +27,9 @@ from temporalnmf.metrics import kl_error
 
 STARTS, N_ORIGINS, SHARE = 5, 12, 0.2
 RANKS = {**{name: (K,) for name, K in COMPONENTS.items()}, "nips.npy": (3, 6, 10)}
-BEFORE = {"likelihood": "poisson", "gaps": "mode", "tol": 1e-5}
+BEFORE = {"chain": Rate(300.0), "likelihood": "poisson", "gaps": "mode", "tol": 1e-5}
 POISSON = {"likelihood": "poisson"}
-# Names of settings, and what differs from the defaults. The chain is Rate(300) unless named.
+# Names of settings, and what differs from the defaults.
 SETTINGS: dict[str, dict[str, Any]] = {
     "before": BEFORE,
     "before, interpolating": {**BEFORE, "gaps": "interpolate"},
@@ -38,6 +38,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "tol 1e-7": {"tol": 1e-7},
     "rate 100": {"chain": Rate(100.0)},
     "rate 200": {"chain": Rate(200.0)},
+    "rate 300": {"chain": Rate(300.0)},
     "rate 1000": {"chain": Rate(1000.0)},
     "rate, learned": {"chain": Rate("learn")},
     "shape, learned": {"chain": Shape("learn")},

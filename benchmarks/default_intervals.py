@@ -138,7 +138,7 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path, default=Path("results/intervals.csv"))
     parser.add_argument("--data", nargs="*", default=list(COMPONENTS))
-    parser.add_argument("--likelihoods", nargs="*", default=["poisson", "negative_binomial"])
+    parser.add_argument("--likelihoods", nargs="*", default=["poisson", "auto"])
     parser.add_argument("--settings", nargs="*", default=["model", "checked"], choices=SETTINGS)
     parser.add_argument("--origins", type=int, default=12)
     parser.add_argument("--jobs", type=int, default=2)

@@ -248,7 +248,8 @@ def test_sums_over_steps_have_the_variance_of_the_chain():
 
 
 def test_level_noise_lasts_and_reaches_the_components():
-    """Log-normal factors, in common and of each component: E[f_s f_t] = exp(φ^|s−t| σ_s σ_t)."""
+    """A log-normal factor in common, E[f_s f_t] = exp(φ^|s−t| σ_s σ_t), and one of each component,
+    which leaves the total as it is."""
     level, own, ahead = np.array([0.04, 0.09]), np.array([0.01]), np.array([0, 1, 2, 0, 1])
     draws = np.ones((200_000, 5, 2))
     noise = Noise(level, own, persistence=0.7)
@@ -258,19 +259,22 @@ def test_level_noise_lasts_and_reaches_the_components():
     s, o = np.sqrt(np.log1p(level)), np.sqrt(np.log1p(own[0]))
 
     def covariance(common, alone):
-        return np.exp(common + alone) - 1.0
+        return np.exp(common) * (1.0 + alone) - 1.0
 
+    # Two equal components exchange amounts: 1 ± tanh((f₀ − f₁)/2), of variance o²/2.
     expected = {
-        ((1, 0), (1, 0)): covariance(s[0] ** 2, o**2),
-        ((1, 0), (1, 1)): covariance(s[0] ** 2, 0.0),
-        ((2, 0), (2, 0)): covariance(s[1] ** 2, o**2),
-        ((1, 0), (2, 0)): covariance(0.7 * s[0] * s[1], 0.7 * o**2),
-        ((1, 0), (2, 1)): covariance(0.7 * s[0] * s[1], 0.0),
+        ((1, 0), (1, 0)): covariance(s[0] ** 2, 0.5 * o**2),
+        ((1, 0), (1, 1)): covariance(s[0] ** 2, -0.5 * o**2),
+        ((2, 0), (2, 0)): covariance(s[1] ** 2, 0.5 * o**2),
+        ((1, 0), (2, 0)): covariance(0.7 * s[0] * s[1], 0.35 * o**2),
+        ((1, 0), (2, 1)): covariance(0.7 * s[0] * s[1], -0.35 * o**2),
         ((2, 0), (4, 0)): 0.0,  # an observed step lies between
     }
     for ((t, j), (u, k)), value in expected.items():
         found = np.cov(widened[:, t, j], widened[:, u, k])[0, 1]
         assert found == pytest.approx(value, abs=0.002), (t, j, u, k)
+    alone = Noise(0.0 * level, own).widen(draws, Unseen(ahead, 0 * ahead), np.random.default_rng(0))
+    np.testing.assert_allclose(alone.sum(axis=2), 2.0, rtol=1e-3)
 
 
 def test_sums_of_a_forecast_are_the_sums_of_its_samples():

@@ -103,7 +103,7 @@ def totals_with(level, n, rng):
     normal = np.sqrt(np.log1p(level)) * rng.standard_normal(n) - 0.5 * np.log1p(level)
     observed = rng.poisson(1000.0 * np.exp(normal)).astype(float)
     ahead, known, none = np.ones(n, dtype=int), np.full(n, 1e3), np.zeros(n)
-    return Totals(np.arange(n), ahead, observed, known, none, known, np.ones(n))
+    return Totals(np.arange(n), ahead, observed, known, none, known)
 
 
 NONE = Noise(np.zeros(1), np.zeros(1))
@@ -330,7 +330,7 @@ def test_activations_that_vary_less_than_the_model_expects_have_narrower_interva
         n, ones = 100, np.ones(100)
         observed = 1e6 * np.exp(np.sqrt(0.09 * scale) * rng.standard_normal(n))
         totals = Totals(
-            np.arange(n), ones.astype(int), observed, 1e6 * ones, 0.09 * ones, 1e6 * ones, ones
+            np.arange(n), ones.astype(int), observed, 1e6 * ones, 0.09 * ones, 1e6 * ones
         )
         found.append(scale_of(totals, NONE, 0.9))
     assert 0.8 * scale < np.mean(found) < 1.5 * scale or scale == 1.0

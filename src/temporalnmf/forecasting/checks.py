@@ -35,8 +35,8 @@ class Unseen(NamedTuple):
 class Noise:
     """Variation beyond the model, as estimated by `TemporalNMF.calibrate`.
 
-    Activations of an unseen step are multiplied by log-normal factors with mean one, so that
-    point forecasts do not change.
+    Activations of an unseen step are multiplied by random factors, which do not change the means
+    of the samples.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Noise:
         Variance of the factor that all components of a step share, by steps ahead; the last value
         also holds for later steps.
     own : array, (steps,)
-        Variance of the separate factor of each component.
+        Variance of the separate factor of each component; the total of the step stays as it is.
     persistence : float
         Correlation of the factors (of their logarithms) of one step and the next, 0 to 1.
     dispersion : float
@@ -87,12 +87,11 @@ class Noise:
                 np.sqrt(self.log_variance(v, int(unseen.since[t]), int(unseen.until[t])))
                 for v in (self.level, self.own)
             )
-            logs = level * z[:, :1] - 0.5 * level**2
-            if own > 0.0:
-                logs = logs + own * z[:, 1:] - 0.5 * own**2
             if self.scale != 1.0:
                 widened[:, t] = _scaled(widened[:, t], self.scale)
-            widened[:, t] *= np.exp(logs)
+            if own > 0.0:
+                widened[:, t] = _exchanged(widened[:, t], own * z[:, 1:])
+            widened[:, t] *= np.exp(level * z[:, :1] - 0.5 * level**2)
             last = t
         return widened
 
@@ -113,11 +112,27 @@ class Noise:
         return white + walks[0] * walks[1] / (walks[0] + walks[1])
 
 
+def _exchanged(h: Array, logs: Array) -> Array:
+    """Samples (S, K) times factors with these logarithms, with the totals and means of before.
+
+    The totals are exact but for the correction of the means.
+    """
+    found = h * np.exp(logs)
+    found *= _ratio(h.sum(axis=1, keepdims=True), found.sum(axis=1, keepdims=True))
+    return found * _ratio(h.mean(axis=0), found.mean(axis=0))
+
+
 def _scaled(h: Array, scale: float) -> Array:
     """Samples (S, K) whose logarithms have a scaled variance, with the same means."""
     mean = h.mean(axis=0)
-    found = (h / mean) ** np.sqrt(scale)
-    return np.asarray(mean * found / found.mean(axis=0))
+    found = _ratio(h, mean) ** np.sqrt(scale)
+    return mean * _ratio(found, found.mean(axis=0))
+
+
+def _ratio(one: Array, other: Array) -> Array:
+    """one/other, and one where both have vanished."""
+    found: Array = np.divide(one, other, out=np.ones(np.shape(one)), where=other > 0.0)
+    return found
 
 
 @dataclass(frozen=True)

@@ -63,14 +63,12 @@ class Totals:
     expected: Array
     spread: Array  # variance of the logarithm of the expectation
     noise: Array  # variance of the data given their expectation
-    unequal: Array  # Σ of the squared shares of the components
 
     def variance(self, noise: Noise) -> Array:
         """(E1): variance of log totals."""
         data = np.maximum(self.noise + noise.dispersion * self.expected, 0.0)
         of_data = np.log1p(data / np.maximum(self.expected, FLOOR) ** 2)
-        level, own = (np.log1p(v)[self.ahead - 1] for v in (noise.level, noise.own))
-        return noise.scale * self.spread + of_data + level + self.unequal * own
+        return noise.scale * self.spread + of_data + np.log1p(noise.level)[self.ahead - 1]
 
     @property
     def error(self) -> Array:
@@ -89,7 +87,7 @@ class Entries:
     spread: Array  # variance of the logarithm of the expectation
     noise: Array  # variance of the data given their expectation
     ratio: Array  # observed over expected total of the step
-    unequal: Array  # Σ of the squared shares of the components
+    unequal: Array  # Σ_k of (share of component k in it − share in the total)²
     share: Array  # of the total that is expected
 
     def variance(self, noise: Noise) -> Array:
@@ -111,11 +109,11 @@ class Parts:
     known: Array  # variance of the log ratio of both under the model
     contrast: Array  # log ratio of both, less that of the total
     contrast_known: Array  # its variance under the model
-    contrast_own: Array  # and the multiple of the own factor's that is added to it
+    contrast_own: Array  # and the multiple of that of own factors which is added to it
 
     def variance(self, noise: Noise) -> Array:
         level, own = (np.log1p(v)[self.ahead - 1] for v in (noise.level, noise.own))
-        return noise.scale * self.known + level + own
+        return noise.scale * self.known + level + self.contrast_own * own
 
 
 def check_of(state: State) -> Calibration | None:
@@ -267,12 +265,12 @@ def _forecasts(
     share, shares = parts / expected[:, None], at_some / means[:, :, None]
     total = np.full(len(h), x.sum())
     spread = np.einsum("pk,pkl,pl->p", share, covariance, share)
-    totals = np.array([total, expected, spread, noise, (share**2).sum(axis=1)])
+    totals = np.array([total, expected, spread, noise])
     entries = (
         np.broadcast_to(x[some], means.shape), means,
         np.einsum("pfk,pkl,pfl->pf", shares, covariance, shares, optimize=True),
         _noise(likelihood, means), np.broadcast_to((total / expected)[:, None], means.shape),
-        (shares**2).sum(axis=2), means / expected[:, None],
+        ((shares - share[:, None]) ** 2).sum(axis=2), means / expected[:, None],
     )  # fmt: skip
     return totals, np.array([rows.ravel() for rows in entries])
 
