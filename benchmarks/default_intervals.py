@@ -202,7 +202,7 @@ def averages(frame: pd.DataFrame) -> pd.DataFrame:
 def in_order(frame: pd.DataFrame) -> Iterator[tuple[str, str, str, pd.DataFrame]]:
     """Data set, likelihood, setting and rows, in the order of the page."""
     for name in COMPONENTS:
-        for law in sorted(set(frame["likelihood"]), key=lambda law: law != "poisson"):
+        for law in sorted(set(frame["likelihood"]), key=lambda law: law != "auto"):
             for setting in SETTINGS:
                 here = (frame["likelihood"] == law) & (frame["setting"] == setting)
                 rows = frame[here & (frame["data"] == name.split(".")[0])]
@@ -257,7 +257,7 @@ def draw(frame: pd.DataFrame, folder: Path) -> None:
     plt.rcParams.update(
         {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "axes.titlesize": 10}
     )
-    laws = sorted(set(frame["likelihood"]), key=lambda law: law != "poisson")
+    laws = sorted(set(frame["likelihood"]), key=lambda law: law != "auto")
     by_data = frame.groupby(["likelihood", "setting", "data"]).mean(numeric_only=True)
     titles = {"totals": "Totals", "above 1": "Entries with mean above 1"}
 
