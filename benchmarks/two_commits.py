@@ -46,7 +46,7 @@ def measured() -> dict[str, float]:
         for solver in ("mm", "accelerated"):
             for threads in (1, 2):
                 model = TemporalNMF(
-                    3, solver=solver, max_iter=2000 if name == "60 x 20" else 60, tol=0.0,
+                    3, likelihood="poisson", solver=solver, max_iter=2000 if name == "60 x 20" else 60, tol=0.0,
                     random_state=0, n_jobs=threads,
                 ).fit(X)  # fmt: skip
                 seconds = []

@@ -84,14 +84,12 @@ def chain_for(name: str, scale: str) -> Chain:
     return registry.create(registry.CHAINS, name, "chain")
 
 
-def iterate(
-    problem: Problem, features: Features, H: np.ndarray, aux: np.ndarray
-) -> tuple[Problem, np.ndarray]:
-    """One iteration of MM, as `Solve.iterate` makes it."""
+def iterate(problem: Problem, features: Features, H: np.ndarray, aux: np.ndarray) -> np.ndarray:
+    """One iteration of MM, as `Solve.iterate` makes it; returns the auxiliary variables."""
     s = float(problem.smoothing)
     shared = problem.observations.shared
     features.divide(features.multiply(H, s) if shared else w_root(features, H, s))
-    return problem.learned(H, h_step(problem, features, H, aux))
+    return h_step(problem, features, H, aux)
 
 
 class Model:
@@ -115,7 +113,7 @@ class Model:
     def advance(self, iterations: int) -> None:
         """Some iterations of MM, without evaluating the objective."""
         for _ in range(iterations):
-            _, self.aux = iterate(self.problem, self.features, self.H, self.aux)
+            self.aux = iterate(self.problem, self.features, self.H, self.aux)
 
     def iteration(self, options: Options, threads: int = 1) -> Callable[[], float]:
         """A run that measures the seconds of an iteration, each time from where it is now."""
