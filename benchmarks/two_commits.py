@@ -46,8 +46,9 @@ def measured() -> dict[str, float]:
         for solver in ("mm", "accelerated"):
             for threads in (1, 2):
                 model = TemporalNMF(
-                    3, likelihood="poisson", solver=solver, max_iter=2000 if name == "60 x 20" else 60, tol=0.0,
-                    random_state=0, n_jobs=threads,
+                    3, likelihood="poisson", solver=solver,
+                    max_iter=2000 if name == "60 x 20" else 60, tol=0.0, random_state=0,
+                    n_jobs=threads,
                 ).fit(X)  # fmt: skip
                 seconds = []
                 for _ in range(REPETITIONS):
