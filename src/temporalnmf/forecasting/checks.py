@@ -44,7 +44,7 @@ class Noise:
         Variance of the factor that all components of a step share, by steps ahead; the last value
         also holds for later steps.
     own : array, (steps,)
-        Variance of the separate factor of each component; the total of the step stays as it is.
+        Variance of the separate factor of each component.
     persistence : float
         Correlation of the factors (of their logarithms) of one step and the next, 0 to 1.
     dispersion : float
@@ -53,6 +53,9 @@ class Noise:
     scale : float
         Factor on the variance of log activations under the model, at most 1: below it where past
         forecasts varied less.
+    keeps_totals : bool
+        Whether the separate factors leave the total of the step as it is. In calibrations of
+        earlier versions they are independent.
     """
 
     level: Array
@@ -60,6 +63,7 @@ class Noise:
     persistence: float = 1.0
     dispersion: float = 0.0
     scale: float = 1.0
+    keeps_totals: bool = True
 
     @property
     def moves(self) -> bool:
@@ -89,9 +93,12 @@ class Noise:
             )
             if self.scale != 1.0:
                 widened[:, t] = _scaled(widened[:, t], self.scale)
-            if own > 0.0:
+            logs = level * z[:, :1] - 0.5 * level**2
+            if own > 0.0 and self.keeps_totals:
                 widened[:, t] = _exchanged(widened[:, t], own * z[:, 1:])
-            widened[:, t] *= np.exp(level * z[:, :1] - 0.5 * level**2)
+            elif own > 0.0:
+                logs = logs + own * z[:, 1:] - 0.5 * own**2
+            widened[:, t] *= np.exp(logs)
             last = t
         return widened
 

@@ -27,7 +27,7 @@ def calibration_arrays(found: Calibration) -> dict[str, Array]:
         "calibration_level": noise.level,
         "calibration_own": noise.own,
         "calibration_persistence": np.array([noise.persistence]),
-        "calibration_scale": np.array([noise.scale]),
+        **({"calibration_scale": np.array([noise.scale])} if noise.keeps_totals else {}),
         "calibration_checks": np.array(checks),
         "calibration_refitted": np.array([found.refitted]),
     }
@@ -46,9 +46,10 @@ def calibration_of(arrays: Mapping[str, Array]) -> Calibration | None:
         tallies = Tally(*row[4:7]), Tally(*row[7:])
         checks.append(Check(CHECKED[of], ahead, n_origins, n_values, *tallies))
     (persistence,) = arrays["calibration_persistence"].tolist()
-    scale = float(arrays.get("calibration_scale", np.ones(1))[0])
+    new = "calibration_scale" in arrays
+    scale = float(arrays["calibration_scale"][0]) if new else 1.0
     level, own = arrays["calibration_level"], arrays["calibration_own"]
-    noise = Noise(level, own, persistence, dispersion, scale)
+    noise = Noise(level, own, persistence, dispersion, scale, keeps_totals=new)
     refitted = bool(arrays.get("calibration_refitted", np.ones(1)).all())
     return Calibration(coverage, tuple(checks), noise, refitted)
 
