@@ -61,7 +61,8 @@ def estimates(chain: Any, names: tuple[str, ...], seed: int) -> dict[str, np.nda
     learner = type(chain)(**{**chain.get_params(), **dict.fromkeys(names, "learn")})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return TemporalNMF(K, chain=learner, random_state=seed).fit(simulated(chain, seed)).learned_
+        model = TemporalNMF(K, chain=learner, likelihood="poisson", random_state=seed)
+        return model.fit(simulated(chain, seed)).learned_
 
 
 def row_of(chain: Any, names: tuple[str, ...], name: str, found: np.ndarray) -> str:
