@@ -10,15 +10,9 @@ from temporalnmf import TemporalNMF, load
 from temporalnmf.chains import BGAR, GaP, Rate, Shape
 from temporalnmf.data.series import Series
 from temporalnmf.forecasting.checks import Noise
+from temporalnmf.forecasting.learned_noise import level_of, own_of, scale_of
+from temporalnmf.forecasting.past_errors import Parts, Totals, parts_of
 from temporalnmf.forecasting.predicting import unseen_of
-from temporalnmf.forecasting.sequential import (
-    Parts,
-    Totals,
-    level_of,
-    own_of,
-    parts_of,
-    scale_of,
-)
 from temporalnmf.inference.filtering import filtered, predicted
 from temporalnmf.likelihoods import NegativeBinomial, Poisson
 from temporalnmf.messages.warning import without
