@@ -163,3 +163,13 @@ def test_new_data_may_have_fractions_where_the_model_chose_its_likelihood():
         given.transform(filled)
     assert model.append(filled[5:6]).likelihood_.name == "poisson"
     np.testing.assert_allclose(model.activations_[-1:].sum(), filled[5].sum(), rtol=0.2)
+
+
+@pytest.mark.parametrize("outlier", [1e4, 1e6])
+def test_a_single_wrong_entry_does_not_make_all_counts_clump(outlier):
+    """A dispersion of thousands would flatten everything else: fitted totals keep to the data."""
+    X, _ = counts(0.0)
+    X[33, 4] = outlier
+    model = TemporalNMF(3, random_state=0).fit(X)
+    ratio = model.activations_.sum(axis=1) / X.sum(axis=1)
+    assert np.median(np.abs(np.log(ratio))) < 0.15

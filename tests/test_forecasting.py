@@ -226,6 +226,10 @@ def test_log_density_of_a_forecast_is_defined_where_there_are_values():
     assert (found[1] > ahead.log_density(truth + 100.0)[1]).all()
     with pytest.raises(ValueError, match="a row per step"):
         ahead.log_density(truth[:1])
+    frame = pd.DataFrame(truth, columns=ahead.feature_names)
+    np.testing.assert_array_equal(ahead.log_density(frame), found)
+    with pytest.raises(ValueError, match="in another order"):
+        ahead.log_density(frame.iloc[:, ::-1])
     with pytest.raises(ValueError, match="not for sums"):
         ahead.sum(over="steps").log_density(truth)
 

@@ -458,3 +458,11 @@ def test_components_that_move_more_than_the_model_expects_are_contained():
     assert np.mean(np.sqrt(own)) == pytest.approx(np.sqrt(1 / 30 - 1 / 300), rel=0.35)
     (check, *_) = model.calibrate(refit=False).calibration_.of("components")
     assert check.before.inside < 0.7 < 0.85 < check.after.inside
+
+
+def test_activations_that_noise_hides_keep_the_variance_of_the_model():
+    """Rare counts say nothing of a movement by a few percent, in totals or components."""
+    for seed in range(5):
+        data = np.random.default_rng(seed).poisson(0.01, (100, 6)).astype(float)
+        model = TemporalNMF(2, random_state=0).fit(data).calibrate(refit=False)
+        assert model.calibration_.noise.scale == 1.0

@@ -195,6 +195,10 @@ class Check:
         """Whether coverage is below the nominal one by more than half an origin."""
         return (coverage - self.after.inside) * self.n_origins > 0.5 + 1e-9
 
+    def clearly_short_of(self, coverage: float) -> bool:
+        """Whether that is more than chance."""
+        return self.short_of(coverage) and self.band(self.after)[1] < coverage
+
     @property
     def change(self) -> str:
         """Effect of calibration on the intervals: widened, narrowed or unchanged."""
@@ -273,7 +277,7 @@ class Calibration:
             for check in self.checks
             if check.of in wanted - {"positive entries"}
             and check.ahead in horizons
-            and check.short_of(self.coverage)
+            and (check.short_of if self.refitted else check.clearly_short_of)(self.coverage)
         ]
 
     def __str__(self) -> str:

@@ -186,7 +186,8 @@ class Forecast:
             return "no intervals: the model does not define any"
         if self.calibration is None:
             unchecked = f"{level_text(max(self.coverage))} intervals not checked"
-            return f"{unchecked} against past forecasts; model.calibrate() checks them"
+            remedy = "; model.calibrate() checks them" if self.futures.likelihood.counts else ""
+            return f"{unchecked} against past forecasts{remedy}"
         promise = f"{level_text(self.calibration.coverage)} intervals"
         held = [f"{one.name} {one.share(one.after)}" for one in self._checks("totals")]
         if not held:
@@ -390,12 +391,14 @@ class Forecast:
 
         The logarithm of the mean over the simulated futures of p(v | future): the log score, which
         punishes intervals that are too narrow as well as those that are too wide. Forecasts of the
-        same data can be compared by its sum.
+        same data can be compared by its sum. −inf for counts that no future has: those of series
+        that vary less than Poisson counts have a largest value.
 
         Parameters
         ----------
-        X : array-like or sparse matrix, (steps, n_features)
-            NaN is missing, and so is its density.
+        X : array, frame or sparse matrix, (steps, n_features)
+            NaN is missing, and so is its density. The columns of a frame are the features, in the
+            same order.
 
         Examples
         --------
@@ -409,10 +412,13 @@ class Forecast:
         _, T, width = self._known_size("features")
         if self._sum is not None:
             raise ValueError("log_density is for features of single steps, not for sums().")
+        if hasattr(X, "columns") and list(map(str, X.columns)) != self.feature_names.tolist():
+            problem = "has other columns than the forecast, or in another order."
+            raise ValueError(f"X {problem} Give X[list(forecast.feature_names)].")
         values = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=float)
         if values.shape != (T, width):
-            problem = f"has shape {values.shape}: this forecast has {(T, width)}."
-            raise ArgumentError("X", "…", problem, "Give a row per step, a column per feature.")
+            problem = f"X has shape {values.shape}, and this forecast {(T, width)}."
+            raise ValueError(f"{problem} Give a row per step, a column per feature.")
         assert self.futures is not None
         found = np.full(values.shape, np.nan)
         for t, row in enumerate(values):
@@ -470,7 +476,11 @@ class Forecast:
             return {}
         inside = {one.name: one.share(one.after) for one in self._checks(of)}
         if self.calibration is None or not (inside and self.checked.any()):
-            return {"intervals": "not checked", "check": "model.calibrate()"}
+            counts = self.futures.likelihood.counts
+            return {
+                "intervals": "not checked",
+                **({"check": "model.calibrate()"} if counts else {}),
+            }
         intervals = "checked" if self.checked.all() else "checked in part"
         return {"intervals": intervals, "coverage": self.calibration.coverage, "inside": inside}
 

@@ -12,14 +12,15 @@ from .._typing import Array
 from ..kernels.floor import FLOOR
 from .checks import Noise
 from .dispersion import dispersion_of
-from .past_errors import Ends, Entries, Parts, Totals, entry_ends
+from .past_errors import Ends, Entries, Parts, Totals, entry_ends, log_normal_ends
 
 # Prior of the error of a log total s steps ahead: normal, with this standard deviation times √s,
 # counted as one forecast.
 _PRIOR = 0.1 * ndtri((np.arange(20) + 0.5) / 20.0)
 # Variances to try. Beyond 2, most of the mass of a log-normal with mean one is near zero.
 _VARIANCES = np.concatenate([[0.0], np.geomspace(1e-5, 2.0, 80)])
-# Factors on the variance of activations to try.
+# Factors on the variance of activations to try, if that of totals falls below a share.
+_CLEAR = 0.6
 _SCALES = np.append(np.geomspace(1e-3, 1.0, 40, endpoint=False), 1.0)
 # The least expectation of entries that determine the dispersion, and the fewest of them.
 _LEAST_MEAN, _FEWEST = 1.0, 5
@@ -41,9 +42,20 @@ def noise_of(
     if dispersion != 0.0:  # it is that of totals, too
         noise = replace(noise, dispersion=dispersion, level=none)
         noise = replace(noise, level=level_of(totals, noise, coverage))
-    if not (noise.level.any() or noise.own.any()):
-        noise = replace(noise, scale=scale_of(totals, noise, coverage))
-    return noise
+    if noise.level.any() or noise.own.any():
+        return noise
+    tried = replace(noise, scale=scale_of(totals, noise, coverage))
+    if parts is not None and _held(parts, tried, coverage) < min(
+        _held(parts, noise, coverage), coverage
+    ):
+        return noise
+    return tried
+
+
+def _held(parts: Parts, noise: Noise, coverage: float) -> float:
+    """Share of components inside their intervals."""
+    low, high = log_normal_ends(parts.expected, parts.variance(noise), coverage)
+    return float(np.mean((low <= parts.observed) & (parts.observed <= high)))
 
 
 def _dispersion(entries: Entries, noise: Noise, coverage: float) -> float:
@@ -118,8 +130,11 @@ def scale_of(totals: Totals, noise: Noise, coverage: float) -> float:
         errors, weights, share = _with_prior(totals.error[here], prior, coverage)
         known = np.append(totals.variance(replace(noise, scale=0.0))[here], np.zeros_like(prior))
         more = np.append(totals.spread[here], np.full_like(prior, np.mean(totals.spread[here])))
-        least, enough = _least(errors, known + np.outer(_SCALES, more), weights, share, coverage)
-        scales.append(_SCALES[least] if enough else 1.0)
+        variances = known + np.outer(_SCALES, more)
+        least, enough = _least(errors, variances, weights, share, coverage)
+        # Where noise hides the activations, the data cannot tell.
+        clear = np.median(variances[least] / variances[-1]) < _CLEAR
+        scales.append(_SCALES[least] if enough and clear else 1.0)
     return float(max(scales))
 
 

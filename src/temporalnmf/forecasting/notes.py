@@ -16,6 +16,7 @@ Code = Literal[
     "independent_steps",
     "fractions",
     "not_checked",
+    "not_counts",
     "too_narrow",
     "beyond_checked",
     "seasons",
@@ -41,6 +42,8 @@ WORDS: Words = {
     "fractions": "X has fractions, and likelihood='auto' takes it for Poisson counts: the widths "
     "of intervals depend on the unit of X. For positive values likelihood='gamma' learns their "
     "relative error, for amounts with zeros 'tweedie' does.",
+    "not_counts": "Intervals assume the model is correct; only those of counts are compared with "
+    "past forecasts.",
     "not_checked": "Intervals assume the model is correct; model.calibrate() compares them with "
     "past forecasts, and widens them where they are too narrow.",
     "too_narrow": "Compared with past forecasts, {level} intervals are too narrow even after "

@@ -198,7 +198,7 @@ def _notes(state: State) -> tuple[Note, ...]:
     if state.config.automatic and state.series is not None and not state.series.whole:
         notes.append(Note("fractions"))
     if state.calibration is None:
-        notes.append(Note("not_checked"))
+        notes.append(Note("not_checked" if state.likelihood.counts else "not_counts"))
     return tuple(notes)
 
 

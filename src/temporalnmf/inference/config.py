@@ -211,6 +211,9 @@ def likelihood_of(given: str | Likelihood) -> Likelihood:
     """The likelihood that the user gave, or named; the first one to try for "auto"."""
     if isinstance(given, str) and given == AUTO:
         given = FIRST
+    if isinstance(given, str) and given not in registry.LIKELIHOODS:
+        problem, names = "is not known.", ", ".join((AUTO, *registry.LIKELIHOODS))
+        raise ArgumentError("likelihood", given, problem, f"Choose one of {names}.")
     found: Likelihood = _object(registry.LIKELIHOODS, given, "likelihood", Likelihood)
     return found
 

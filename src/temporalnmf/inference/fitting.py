@@ -56,6 +56,8 @@ _ROUNDS, _MORE = 10, 100
 _SMOOTHED = 5
 # Counts with a smaller excess of their variance over their mean are Poisson; steps to estimate it.
 _LEAST_EXCESS, _TRIED = 0.1, 3
+# Median distance of log totals from those of the data that counts which clump may have.
+_FARTHEST_TOTALS = 0.15
 # Share of `tol` to which activations are solved at fixed components.
 _INFERENCE_TOL = 1e-1
 
@@ -123,7 +125,7 @@ def fit_factors(config: Config, series: AnySeries) -> Fitted:
                     results.append(solver.solve(problem, *start, checkpoints=checkpoints))
             best, stability = _best(results)
             if config.automatic and isinstance(used, Series) and used.whole:
-                problem, best = _if_clumped(config, problem, clumped, best, checkpoints)
+                problem, best = _if_clumped(config, problem, used, clumped, best, checkpoints)
         fitted = _finished(config, problem, used, best, stability, unit)
         if checkpoints is not None:
             when_saved(checkpoints.remove)
@@ -190,6 +192,7 @@ def _excess(clumped: Problem, features: Features, H: Array) -> float:
 def _if_clumped(
     config: Config,
     problem: Problem,
+    used: Series,
     clumped: Callable[[], Problem],
     best: FitResult,
     checkpoints: CheckpointWriter | None,
@@ -210,7 +213,12 @@ def _if_clumped(
     monitor = Monitor(config.max_iter, config.tol, config.verbose, config.callback, "clumps  ")
     solver = registry.create(registry.SOLVERS, config.solver, "solver")
     with nullcontext() if checkpoints is None else checkpoints.reading():
-        return other, solver.solve(other, features, H, monitor, checkpoints=checkpoints)
+        found = solver.solve(other, features, H, monitor, checkpoints=checkpoints)
+    # Poisson totals are those of the data. With others, single entries dominate the dispersion.
+    away = np.abs(np.log(found.H.sum(axis=0) / best.H.sum(axis=0)))
+    if np.median(away[used.observed]) > _FARTHEST_TOTALS and not monitor.stopped:
+        return problem, best
+    return other, found
 
 
 def _finished(

@@ -15,6 +15,8 @@ WORDS: notes.Words = {
     "not on everything else.",
     "fractions": "The data have fractions, and the model takes them for Poisson counts: the widths "
     "of intervals depend on their unit.",
+    "not_counts": "These intervals assume the model is correct; only those of counts are compared "
+    "with past forecasts.",
     "not_checked": "These intervals assume the model is correct; they were not compared with past "
     "forecasts.",
     "beyond_checked": "Intervals were checked {checked} ahead, and this forecast has {last}: later "
