@@ -284,7 +284,7 @@ def test_amounts_that_are_no_whole_numbers_have_the_dispersion_of_counts():
     amounts = data + np.random.default_rng(1).uniform(-0.4, 0.4, data.shape) * (data > 0)
     excess = [
         1.0
-        + TemporalNMF(1, chain=Rate(300.0), random_state=0)
+        + TemporalNMF(1, chain=Rate(300.0), likelihood="poisson", random_state=0)
         .fit(d)
         .calibrate(20)
         .calibration_.noise.dispersion

@@ -242,7 +242,7 @@ def test_a_process_that_was_killed_goes_on(tmp_path):
         "def die(progress):\n"
         "    if progress.iteration >= 40:\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
-        "TemporalNMF(2, solver=Gibbs(40, 20, 2), random_state=0,\n"
+        "TemporalNMF(2, likelihood='poisson', solver=Gibbs(40, 20, 2), random_state=0,\n"
         "            checkpoint=Checkpoint(sys.argv[1], 0),\n"
         "            callback=die).fit(np.load(sys.argv[2]))\n"
     )

@@ -361,6 +361,14 @@ def test_schedules_have_intervals_that_are_not_far_too_wide():
     assert "times the variance of a Poisson count" in words
 
 
+def test_constant_counts_have_narrow_intervals_from_about_forty_steps_on():
+    """The horizons with few forecasts, which have a level from the prior, do not prevent it."""
+    for n_steps in (36, 40, 60):
+        model = TemporalNMF(1, random_state=0).fit(np.full((n_steps, 12), 5.0))
+        low, high = (float(end[0]) for end in model.forecast(1).interval(0.9, of="totals"))
+        assert 54 <= low <= 60 <= high <= 66
+
+
 def test_poisson_counts_are_not_taken_for_schedules():
     """Of 40 series none, with as many factors as there are for 12 steps of data."""
     for seed in range(40):

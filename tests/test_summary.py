@@ -52,13 +52,13 @@ def test_one_component_is_described_by_its_weights():
 
 @pytest.mark.long
 def test_components_of_the_state_of_the_union_are_periods_of_history():
-    """What the demonstration shows: early republic, gold and silver, cold war, today."""
+    """What the demonstration shows: early republic, Mexico, departments, cold war, today."""
     model = TemporalNMF(8, random_state=0, n_init=2).fit(load_sotu(as_frame=True).data)
     found = component_summary(model)
     peak = {word: int(one.peak) for one in found for word, _ in one.top}
-    assert 1800 < peak["spain"] < 1830
-    assert 1840 < peak["texas"] < 1860
-    assert 1875 < peak["silver"] < 1900
+    assert 1800 < peak["tribes"] < 1840
+    assert 1840 < peak["mexico"] < 1860
+    assert 1875 < peak["department"] < 1900
     assert 1945 < peak["soviet"] < 1990
     assert peak["tonight"] > 1990
 

@@ -49,3 +49,10 @@ def test_a_negative_dispersion_asks_for_it():
     law = dispersed(Underdispersed(0.5), -0.3)
     assert isinstance(law, Underdispersed)
     assert law.missing == 0.3
+
+
+def test_parts_of_huge_counts_add_up():
+    law, rng = Underdispersed(0.9), np.random.default_rng(0)
+    parts = law.split(np.array([3e9, 5.0]), np.array([[1.0, 2.0], [1.0, 2.0]]), rng)
+    np.testing.assert_array_equal(parts.sum(axis=1), [3e9, 5.0])
+    np.testing.assert_allclose(parts[0], [1e9, 2e9], rtol=1e-3)

@@ -97,7 +97,8 @@ def alike(model: TemporalNMF) -> list[Alike]:
     --------
     >>> import numpy as np
     >>> from temporalnmf import TemporalNMF
-    >>> model = TemporalNMF(2).fit(np.outer(np.arange(1, 9), [6, 3, 1]))
+    >>> start = np.array([[6.0, 3.0, 1.0]] * 2), np.ones((8, 2))
+    >>> model = TemporalNMF(2, init=start).fit(np.outer(np.arange(1, 9), [6, 3, 1]))
     >>> print(alike(model)[0])
     Components 1 and 2 are nearly the same (cosine 1.00): often one theme that is split in time.
     """

@@ -19,6 +19,8 @@ from .past_errors import Ends, Entries, Parts, Totals, entry_ends, log_normal_en
 _PRIOR = 0.1 * ndtri((np.arange(20) + 0.5) / 20.0)
 # Variances to try. Beyond 2, most of the mass of a log-normal with mean one is near zero.
 _VARIANCES = np.concatenate([[0.0], np.geomspace(1e-5, 2.0, 80)])
+# With fewer forecasts the prior alone calls for a level.
+_MANY = 23
 # Factors on the variance of activations to try, if that of totals falls below a share.
 _CLEAR = 0.6
 _SCALES = np.append(np.geomspace(1e-3, 1.0, 40, endpoint=False), 1.0)
@@ -42,9 +44,13 @@ def noise_of(
     if dispersion != 0.0:  # it is that of totals, too
         noise = replace(noise, dispersion=dispersion, level=none)
         noise = replace(noise, level=level_of(totals, noise, coverage))
-    if noise.level.any() or noise.own.any():
+    many = np.bincount(totals.ahead, minlength=steps + 1)[1:] >= _MANY
+    if not many.any() or noise.level[many].any() or noise.own[many].any():
         return noise
-    tried = replace(noise, scale=scale_of(totals, noise, coverage))
+    without = replace(noise, level=none, own=none)
+    tried = replace(without, scale=scale_of(totals, without, coverage))
+    if tried.scale == 1.0:
+        return noise
     if parts is not None and _held(parts, tried, coverage) < min(
         _held(parts, noise, coverage), coverage
     ):
@@ -126,6 +132,8 @@ def scale_of(totals: Totals, noise: Noise, coverage: float) -> float:
     scales = []
     for s in np.unique(totals.ahead):
         here = totals.ahead == s
+        if np.count_nonzero(here) < _MANY:
+            continue
         prior = np.sqrt(s) * _PRIOR
         errors, weights, share = _with_prior(totals.error[here], prior, coverage)
         known = np.append(totals.variance(replace(noise, scale=0.0))[here], np.zeros_like(prior))
@@ -135,7 +143,7 @@ def scale_of(totals: Totals, noise: Noise, coverage: float) -> float:
         # Where noise hides the activations, the data cannot tell.
         clear = np.median(variances[least] / variances[-1]) < _CLEAR
         scales.append(_SCALES[least] if enough and clear else 1.0)
-    return float(max(scales))
+    return float(max(scales, default=1.0))
 
 
 def _by_horizon(

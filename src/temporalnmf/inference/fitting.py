@@ -54,8 +54,8 @@ _FEWEST_STEPS = 3
 _ROUNDS, _MORE = 10, 100
 # Most rounds of EM for the smoothing.
 _SMOOTHED = 5
-# Counts with a smaller excess of their variance over their mean are Poisson; steps to estimate it.
-_LEAST_EXCESS, _TRIED = 0.1, 3
+# Counts with a smaller excess of their variance over their mean are Poisson; most steps to find it.
+_LEAST_EXCESS, _TRIED = 0.1, 10
 # Median distance of log totals from those of the data that counts which clump may have.
 _FARTHEST_TOTALS = 0.15
 # Share of `tol` to which activations are solved at fixed components.
@@ -183,10 +183,13 @@ def _clumped(problem: Problem, used: AnySeries) -> Problem:
 def _excess(clumped: Problem, features: Features, H: Array) -> float:
     """How much more counts vary around WH than Poisson counts, relative to their mean."""
     clumped.observations.use(likelihood_of(CLUMPED).resolve())
-    value = None
+    value, excess, before = None, np.inf, np.inf
     for _ in range(_TRIED):
         value = clumped.learn_likelihood(features, H, value)
-    return clumped.likelihood.excess
+        before, excess = excess, clumped.likelihood.excess
+        if excess < _LEAST_EXCESS or abs(excess - before) < 0.05 * excess:
+            break
+    return excess
 
 
 def _if_clumped(

@@ -8,6 +8,9 @@ from scipy import stats
 from .._typing import Array
 from .poisson import Poisson
 
+# NumPy draws from fewer.
+_MOST_TRIALS = 1_000_000_000
+
 
 class Underdispersed(Poisson):
     """Binomial counts with mean λ and variance (1 − p) λ: schedules, quotas, shifts.
@@ -43,7 +46,10 @@ class Underdispersed(Poisson):
         for row, (n, count) in enumerate(zip(trials, counts.astype(int).tolist(), strict=True)):
             if (missing := count - int(n.sum())) > 0:  # by rounding
                 n = n + rng.multinomial(missing, shares[row])
-            found[row] = rng.multivariate_hypergeometric(n, count, method="marginals")
+            if n.sum() < _MOST_TRIALS:
+                found[row] = rng.multivariate_hypergeometric(n, count, method="marginals")
+            else:  # the noise of such parts is negligible
+                found[row] = rng.multinomial(count, shares[row])
         return found
 
     def _trials(self, lam: Array, rng: np.random.Generator) -> Array:

@@ -45,7 +45,7 @@ def plot_trace(model: TemporalNMF, components: Components = None, *, ax: AxesLik
     >>> from temporalnmf import TemporalNMF
     >>> from temporalnmf.solvers import Gibbs
     >>> X = np.random.default_rng(0).poisson(5.0, size=(20, 4))
-    >>> model = TemporalNMF(1, solver=Gibbs(300, n_tune=100), random_state=0).fit(X)
+    >>> model = TemporalNMF(1, likelihood="poisson", solver=Gibbs(300), random_state=0).fit(X)
     >>> axes = plot_trace(model, ax=Figure().subplots(2))
     >>> [ax.get_title(loc="left") for ax in axes]
     ['log posterior', 'all activations']

@@ -291,6 +291,7 @@ def select(
     best = choose(candidates, rule)
     level = mean_activation(data, np.ones(len(sizes), dtype=bool), best.n_components, sizes)
     chain = _chain(best.chain, best.params, level)
+    params = _params_for(best.chain, params)
     model = TemporalNMF(best.n_components, chain=chain, random_state=seeds[0][0], **params)
     with without(TimesWarning):  # `gridded` has warned
         model.fit(X, mask=mask, exposure=exposure)
@@ -373,6 +374,13 @@ def _scored(
     return errors, n_unconverged
 
 
+def _params_for(name: str, params: Parameters) -> Parameters:
+    """Plain NMF has no posterior to draw from: it is fitted as a mode."""
+    if name == _PLAIN and solver_name(params.get("solver", "")) in registry.SAMPLERS:
+        return {**params, "solver": "accelerated"}
+    return params
+
+
 def outcome(
     shared: Shared, name: str, setting: Settings | Chain, n_components: int, split: int, seed: int
 ) -> Outcome:
@@ -382,10 +390,7 @@ def outcome(
     X = X.copy() if sparse.issparse(X) else np.array(X)
     train, hidden = splits[split].train, splits[split].hidden
     level = mean_activation(X, train, n_components, exposure)
-    if name == _PLAIN and solver_name(params.get("solver", "")) in registry.SAMPLERS:
-        # Plain NMF has no posterior to draw from: it is fitted as a mode.
-        params = {**params, "solver": "accelerated"}
-    chain = _chain(name, setting, level)
+    params, chain = _params_for(name, params), _chain(name, setting, level)
     model = TemporalNMF(n_components, chain=chain, random_state=seed, **params)
     with without(Warning):  # fits that did not converge are counted
         model.fit(X, mask=train, exposure=exposure)
