@@ -21,6 +21,8 @@ from .data.imputing import filled
 from .data.modulation import Exposure
 from .data.series import AnySeries, Series
 from .data.validation import check_features, check_held_out, check_series
+from .effects.design import Seasons
+from .effects.effects import Effects
 from .forecasting.appending import fit_again, infer_again, whole_series
 from .forecasting.calibrating import Calibration, calibrate
 from .forecasting.forecast import Forecast
@@ -31,6 +33,7 @@ from .forecasting.state import State, feature_labels
 from .inference.config import AUTO, Config, Factors, Gaps, Intervals, likelihood_of
 from .inference.fitting import Fitted, fit_factors
 from .inference.laplace import Posterior
+from .inference.seasons import seasons_of
 from .likelihoods.base import Likelihood
 from .messages.warning import warn
 from .persistence.models import read_model, save_model
@@ -112,6 +115,12 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Pseudo-count on every entry of the components, so that unseen features keep a small
         weight. With solver="gibbs", the parameter of a Dirichlet prior; "learn" draws it. Modes
         of counts ("poisson" or "negative_binomial") learn it by marginal likelihood.
+    season : {"auto", "day", "week", "year"}, int, Season, list of these, or None, default="auto"
+        A pattern that repeats, with a factor for each component and position in the cycle, see
+        `temporalnmf.effects.Season`. By the calendar, if steps have dates; an int is a number of
+        steps. "auto" tries the seasons of which the series has two cycles or more, and takes those
+        with which held-out steps are predicted better; `season_reason_` says why. It takes up to
+        two more short fits per season. Data that are not in memory are not searched.
     point : {"mean", "mode"}, default="mean"
         Value of missing trailing steps and of forecasts. "mode" keeps trailing missing steps in
         the fit, as the paper does.
@@ -151,6 +160,14 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         starting values or hyper-parameters were given per component.
     activations_ : array, (n_times, n_components)
         Missing steps are filled.
+    levels_ : array, (n_times, n_components)
+        The activations without seasons, which the chain describes: `activations_` are these times
+        the factors of the seasons. Without seasons, both are the same.
+    season_ : dict of arrays, (n_components, positions)
+        The factors of each season, by its name and from the start of its cycle: of a week, from
+        Monday. Empty without seasons.
+    season_reason_ : str
+        Why the model has these seasons, or none.
     chain_ : Chain
         The chain with the hyper-parameters that were used.
     learned_ : dict of arrays, (n_components, 3)
@@ -225,6 +242,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     _fingerprint: int
     _kept: Array
     _posterior: Posterior | None
+    # The effects at the steps of the fit.
+    _effects: Effects | None = None
     # Parameters of the fit that were lowered when the model was loaded.
     _capped: Mapping[str, int] = MappingProxyType({})
 
@@ -242,6 +261,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         n_init: int = 1,
         init: str | tuple[Any, Any] = "random",
         smoothing: float | str = 0.1,
+        season: Seasons = "auto",
         point: Point = "mean",
         gaps: Gaps = "interpolate",
         intervals: Intervals = "checked",
@@ -262,6 +282,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.n_init = n_init
         self.init = init
         self.smoothing = smoothing
+        self.season = season
         self.point = point
         self.gaps = gaps
         self.intervals = intervals
@@ -301,7 +322,10 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             config = self._config().check()
             self._columns = None
             with self._checked(X, mask, exposure, reset=True) as series:
+                design, reason = seasons_of(config, series)
+                series = series.designed(design)
                 self._take(fit_factors(config, series), series)
+                self.season_reason_ = reason
         return self
 
     def fit_transform(
@@ -331,8 +355,11 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         check_is_fitted(self)
         self._check_exposure_given(X, exposure)
         with self._checked(X, mask, exposure, reset=False) as series:
-            posterior = posterior_of(self._state(series))
-            return posterior.mean(series, continue_chain=continue_chain).T[series.rows]
+            series = self._designed(series, continue_chain)
+            state = self._state(series)
+            levels = posterior_of(state).mean(series, continue_chain=continue_chain).T
+            factors = state.factors_of(series.design)
+            return (levels if factors is None else levels * factors)[series.rows]
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, as in scikit-learn; `chain__alpha=…` also for a chain given by name."""
@@ -368,7 +395,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         check_is_fitted(self)
         if isinstance(X, str | PathLike) and not is_split(X):
             X = read_table(X)
-        series = self._series_of(X, mask, exposure)
+        series = self._designed(self._series_of(X, mask, exposure))
         return filled(X, series, posterior_of(self._state(series)).expected_rows(series))
 
     def score(
@@ -395,7 +422,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             scores the forecast.
         """
         check_is_fitted(self)
-        series = self._series_of(X, mask, exposure)
+        series = self._designed(self._series_of(X, mask, exposure), continue_chain)
         known, scored = series, series
         if held_out is not None:
             known, scored = series.split(check_held_out(held_out, series))
@@ -489,7 +516,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         check_is_fitted(self)
         if X is None and (mask is not None or exposure is not None):
             raise ValueError("mask= and exposure= apply to a new X only: give X as well.")
-        series = None if X is None else self._series_of(X, mask, exposure)
+        series = None if X is None else self._designed(self._series_of(X, mask, exposure))
         return smooth(self._checked_state(series), series, coverage, n_samples, random_state)
 
     def calibrate(
@@ -573,7 +600,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """
         check_is_fitted(self)
         state = self._state()
-        whole = whole_series(state, self._series_of(X, mask, exposure))
+        whole = self._designed(whole_series(state, self._series_of(X, mask, exposure)))
         state = self._state(whole)
         with self._all_or_nothing():
             if update_components:
@@ -583,7 +610,10 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                     self.stability_ = stability
                 return self
             found = infer_again(state, whole)
-            self.activations_, self.posterior_ = found.activations, found.draws
+            self.levels_, self.posterior_ = found.levels, found.draws
+            if self._effects is not None and whole.design is not None:
+                self._effects = self._effects.at(whole.design)
+            self.activations_ = self._times_factors(found.levels)
             self.likelihood_ = state.likelihood
             self.reconstruction_err_ = found.divergence
             self._remember(whole, found.kept)
@@ -670,7 +700,21 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return Config.of(self.get_params(deep=False), previous)
 
     def _factors(self) -> Factors:
-        return Factors(self.components_, self.activations_, self.chain_, self.likelihood_)
+        return Factors(self.components_, self.levels_, self.chain_, self.likelihood_, self._effects)
+
+    def _times_factors(self, levels: Array) -> Array:
+        """Activations (N, K) of the fitted steps from their levels."""
+        return levels if self._effects is None else levels * self._effects.factors.T
+
+    def _designed(self, series: AnySeries, continue_chain: bool = False) -> Any:
+        """A series with the columns of the effects of the model."""
+        if self._effects is None:
+            return series
+        assert series.timeline is not None
+        clock = series.timeline.clock
+        if continue_chain and series.timeline.numbered and self.timeline_.every == clock.every:
+            clock = self.timeline_.clock_after(series.n_steps)
+        return series.designed(self._effects.design.at(clock))
 
     def _names(self) -> Any:
         """Names of the features, or None."""
@@ -790,7 +834,10 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Set the attributes of a fitted estimator."""
         self._capped = {}
         monitor = fitted.monitor
-        self.components_, self.activations_, self.chain_, self.likelihood_ = fitted.factors
+        factors = fitted.factors
+        self.components_, self.levels_, self.chain_, self.likelihood_, self._effects = factors
+        self.activations_ = self._times_factors(self.levels_)
+        self.season_ = {} if self._effects is None else self._effects.cycles()
         self.history_ = np.array(monitor.history)
         self.history_iterations_ = np.array(monitor.iterations)
         self.stop_reason_ = monitor.reason

@@ -140,6 +140,15 @@ class Chain(ActivationPrior, Process):
         chain._fill_auto(level / n_components)
         return chain
 
+    def unlearned(self) -> Self:
+        """A copy in which hyper-parameters that are to be learned have their defaults."""
+        chain = copy.deepcopy(self)
+        for name, parameter in signature(type(self)).parameters.items():
+            value = getattr(self, name)
+            if isinstance(value, str) and value == "learn":
+                setattr(chain, name, parameter.default)
+        return chain
+
     def check_level(self, level: float) -> None:
         """Raise if the chain cannot describe data of this level, that of one component.
 

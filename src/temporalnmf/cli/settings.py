@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
@@ -45,6 +45,13 @@ class Settings(NamedTuple):
             "counts smoothing, too; or 'all'.",
         ),
     ] = None
+    season: Annotated[
+        str,
+        _option(
+            help="'auto': the seasons that predict held-out steps better; 'none'; or 'day', 'week', "
+            "'year', or a number of steps, several separated by commas."
+        ),
+    ] = "auto"
     intervals: Annotated[
         Literal["checked", "model"],
         _option(help="'checked': compared with past forecasts; 'model': as if it were correct."),
@@ -92,7 +99,7 @@ class Settings(NamedTuple):
         drawing, path = self.drawing, self.checkpoint
         model = TemporalNMF(
             self.components, chain=self.chain, likelihood=self.likelihood,
-            intervals=self.intervals,
+            intervals=self.intervals, season=_season(self.season),
             solver=Gibbs(self.draws, self.tune, self.runs, self.thin) if drawing else self.solver,
             n_init=1 if drawing else self.starts, max_iter=self.max_iter, tol=self.tol,
             checkpoint=path and Checkpoint(path, self.checkpoint_every),
@@ -102,6 +109,15 @@ class Settings(NamedTuple):
         if self.learn is not None:
             _learn(self.learn, model)
         return model
+
+
+def _season(given: str) -> Any:
+    """The parameter `season` from the option."""
+    if given in ("auto", "none"):
+        return None if given == "none" else given
+    words = [word.strip() for word in given.split(",")]
+    found = [int(word) if word.isdigit() else word for word in words]
+    return found[0] if len(found) == 1 else found
 
 
 def _learn(learn: str, model: TemporalNMF) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from .._typing import Array
+from ..effects.design import Design
 from ..likelihoods.base import Likelihood
 from ..observations import Observations, observe
 from ..runtime.threads import Threads
@@ -30,6 +31,8 @@ class AnySeries(Protocol):
     @property
     def timeline(self) -> Timeline | None: ...
     @property
+    def design(self) -> Design | None: ...
+    @property
     def observed(self) -> Array: ...
     @property
     def totals(self) -> Array: ...
@@ -40,6 +43,7 @@ class AnySeries(Protocol):
     @property
     def shape(self) -> tuple[int, int]: ...
     def take(self, steps: Array) -> Self: ...
+    def designed(self, design: Design | None) -> Self: ...
     def in_unit(self, unit: float) -> Self: ...
     def anchored(self) -> Self: ...
     def fingerprint(self) -> int: ...
@@ -53,7 +57,7 @@ class Series:
 
     Entries of a dense X with weight zero may hold any value. Steps are those of the timeline, in
     order; the rows that the user passed are at the steps `rows`. `features` are the names of the
-    columns, if they have names.
+    columns, if they have names; `design` has the columns of effects, if the model has any.
     """
 
     X: Matrix
@@ -61,6 +65,7 @@ class Series:
     exposure: Array
     timeline: Timeline | None = None
     features: list[str] | None = None
+    design: Design | None = None
 
     local: ClassVar[bool] = True
 
@@ -110,7 +115,12 @@ class Series:
         if len(steps) and not sparse.issparse(self.X) and len(steps) == steps[-1] - steps[0] + 1:
             chosen = slice(steps[0], steps[-1] + 1)
         exposure = self.modulation.take(steps).values
-        return Series(self.X[chosen], self.weights[chosen], exposure)
+        design = None if self.design is None else self.design.take(steps)
+        return Series(self.X[chosen], self.weights[chosen], exposure, design=design)
+
+    def designed(self, design: Design | None) -> Series:
+        """With the columns of effects."""
+        return replace(self, design=design)
 
     @property
     def modulation(self) -> Exposure:
@@ -133,13 +143,14 @@ class Series:
             weights = np.vstack([np.zeros_like(self.weights[:1]), self.weights])
         else:
             weights = sparse.vstack([self.weights[:1] * 0.0, self.weights], format="csr")
-        return Series(X, weights, np.concatenate([[1.0], self.exposure]))
+        design = None if self.design is None else self.design.anchored()
+        return Series(X, weights, np.concatenate([[1.0], self.exposure]), design=design)
 
     def split(self, hidden: Array) -> tuple[Series, Series]:
         """The entries that are not hidden, and those that are; `hidden` is (N, 1) or (N, F)."""
         weights = dense(self.weights)
-        known = Series(self.X, np.where(hidden, 0.0, weights), self.exposure)
-        scored = Series(self.X, np.where(hidden, weights, 0.0), self.exposure)
+        known = replace(self, weights=np.where(hidden, 0.0, weights), timeline=None)
+        scored = replace(self, weights=np.where(hidden, weights, 0.0), timeline=None)
         return known, scored
 
     def on_grid(self, timeline: Timeline) -> Series:

@@ -23,7 +23,7 @@ class Appended(NamedTuple):
 
     series: Series
     kept: Array  # the steps that took part
-    activations: Array  # (N, K)
+    levels: Array  # (N, K)
     draws: PosteriorDraws | None  # None for a mode
     divergence: float  # of the whole series
 
@@ -45,14 +45,14 @@ def infer_again(state: State, whole: Series) -> Appended:
     config, draws = state.config, state.draws
     if draws is None:
         kept = fitted_steps(whole.observed, state.chain, config.point)
-        activations = np.ascontiguousarray(infer_mode(config, state.factors, whole).T)
+        levels = np.ascontiguousarray(infer_mode(config, state.factors, whole).T)
     else:
         kept = drawn_steps(whole.observed, draws.chain)
         draws = redraw(config, draws, whole, kept)
         numbers = np.arange(draws.n_draws)
-        activations = draws.expected_steps(numbers, kept, whole.n_steps).mean(axis=0)
-    divergence = divergence_of(config, state.factors, whole, activations.T)
-    return Appended(whole, kept, activations, draws, divergence)
+        levels = draws.expected_steps(numbers, kept, whole.n_steps).mean(axis=0)
+    divergence = divergence_of(config, state.factors, whole, levels.T)
+    return Appended(whole, kept, levels, draws, divergence)
 
 
 def fit_again(state: State, whole: Series) -> Fitted:
@@ -63,7 +63,7 @@ def fit_again(state: State, whole: Series) -> Fitted:
         K = config.n_components
         factors = factors._replace(chain=START.resolve(K * state.draws.level, K))
         mode = replace(config, solver="accelerated", map_scale="log")
-    start = factors._replace(activations=infer_mode(mode, factors, whole).T)
+    start = factors._replace(levels=infer_mode(mode, factors, whole).T)
     return fit_factors(replace(config, n_init=1, previous=start), whole)
 
 

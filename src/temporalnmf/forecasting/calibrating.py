@@ -104,7 +104,7 @@ def _refitted(state: State, series: Series, origins: Array) -> Iterator[State]:
 
 def _before(series: Series, origin: int) -> Series:
     """The steps before an origin."""
-    return series.take(np.arange(origin)).on_grid(timeline_of(np.arange(origin)))
+    return replace(series.take(np.arange(origin)), timeline=timeline_of(np.arange(origin)))
 
 
 def _origins(series: Series, n_origins: int) -> Array:
@@ -169,7 +169,8 @@ def past_forecast(
     """Forecast from an origin, up to the end of the series, by a model of the steps before it."""
     steps = min(steps, series.n_steps - origin)
     came = np.arange(origin, origin + steps)
-    made = forecast(past, steps, 0.9, series.exposure[came], "mean", _N_SAMPLES, 0)
+    design = None if series.design is None else series.design.take(came)
+    made = forecast(past, steps, 0.9, series.exposure[came], "mean", _N_SAMPLES, 0, design)
     assert made.futures is not None
     there = [n for n in came.tolist() if np.any(series.row(n)[1] > 0.0)]
     H = _activations_alone(past, series.take(np.array(there)))
@@ -182,7 +183,8 @@ def past_forecast(
 
 def _activations_alone(past: State, series: Series) -> Array:
     """Activations (K, N) of steps, each from its own data alone."""
-    plain = past.factors._replace(chain=registry.create(registry.CHAINS, "none", "chain"))
+    chain = registry.create(registry.CHAINS, "none", "chain")
+    plain = past.factors._replace(chain=chain, effects=None)
     with without(ConvergenceWarning):
         return infer_mode(replace(past.config, solver="accelerated"), plain, series)
 

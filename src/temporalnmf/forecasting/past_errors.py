@@ -99,9 +99,9 @@ class Parts:
 
 def compared(
     chain: Chain, likelihood: Likelihood, series: Series, W: Array, found: Filtered,
-    origins: Array, pairs: Pairs,
+    origins: Array, pairs: Pairs, factors: Array | None = None,
 ) -> tuple[Totals, Entries, Parts | None]:  # fmt: skip
-    """Forecasts from the origins, and what was observed."""
+    """Forecasts from the origins, and what was observed; `factors` (N, K) are those of effects."""
     h = np.exp(found.means[origins])
     which, ahead = np.array(pairs).T
     target = origins[which] + 1 + ahead
@@ -113,9 +113,11 @@ def compared(
     for n in np.unique(target).tolist():
         here = np.flatnonzero(target == n)
         i, s = which[here], ahead[here]
-        of_step = moments.means[s, i], moments.covariances[s, i]
+        factor = 1.0 if factors is None else factors[n]
+        of_step = moments.means[s, i] * factor, moments.covariances[s, i]
         total, some = _forecasts(series, n, W, likelihood, *of_step, width)
-        part, whose = parts_of(*of_step, found.means[n], found.covariances[n])
+        u = found.means[n] + np.log(factor)
+        part, whose = parts_of(*of_step, u, found.covariances[n])
         numbers = np.array([origins[i], s + 1.0])
         totals.append(np.vstack([numbers, total]))
         repeats = some.shape[1] // len(here)

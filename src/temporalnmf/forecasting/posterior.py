@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -28,22 +29,33 @@ Rows = Callable[[int], Array]  # the data (F,) of a step, by its number
 class Steps(NamedTuple):
     """Steps of the past or of the future."""
 
-    activations: Array  # (T, K), the point prediction
+    levels: Array  # (T, K), the point prediction
     point: str  # its name
     draws: Array | None  # (S, T, K); None if chain or likelihood is no distribution
     drawn: DrawnComponents | None = None
     which: Array | None = None  # (S,), the draw of the components of each draw
-    start: Array = np.empty(0)  # (K,), the activations from which futures start
+    start: Array = np.empty(0)  # (K,), the levels from which futures start
+
+    def times(self, factors: Array | None) -> Steps:
+        """Activations: levels times the factors (T, K) of effects."""
+        if factors is None:
+            return self
+        draws, drawn = self.draws, self.drawn
+        return self._replace(
+            levels=self.levels * factors,
+            draws=None if draws is None else draws * factors,
+            drawn=None if drawn is None else replace(drawn, expected=drawn.expected * factors),
+        )
 
 
 class ModePosterior:
-    """The activations around a posterior mode."""
+    """The levels of the activations around a posterior mode."""
 
     def __init__(self, state: State) -> None:
         self._state = state
 
     def mean(self, series: AnySeries, *, continue_chain: bool = False) -> Array:
-        """Activations (K, N) of all steps, missing ones included, at fixed components."""
+        """Levels (K, N) of all steps, missing ones included, at fixed components."""
         check_observed(series, continue_chain)
         state = self._state
         return infer_mode(state.config, state.factors, series, continue_chain=continue_chain)
@@ -52,7 +64,7 @@ class ModePosterior:
         """All steps of a series, of the fitted one by default."""
         state, chain = self._state, self._state.chain
         if series is None:
-            H, kept, observed = state.activations.T, state.kept, state.observed
+            H, kept, observed = state.levels.T, state.kept, state.observed
         else:
             H, observed = self.mean(series), series.observed
             kept = fitted_steps(observed, chain, state.config.point)
@@ -75,7 +87,7 @@ class ModePosterior:
         """The steps after the last."""
         state, chain = self._state, self._state.chain
         scale = state.config.map_scale
-        H = chain.point_forecast(chain.state_of(state.activations), steps, point, scale)
+        H = chain.point_forecast(chain.state_of(state.levels), steps, point, scale)
         draws, start = None, np.empty(0)
         if state.has_law:
             before, last = state.since + 1, state.laplace().last
@@ -91,7 +103,8 @@ class ModePosterior:
     def expected_rows(self, series: Series, *, continue_chain: bool = False) -> Rows:
         """The expected data (F,) of each step of a series, as a function of the step."""
         H = self.mean(series, continue_chain=continue_chain)
-        components = self._state.components
+        components, factors = self._state.components, self._state.factors_of(series.design)
+        H = H if factors is None else H * factors.T
         return lambda n: series.exposure[n] * (H[:, n] @ components)
 
 
@@ -116,7 +129,7 @@ class DrawnPosterior:
     def sample(self, series: Series | None, n_samples: int, rng: np.random.Generator) -> Steps:
         state, posterior = self._state, self._draws
         if series is None:
-            N, K = state.activations.shape
+            N, K = state.levels.shape
             # The expected activations must not depend on n_samples.
             most = min(max(100, MOST // (N * K)), posterior.n_draws)
             which, numbers = posterior.pick(min(n_samples, most)), posterior.pick(most)

@@ -13,6 +13,7 @@ from ..data.aligning import aligned_ahead
 from ..data.modulation import Exposure
 from ..data.series import Series
 from ..data.validation import check_exposure
+from ..effects.design import Design
 from ..likelihoods.negative_binomial import dispersed
 from ..messages.arguments import check_choice, check_count
 from ..messages.errors import Arg, ArgumentError
@@ -37,10 +38,14 @@ def forecast(
     point: Point | None,
     n_samples: int | None,
     seed: Any,
+    design: Design | None = None,
 ) -> Forecast:
-    """The steps after the last; see `TemporalNMF.forecast`."""
+    """The steps after the last; see `TemporalNMF.forecast`.
+
+    `design` has the columns of effects there, if they are not those of the calendar.
+    """
     steps, coverage, seed = check_count("steps", steps), check_coverage(coverage), _check_seed(seed)
-    N, K = state.activations.shape
+    N, K = state.levels.shape
     n_samples = _n_samples(n_samples, coverage, steps * K)
     point = state.config.point if point is None else point
     check_choice("point", point, ("mean", "mode"))
@@ -66,6 +71,7 @@ def forecast(
     )
     observed = np.zeros(steps, dtype=bool)
     unseen = Unseen(ahead, np.zeros_like(ahead))
+    found = found.times(state.factors_of(state.design_ahead(steps) if design is None else design))
     return _made(state, found, times, size, observed, unseen, coverage, notes, seed, N)
 
 
@@ -91,12 +97,15 @@ def smooth(
 ) -> Forecast:
     """All steps of a series, the fitted one by default; see `TemporalNMF.smooth`."""
     coverage, seed = check_coverage(coverage), _check_seed(seed)
-    n_samples = _n_samples(n_samples, coverage, state.activations.size)
+    n_samples = _n_samples(n_samples, coverage, state.levels.size)
     found = posterior_of(state).sample(series, n_samples, np.random.default_rng([seed, 0]))
     timeline, exposure, observed = state.timeline, state.exposure, state.observed
+    design = None if state.effects is None else state.effects.design
     if series is not None:
         assert series.timeline is not None
         timeline, exposure, observed = series.timeline, series.exposure, series.observed
+        design = series.design
+    found = found.times(state.factors_of(design))
     unseen = unseen_of(observed)
     ahead = unseen.nearest
     notes = (*_notes(state), *_short(state, ahead), *_few(found.draws, coverage))
@@ -118,7 +127,7 @@ def _made(
     """A forecast; `first` is the index of its first step."""
     return Forecast(
         times=times,
-        activations=found.activations,
+        activations=found.levels,
         components=state.components,
         exposure=exposure,
         observed=observed,
@@ -232,7 +241,7 @@ def _seasons(state: State) -> list[Note]:
     """A note on changes that repeat every season, which no chain models."""
     every, last = state.timeline.every, time_texts(state.timeline.times)[-1]
     length = _SEASONS.get(every)
-    totals = (state.activations.sum(axis=1) * state.exposure)[state.observed.argmax() :]
+    totals = (state.levels.sum(axis=1) * state.exposure)[state.observed.argmax() :]
     if length is None or len(totals) < 3 * length:
         return []
     change = np.diff(np.log(np.maximum(totals, 1e-300)))

@@ -58,9 +58,11 @@ def sequential_check(state: State, n_origins: int, steps: int, coverage: float) 
     # Steps long before the first origin hardly matter to it.
     first = int(max(np.flatnonzero(series.observed)[0], origins[0] - _BEFORE))
     W = np.ascontiguousarray(state.components.T)
-    found = filtered(series, W, state.likelihood, state.chain, state.activations[first], first)
+    factors = state.factors_of(series.design)
+    start = state.levels[first]
+    found = filtered(series, W, state.likelihood, state.chain, start, first, factors)
     totals, entries, parts = compared(
-        state.chain, state.likelihood, series, W, found, origins, pairs
+        state.chain, state.likelihood, series, W, found, origins, pairs, factors
     )
     noise = noise_of(totals, entries, parts, steps, coverage)
     checks = (

@@ -12,10 +12,12 @@ import numpy as np
 from .._typing import Array
 from ..chains.base import Chain
 from ..data.series import Series
+from ..effects.design import Design
+from ..effects.effects import Effects
 from ..inference.config import Config, Factors
-from ..inference.fitting import Fitted, infer_mode
+from ..inference.fitting import Fitted, effects_at, infer_mode
 from ..inference.gaps import fitted_steps
-from ..inference.laplace import Posterior, data_part, laplace
+from ..inference.laplace import DataPart, Posterior, data_part, laplace, of_levels
 from ..inference.unit import unit_of
 from ..likelihoods.base import Likelihood
 from ..sampling.draws import PosteriorDraws
@@ -70,7 +72,7 @@ class State:
         assert series.timeline is not None
         return State(
             config=self.config,
-            factors=self.factors._replace(activations=np.ascontiguousarray(H.T)),
+            factors=self.factors._replace(levels=np.ascontiguousarray(H.T)),
             timeline=series.timeline,
             observed=series.observed,
             exposure=series.exposure,
@@ -85,8 +87,25 @@ class State:
         return self.factors.components
 
     @property
-    def activations(self) -> Array:
-        return self.factors.activations
+    def levels(self) -> Array:
+        """(N, K); activations, if there are no effects."""
+        return self.factors.levels
+
+    @property
+    def effects(self) -> Effects | None:
+        return self.factors.effects
+
+    def factors_of(self, design: Design | None) -> Array | None:
+        """The factors (T, K) of effects at some steps; None without effects."""
+        if self.effects is None or design is None:
+            return None
+        return self.effects.at(design).factors.T
+
+    def design_ahead(self, steps: int) -> Design | None:
+        """The columns of effects at the steps after the last."""
+        if self.effects is None:
+            return None
+        return self.effects.design.at(self.timeline.clock_after(steps))
 
     @property
     def chain(self) -> Chain:
@@ -109,11 +128,11 @@ class State:
     @cached_property
     def component_names(self) -> Array:
         """(K,), after their most characteristic features."""
-        return component_names(self.components, self.activations, self.feature_names)
+        return component_names(self.components, self.levels, self.feature_names)
 
     @property
     def n_steps(self) -> int:
-        return len(self.activations)
+        return len(self.levels)
 
     @property
     def since(self) -> int:
@@ -144,12 +163,13 @@ class State:
         if fitted and self.posterior is not None:
             return self.posterior
         if used is None or H is None:
-            used, H = self.data("this").take(self.kept), self.activations.T[:, self.kept]
+            used, H = self.data("this").take(self.kept), self.levels.T[:, self.kept]
         if self.config.map_scale != "log":
             # Laplace's approximation expands around the mode of log h.
             H = infer_mode(replace(self.config, map_scale="log"), self.factors, used)
         unit = unit_of(float(H.max()), self.likelihood)
-        part = partial(data_part, used.in_unit(unit), self.components.T, self.likelihood)
+        part: DataPart = partial(data_part, used.in_unit(unit), self.components.T, self.likelihood)
+        part = of_levels(part, effects_at(self.effects, used))
         found = laplace(part, H / unit, self.chain.in_unit(unit)).in_unit(unit)
         if fitted:
             object.__setattr__(self, "posterior", found)

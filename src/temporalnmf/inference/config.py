@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from .. import registry
 from .._typing import Array
 from ..chains.base import Chain, Point, Scale
+from ..effects.effects import Effects
 from ..likelihoods.base import Likelihood
 from ..messages.arguments import check_choice
 from ..messages.errors import Arg, ArgumentError, Text
@@ -35,12 +36,16 @@ _NUMBERS: dict[str, tuple[type, int]] = {
 
 
 class Factors(NamedTuple):
-    """Components (K, F), activations (N, K), their chain, and the likelihood."""
+    """Components (K, F), levels of the activations (N, K), their chain, likelihood and effects.
+
+    Without effects, levels are the activations.
+    """
 
     components: Any
-    activations: Array
+    levels: Array
     chain: Chain
     likelihood: Likelihood
+    effects: Effects | None = None
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,7 @@ class Config:
     n_init: int
     init: str | tuple[Any, Any]
     smoothing: float | str
+    season: Any
     point: Point
     gaps: Gaps
     intervals: Intervals

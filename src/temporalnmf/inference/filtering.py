@@ -40,9 +40,13 @@ class Ahead(NamedTuple):
 
 
 def filtered(
-    series: Series, W: Array, likelihood: Likelihood, chain: Chain, h: Array, first: int = 0
-) -> Filtered:
-    """Filter a series from a step on, at components W (F, K); h (K,) is where it starts."""
+    series: Series, W: Array, likelihood: Likelihood, chain: Chain, h: Array, first: int = 0,
+    factors: Array | None = None,
+) -> Filtered:  # fmt: skip
+    """Filter a series from a step on, at components W (F, K); levels h (K,) are where it starts.
+
+    `factors` (N, K) are those of effects.
+    """
     N, K = series.n_steps, W.shape[1]
     W, observed = np.ascontiguousarray(W), series.observed
     means, covariances = np.full((N, K), np.nan), np.full((N, K, K), np.nan)
@@ -53,7 +57,9 @@ def filtered(
             mean = np.log(np.maximum(ahead.means[0, 0], FLOOR))
             covariance = ahead.covariances[0, 0]
         if observed[n]:
-            mean, covariance = _updated(series, n, W, likelihood, mean, covariance)
+            shift = 0.0 if factors is None else np.log(factors[n])
+            mean, covariance = _updated(series, n, W, likelihood, mean + shift, covariance)
+            mean = mean - shift
         means[n], covariances[n] = mean, covariance
     return Filtered(means, covariances)
 

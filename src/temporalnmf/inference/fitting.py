@@ -23,6 +23,7 @@ from ..chains.coordinates import Coordinates
 from ..checkpoints.file import EVERY, CheckpointFile, when_saved
 from ..checkpoints.fits import CheckpointWriter
 from ..data.series import AnySeries, Series
+from ..effects.effects import Effects
 from ..kernels.floor import FLOOR
 from ..likelihoods.base import Likelihood
 from ..messages.warning import warn
@@ -37,10 +38,11 @@ from ..solvers.monitor import Monitor
 from . import matching
 from .config import AUTO, CLUMPED, Config, Factors, likelihood_of
 from .gaps import fill_gaps, fitted_steps, interpolated, interpolates
-from .laplace import DataPart, Posterior, data_part, laplace
+from .laplace import DataPart, Posterior, data_part, laplace, of_levels
 from .learning import ChainLearner, LearnedValues
 from .smoothing import SETTLED, SMOOTHING, best_smoothing
 from .starts import start_activations, start_factors
+from .strengths import learn_strengths
 from .unit import unit_of
 
 if TYPE_CHECKING:
@@ -86,13 +88,15 @@ class Fitted:
     draws: PosteriorDraws | None = None
     posterior: Posterior | None = None
     learned: dict[str, Array] = field(default_factory=dict)
+    effects: Effects | None = None
 
     @property
     def factors(self) -> Factors:
-        """Components (K, F), activations (N, K) and the chain."""
+        """Components (K, F), levels (N, K), and what belongs to them."""
         sharded = not isinstance(self.W, np.ndarray)
         components = self.W if sharded else np.ascontiguousarray(self.W.T)
-        return Factors(components, np.ascontiguousarray(self.H.T), self.chain, self.likelihood)
+        levels = np.ascontiguousarray(self.H.T)
+        return Factors(components, levels, self.chain, self.likelihood, self.effects)
 
 
 def fit_factors(config: Config, series: AnySeries) -> Fitted:
@@ -121,8 +125,9 @@ def fit_factors(config: Config, series: AnySeries) -> Fitted:
         with _checkpoints(given, series, problem_of, seeds) as checkpoints:
             for start in _starts(config, problem, series, kept, seeds, checkpoints, unit):
                 problem.observations.use(config.likelihood)
+                fresh = replace(problem, effects=_effects(config, used))
                 with nullcontext() if checkpoints is None else checkpoints.reading():
-                    results.append(solver.solve(problem, *start, checkpoints=checkpoints))
+                    results.append(solver.solve(fresh, *start, checkpoints=checkpoints))
             best, stability = _best(results)
             if config.automatic and isinstance(used, Series) and used.whole:
                 problem, best = _if_clumped(config, problem, used, clumped, best, checkpoints)
@@ -132,7 +137,10 @@ def fit_factors(config: Config, series: AnySeries) -> Fitted:
     _warn(config, fitted.monitor, fitted.chain, fitted.H)
     chain, point, scale = fitted.chain, config.point, config.map_scale
     H = fill_gaps(fitted.H, kept, series.n_steps, chain, point, scale, unit)
-    return replace(fitted, H=H, kept=kept, chain=chain.in_unit(1.0 / unit))
+    effects = fitted.effects
+    if effects is not None and series.design is not None:
+        effects = effects.at(series.design)
+    return replace(fitted, H=H, kept=kept, chain=chain.in_unit(1.0 / unit), effects=effects)
 
 
 def _problem(config: Config, used: AnySeries, unit: float, threads: Threads) -> Problem:
@@ -146,7 +154,18 @@ def _problem(config: Config, used: AnySeries, unit: float, threads: Threads) -> 
     chain.check("map", config.map_scale)
     observations.check_room(config.n_components)
     smoothing = SMOOTHING if config.smoothing == "learn" else float(config.smoothing)
-    return Problem(observations, chain, config.map_scale, smoothing)
+    return Problem(observations, chain, config.map_scale, smoothing, _effects(config, used))
+
+
+def _effects(config: Config, used: AnySeries) -> Effects | None:
+    """The effects at the start of a solve: those of a warm start, if they are of the same terms."""
+    if used.design is None:
+        return None
+    effects, previous = Effects.start(used.design, config.n_components), config.previous
+    if previous is not None and previous.effects is not None:
+        if previous.effects.coefficients.shape == effects.coefficients.shape:
+            effects.coefficients = previous.effects.coefficients
+    return effects
 
 
 def _best(results: list[FitResult]) -> tuple[FitResult, Array | None]:
@@ -181,7 +200,7 @@ def _clumped(problem: Problem, used: AnySeries) -> Problem:
 
 
 def _excess(clumped: Problem, features: Features, H: Array) -> float:
-    """How much more counts vary around WH than Poisson counts, relative to their mean."""
+    """How much more counts vary around their mean than Poisson counts, relative to it."""
     clumped.observations.use(likelihood_of(CLUMPED).resolve())
     value, excess, before = None, np.inf, np.inf
     for _ in range(_TRIED):
@@ -207,7 +226,7 @@ def _if_clumped(
     if best.monitor.stopped:
         return problem, best
     begun = None if checkpoints is None else checkpoints.begun(config.n_init)
-    other = clumped()
+    other = replace(clumped(), effects=best.effects and best.effects.copy())
     features, H = begun or (other.observations.hold(best.W.copy(order="K")), best.H)
     if begun is None and _excess(other, features, H) < _LEAST_EXCESS:
         return problem, best
@@ -218,7 +237,8 @@ def _if_clumped(
     with nullcontext() if checkpoints is None else checkpoints.reading():
         found = solver.solve(other, features, H, monitor, checkpoints=checkpoints)
     # Poisson totals are those of the data. With others, single entries dominate the dispersion.
-    away = np.abs(np.log(found.H.sum(axis=0) / best.H.sum(axis=0)))
+    before = replace(problem, effects=best.effects).activations(best.H)
+    away = np.abs(np.log(other.activations(found.H).sum(axis=0) / before.sum(axis=0)))
     if np.median(away[used.observed]) > _FARTHEST_TOTALS and not monitor.stopped:
         return problem, best
     return other, found
@@ -234,26 +254,31 @@ def _finished(
 ) -> Fitted:
     """The result in the unit of the fit, components ordered by total activation."""
     problem.observations.use(best.likelihood)
+    problem = replace(problem, effects=best.effects)
     learned = None
     if config.smoothing == "learn" and not best.monitor.stopped:
         problem, best = _smoothed(config, problem, best)
     if config.chain.learns:
         best, learned = _learned(config, problem, used, best, unit)
+        problem = replace(problem, chain=best.chain)
+    if best.effects is not None and not best.monitor.stopped:
+        best = _strengths(config, problem, used, best)
     best, order = _in_order(config, best)
     features, observations = best.features, problem.observations
     # The final H is identical to what `transform` returns for the same data.
-    problem = replace(problem, chain=best.chain)
+    effects = None if best.effects is None else best.effects.copy(moving=False)
+    problem = replace(problem, chain=best.chain, effects=effects)
     H = _solve_activations(config, problem, features, start_activations(used, config.n_components))
     objective = problem.objective(features, H)
     saturated = observations.saturated
     if best.likelihood.learns:  # it was computed with other parameters
         saturated = used.saturated(best.likelihood)
-    divergence = max(features.value(H) - saturated, 0.0)
+    divergence = max(features.value(problem.activations(H)) - saturated, 0.0)
     if interpolates(best.chain, config.gaps):
         H = interpolated(H, used.observed, best.chain)
     posterior = None
     if not observations.local:
-        posterior = _posterior_now(config, features, H, best.chain, unit)
+        posterior = _posterior_now(config, problem, features, H, unit)
     return Fitted(
         W=features.result(),
         H=H,
@@ -267,17 +292,18 @@ def _finished(
         smoothing=problem.smoothing,
         posterior=posterior,
         learned={} if learned is None else learned.in_unit(1.0 / unit).reordered(order).table,
+        effects=effects,
     )
 
 
 def _smoothed(config: Config, problem: Problem, best: FitResult) -> tuple[Problem, FitResult]:
     """The fit with learned smoothing: EM, in rounds of a value and more iterations with it."""
     for _ in range(_SMOOTHED):
-        smoothing = best_smoothing(best.features.parts(best.H))
+        smoothing = best_smoothing(best.features.parts(problem.activations(best.H)))
         settled = abs(np.log(smoothing / problem.smoothing)) < SETTLED
         problem = replace(problem, smoothing=smoothing)
         then = _continued(config, problem, best, "smoothed ")
-        best = replace(best, H=then.H, likelihood=then.likelihood)
+        best = replace(best, H=then.H, likelihood=then.likelihood, effects=then.effects)
         if settled:
             break
     return problem, best
@@ -299,46 +325,78 @@ def _learned(
     features = best.features
 
     def part() -> DataPart:
-        if isinstance(used, Series):
-            return partial(data_part, used, features.array(), best.likelihood)
-        return features.curvature
+        return _data_part(used, features, problem)
 
     def solve(problem: Problem, H: Array) -> Array:
-        return _solve_activations(config, problem, features, H)
+        return _solve_activations(config, _still(problem), features, H)
 
     learner = ChainLearner(coordinates, unit, part, solve)
     H = learner.run(problem, best.H, _ROUNDS)
     if not best.monitor.stopped:
         moved = replace(best, H=H)
         then = _continued(config, replace(problem, chain=learner.chain()), moved, "learned  ")
-        best = replace(best, likelihood=then.likelihood)
+        best = replace(best, likelihood=then.likelihood, effects=then.effects)
         H = learner.run(problem, then.H, _ROUNDS // 2)
     found = learner.result(problem, H)
     return replace(best, H=H, chain=found.chain), found
 
 
+def _strengths(config: Config, problem: Problem, used: AnySeries, best: FitResult) -> FitResult:
+    """The fit with learned strengths of effects: EM at its components, more iterations, again."""
+    assert best.effects is not None
+    effects, features, H = best.effects.copy(), best.features, best.H
+    if all(term.strength != "learn" for term in effects.design.terms):
+        return best
+    problem = replace(problem, effects=effects)
+
+    def part() -> DataPart:
+        return _data_part(used, features, problem)
+
+    def solve(H: Array) -> Array:
+        return _solve_activations(config, problem, features, H)
+
+    H = learn_strengths(effects, part, solve, H, problem.chain, _ROUNDS)
+    then = _continued(config, problem, replace(best, H=H), "effects  ")
+    H = learn_strengths(effects, part, solve, then.H, problem.chain, 1)
+    return replace(best, H=H, likelihood=then.likelihood, effects=effects)
+
+
+def _data_part(used: AnySeries, features: Features, problem: Problem) -> DataPart:
+    """The data terms of (L1) for levels."""
+    part: DataPart = features.curvature
+    if isinstance(used, Series):
+        part = partial(data_part, used, features.array(), problem.likelihood)
+    return of_levels(part, problem.effects)
+
+
+def _still(problem: Problem) -> Problem:
+    """The problem with effects that solvers do not move."""
+    effects = problem.effects
+    return problem if effects is None else replace(problem, effects=effects.copy(moving=False))
+
+
 def _posterior_now(
-    config: Config, features: Features, H: Array, chain: Chain, unit: float
+    config: Config, problem: Problem, features: Features, H: Array, unit: float
 ) -> Posterior | None:
-    """The posterior of the activations, computed while the data are available."""
+    """The posterior of the levels, computed while the data are available."""
+    chain = problem.chain
     if not (chain.has_law and features.observations.likelihood.has_law):
         return None
     if config.map_scale != "log":
-        problem = Problem(features.observations, chain, "log")
-        H = _solve_activations(config, problem, features, H)
-    return laplace(features.curvature, H, chain).in_unit(unit)
+        H = _solve_activations(config, replace(problem, scale="log"), features, H)
+    return laplace(of_levels(features.curvature, problem.effects), H, chain).in_unit(unit)
 
 
 def infer_mode(
     config: Config, fitted: Factors, series: AnySeries, *, continue_chain: bool = False
 ) -> Array:
-    """The mode of the activations (K, N) of all steps at fixed components, missing ones filled."""
+    """The mode of the levels (K, N) of all steps at fixed components, missing ones filled."""
     chain, W = fitted.chain, fitted.components.T
     if not series.observed.any():
-        state = chain.state_of(fitted.activations)
+        state = chain.state_of(fitted.levels)
         return chain.point_forecast(state, series.n_steps, config.point, config.map_scale)
     kept = fitted_steps(series.observed, chain, config.point)
-    last = fitted.activations[-1] if continue_chain and chain.dynamic else None
+    last = fitted.levels[-1] if continue_chain and chain.dynamic else None
     if last is not None:
         kept = np.arange(kept[-1] + 1)  # the anchor precedes the first step
     used = series.take(kept)
@@ -350,7 +408,8 @@ def infer_mode(
         used, H, held = used.anchored(), np.column_stack([last / unit, H]), 1
     with machinery(config) as threads:
         observations = used.observe(fitted.likelihood, threads)
-        problem = Problem(observations, chain, config.map_scale)
+        effects = effects_at(fitted.effects, used)
+        problem = Problem(observations, chain, config.map_scale, effects=effects)
         H = _solve_activations(config, problem, W, H, held=held)
     if interpolates(chain, config.gaps):
         known = np.concatenate([np.ones(held, dtype=bool), series.observed[kept]])
@@ -359,13 +418,23 @@ def infer_mode(
     return fill_gaps(H, kept, series.n_steps, chain, config.point, config.map_scale, unit)
 
 
+def effects_at(effects: Effects | None, series: AnySeries) -> Effects | None:
+    """Fitted effects at the steps of a series."""
+    if effects is None:
+        return None
+    assert series.design is not None, "a series for a model with effects has their columns"
+    return effects.at(series.design)
+
+
 def divergence_of(config: Config, fitted: Factors, series: Series, H: Array) -> float:
-    """Divergence of the observed entries from fitted components times activations H (K, N)."""
+    """Divergence of the observed entries from fitted components times levels H (K, N)."""
     unit = _unit(series, fitted.likelihood)
     with machinery(config) as threads:
         observations = series.in_unit(unit).observe(fitted.likelihood, threads)
         features = observations.hold(np.array(fitted.components.T, order=observations.order))
-        return max(features.value(np.ascontiguousarray(H / unit)) - observations.saturated, 0.0)
+        effects = effects_at(fitted.effects, series)
+        G = H / unit if effects is None else H / unit * effects.factors
+        return max(features.value(np.ascontiguousarray(G)) - observations.saturated, 0.0)
 
 
 def _unit(series: AnySeries, likelihood: Likelihood) -> float:
@@ -457,7 +526,7 @@ def identity_of(
     names = ("n_components", "solver", *names, "smoothing")
     found = {name: np.asarray(getattr(config, name)).tolist() for name in names}
     if config.previous is not None:
-        found["init"] = _checksum([config.previous.components, config.previous.activations])
+        found["init"] = _checksum([config.previous.components, config.previous.levels])
     else:
         given = isinstance(config.init, tuple | list)
         found["init"] = _checksum(config.init) if given else config.init
@@ -507,9 +576,13 @@ def _in_order(config: Config, result: FitResult) -> tuple[FitResult, Array]:
     """Order components by total activation, largest first; also returns their old indices."""
     if config.named_by_place:
         return result, np.arange(len(result.H))
-    order = np.argsort(-result.H.sum(axis=1), kind="stable")
+    effects = result.effects
+    G = result.H if effects is None else result.H * effects.factors
+    order = np.argsort(-G.sum(axis=1), kind="stable")
     result.features.reorder(order)
-    return replace(result, H=result.H[order], chain=result.chain.reordered(order)), order
+    effects = None if effects is None else effects.reordered(order)
+    chain = result.chain.reordered(order)
+    return replace(result, H=result.H[order], chain=chain, effects=effects), order
 
 
 def _solve_activations(

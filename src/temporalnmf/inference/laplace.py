@@ -27,6 +27,7 @@ from scipy.special import gammaincinv, ndtr
 from .._typing import Array
 from ..chains.prior import ActivationPrior
 from ..data.series import Series
+from ..effects.effects import Effects
 from ..kernels.banded import band_of_inverse, factor_upper, inverse_in_band, solve_upper
 from ..kernels.curvature import add_curvature, rates
 from ..kernels.floor import FLOOR
@@ -102,7 +103,7 @@ def laplace(part_of: DataPart, H: Array, chain: ActivationPrior) -> Posterior:
 
 
 # Least precision of log h where neither data nor chain determine it: a spread of a factor e^10.
-_LEAST = 1e-2
+LEAST = 1e-2
 # Added to the diagonal besides the least precision, as shares of the largest entry, if rounding
 # requires it.
 _RIDGES = (0.0, 1e-14, 1e-12, 1e-10, 1e-8)
@@ -117,7 +118,7 @@ def _posterior_of(
         return None
     covariance = band_of_inverse(factor, len(H))
     variances = np.diagonal(covariance, axis1=1, axis2=2)
-    if not np.all((variances > 0.0) & (variances <= 1.01 / _LEAST)):
+    if not np.all((variances > 0.0) & (variances <= 1.01 / LEAST)):
         return None
     return Posterior(np.ascontiguousarray(H.T), factor, covariance)
 
@@ -134,6 +135,17 @@ def data_part(
     for n in map(int, np.flatnonzero(series.observed)):
         blocks[n], slopes[:, n] = step_part(series, n, W, likelihood, H[:, n], expected=expected)
     return blocks, slopes
+
+
+def of_levels(part: DataPart, effects: Effects | None) -> DataPart:
+    """Data terms as functions of levels, which effects turn into activations.
+
+    Derivatives in the logarithm of a level are those in the logarithm of the activation.
+    """
+    if effects is None:
+        return part
+    factors = effects.factors
+    return lambda H, expected: part(H * factors, expected)
 
 
 def step_part(
@@ -178,13 +190,18 @@ def _factor(
     blocks: Array, slopes: Array, H: Array, chain: ActivationPrior, ridge: float | None
 ) -> Array | None:
     """Cholesky factor of (L1), or None if it has none."""
+    factor = band_of(blocks, slopes, H, chain)
+    if ridge is not None:
+        factor[-1] += LEAST + ridge * factor[-1].max()
+    return factor if factor_upper(factor) else None
+
+
+def band_of(blocks: Array, slopes: Array, H: Array, chain: ActivationPrior) -> Array:
+    """(L1) as an upper band matrix (K + 1, N·K), as `scipy.linalg` stores it."""
     K, N = H.shape
     band = np.zeros((K + 1, N, K))
     for offset in range(K):
         pairs = np.arange(offset, K)
         band[K - offset, :, offset:] = blocks[:, pairs - offset, pairs]
     chain.expansion(H, "log").add_to(band, slopes)
-    if ridge is not None:
-        band[K] += _LEAST + ridge * band[K].max()
-    factor = band.reshape(K + 1, N * K)
-    return factor if factor_upper(factor) else None
+    return band.reshape(K + 1, N * K)

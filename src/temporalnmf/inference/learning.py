@@ -20,7 +20,7 @@ rise by a factor of r costs `Rate` α r.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -223,7 +223,7 @@ class ChainLearner:
         return found
 
     def _at(self, problem: Problem, x: dict[str, Array]) -> Problem:
-        return Problem(problem.observations, self.chain(x), "log")
+        return replace(problem, chain=self.chain(x), scale="log", smoothing=0.0)
 
     def _expect(self, problem: Problem, H: Array, x: dict[str, Array]) -> tuple[Array, Moves]:
         """E step: the mode, and nodes around it."""

@@ -78,8 +78,8 @@ def _warm(
             f"{(n_components, series.shape[1])} is asked for. Use a new estimator."
         )
     W = np.maximum(previous.components.T, 1e-12 / F)
-    if len(previous.activations) == series.n_steps:
-        return W, previous.activations.T[:, kept]
+    if len(previous.levels) == series.n_steps:
+        return W, previous.levels.T[:, kept]
     return W, start_activations(series.take(kept), K)
 
 

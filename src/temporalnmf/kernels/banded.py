@@ -45,6 +45,20 @@ def solve_upper(band, Z):
 
 
 @compiled
+def solve_lower(band, Z):
+    """x with Uᵀ x = z for every row z of Z (S, n), in place."""
+    b, n = band.shape[0] - 1, band.shape[1]
+    for s in range(Z.shape[0]):
+        x = Z[s]
+        for j in range(n):
+            total = x[j]
+            for i in range(max(j - b, 0), j):
+                total -= band[b + i - j, j] * x[i]
+            x[j] = total / band[b, j]
+    return Z
+
+
+@compiled
 def inverse_in_band(band):
     """Entries of P⁻¹ within the band: S[i, j − i] = Σ_ij for i ≤ j ≤ i + b.
 

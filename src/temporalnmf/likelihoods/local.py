@@ -30,6 +30,12 @@ class LocalBound:
     def majorizer(self) -> Majorizer:
         return Majorizer(self.x * self._P, self._P + self.B - self.A, np.zeros_like(self._P))
 
+    @property
+    def farthest(self) -> Array:
+        """The largest values that are within reach."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(np.where(self.B > 0.0, self._P * self.x / self.B, np.inf))
+
     def beyond(self, new: Array) -> Array:
         """Where the new values are out of reach."""
         found: Array = self.B * new > self._P * self.x

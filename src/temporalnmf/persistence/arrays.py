@@ -49,12 +49,16 @@ def _are_checks(checks: Array) -> bool:
     return bool(sound and known and np.all(whole < 2**31))
 
 
+LARGEST_COEFFICIENT = 1e3  # of effects
 _NO_FORECASTS = "does not describe forecasts"
 _NOT_ONE = "has components that do not sum to one"
 # The order matters: the first array with a length defines it.
 _TABLE = {
     "components_": Spec("K F", rule=_sum_to_one(1e-6), broken=_NOT_ONE),
     "activations_": Spec("N K", rule=np.any, broken="is empty or holds zeros only"),
+    "levels": Spec("N K", rule=np.any, broken="is empty or holds zeros only"),
+    "effects_coefficients": Spec("K columns", least=-LARGEST_COEFFICIENT),
+    "effects_strengths": Spec("terms", least=_POSITIVE),
     "fitted_steps": Spec(
         "n", ("i8",), rule=lambda steps: steps.size and np.all(np.diff(steps) > 0),
         broken="is empty or not in order",

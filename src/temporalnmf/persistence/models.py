@@ -45,6 +45,7 @@ from ..solvers.options import OPTIONS, flattened, nested
 from ..timeline.grid import Timeline
 from .arrays import checked_arrays, is_known
 from .calibrations import calibration_arrays, calibration_of
+from .effects import described_effects, effects_arrays, effects_of, read_season, written_season
 
 if TYPE_CHECKING:
     from ..estimator import TemporalNMF
@@ -55,6 +56,8 @@ SCHEMA = 2
 # Schema of files whose components are in a folder beside them. Other files keep the lower number,
 # so that older programs can read them.
 SHARDED_SCHEMA = 3
+# Schema of models with effects.
+EFFECTS_SCHEMA = 4
 
 _ARRAYS = ("components_", "activations_", "history_", "history_iterations_", "observed_")
 _NUMBERS: dict[str, tuple[type, ...]] = {
@@ -72,7 +75,7 @@ _CAPPED = ("max_iter", "n_init", "n_draws", "n_tune", "n_chains")
 
 
 # Values of parameters that files of earlier versions do not have.
-_FORMER = {"intervals": "model", "gaps": "mode"}
+_FORMER = {"intervals": "model", "gaps": "mode", "season": None}
 
 
 class CappedWarning(UserWarning):
@@ -185,6 +188,8 @@ def _header(model: TemporalNMF) -> Json:
     if isinstance(components := model.components_, ShardedComponents):
         schema = SHARDED_SCHEMA
         sharded = {"components": "sharded", "components_fingerprint": components.fingerprint()}
+    if model._effects is not None:
+        schema = EFFECTS_SCHEMA
     versions = {"temporalnmf": __version__, "python": platform.python_version()}
     versions |= {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "numba")}
     return {
@@ -196,6 +201,8 @@ def _header(model: TemporalNMF) -> Json:
         "chain": description_of(model.chain_, registry.CHAINS, "chain"),
         "likelihood": description_of(model.likelihood_, registry.LIKELIHOODS, "likelihood"),
         "draws": _described_draws(model.posterior_),
+        "effects": described_effects(model._effects),
+        "season_reason": model.season_reason_,
         "numbers": {name: _plain(getattr(model, name)) for name in _NUMBERS},
         "provenance": getattr(model, "provenance_", None),
     }
@@ -219,6 +226,7 @@ def _written_parameters(model: TemporalNMF) -> Json:
     for name, table in (("chain", registry.CHAINS), ("likelihood", registry.LIKELIHOODS)):
         if isinstance(found[name], Chain | Likelihood):
             found[name] = description_of(found[name], table, name)
+    found["season"] = written_season(found["season"])
     return {name: _plain(value) for name, value in found.items()}
 
 
@@ -244,6 +252,7 @@ def _arrays(model: TemporalNMF, data: bool) -> dict[str, Array]:
     if isinstance(model.components_, ShardedComponents):
         del arrays["components_"]
     arrays |= {"exposure": model.exposure_, "fitted_steps": model._kept}
+    arrays |= effects_arrays(model._effects, model.levels_)
     if model.stability_ is not None:
         arrays["stability"] = model.stability_
     if model._posterior is not None:
@@ -269,6 +278,7 @@ def _check_header(header: object, path: Path) -> Json:
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise ValueError("its header is not that of a model")
     known = SHARDED_SCHEMA if header.get("components") == "sharded" else SCHEMA
+    known = EFFECTS_SCHEMA if header.get("effects") else known
     schema = header["schema"]
     if type(schema) is not int or schema < 1:
         raise ValueError(f"its schema is {schema!r:.60}")
@@ -314,6 +324,7 @@ def _read_parameters(header: Json, defaults: Json) -> tuple[Json, dict[str, int]
         found["chain"] = made_chain(found["chain"])
     if isinstance(found["likelihood"], dict):
         found["likelihood"] = _made_likelihood(found["likelihood"])
+    found["season"] = read_season(found["season"])
     config = Config.of({**defaults, **found}).check()
     if found["random_state"] is not None and type(found["random_state"]) is not int:
         raise ValueError(f"its random_state is {found['random_state']!r:.60}")
@@ -351,7 +362,10 @@ def _attributes(
     names = labels["features"]
     if type(names) is not list or len(names) != n_features or not all(map(_is_text, names)):
         raise ValueError("its labels do not fit its arrays")
+    effects = effects_of(header.get("effects"), arrays, timeline)
     series = _series_of(arrays, timeline, (N, n_features))
+    if series is not None and effects is not None:
+        series = series.designed(effects.design)
     likelihood = _likelihood_of(header)
     draws = _draws_of(header.get("draws"), arrays, likelihood)
     learned = {n.removeprefix(_LEARNED): a for n, a in arrays.items() if n.startswith(_LEARNED)}
@@ -372,6 +386,10 @@ def _attributes(
         "timeline_": timeline,
         "times_": timeline.times,
         "exposure_": arrays["exposure"],
+        "levels_": arrays.get("levels", arrays["activations_"]),
+        "_effects": effects,
+        "season_": {} if effects is None else effects.cycles(),
+        "season_reason_": _checked_text(header.get("season_reason", "of an earlier version")),
         "_kept": arrays["fitted_steps"],
         "stability_": arrays.get("stability"),
         "provenance_": header.get("provenance"),
@@ -382,6 +400,12 @@ def _attributes(
         "_posterior": posterior,
         "calibration_": calibration_of(arrays),
     }  # fmt: skip
+
+
+def _checked_text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"it has a number in place of text, {value!r:.60}")
+    return value
 
 
 def _checked_numbers(header: Json) -> dict[str, object]:

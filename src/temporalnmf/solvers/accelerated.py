@@ -70,7 +70,8 @@ class _AcceleratedSolve(Solve):
         if self.simple > 0:
             return False
         path = self.path = self.path or self._new_path()
-        n = min(_STAGE, self.monitor.remaining)
+        n, effects = min(_STAGE, self.monitor.remaining), self.problem.effects
+        before = None if effects is None else effects.coefficients
         with np.errstate(all="ignore"):  # a stage that went too far is undone
             moved = path.advance(n)
             # Missing steps move to their optimum under the chain.
@@ -84,6 +85,8 @@ class _AcceleratedSolve(Solve):
             if not self.fixed_weights:
                 self.features.undo()
                 self.features.end_path()
+            if effects is not None and before is not None:
+                effects.coefficients = before
             self.simple, self.setback, self.path = self.setback, 2 * self.setback, None
         return True
 
@@ -263,11 +266,12 @@ class _Path:
         """
         self._decode(self.track.trial)
         smoothing, row = float(self.problem.smoothing), self._free_row()
-        used = self.newest
+        used, activations = self.newest, self.problem.activations(self.H)
         evaluation: Evaluation | None = None
         if not self.fixed_W:
-            evaluation = self.features.evaluate(self.H, totals, smoothing)
-        A, B = self.features.sums(self.H) if evaluation is None else evaluation.sums
+            evaluation = self.features.evaluate(activations, totals, smoothing)
+        sums = self.features.sums(activations) if evaluation is None else evaluation.sums
+        A, B = self.problem.of_levels(sums)
         found = self.track.arrive(*self._differentiate(A, B), row, used)
         if evaluation is not None:
             found = found + self.features.differentiate(

@@ -8,6 +8,7 @@ import numpy as np
 
 from .._typing import Array, Arrays
 from ..chains.base import Chain
+from ..effects.effects import Effects
 from ..kernels.floor import lifted
 from ..likelihoods.base import Likelihood
 from ..likelihoods.local import ROOM, LocalBound
@@ -31,6 +32,7 @@ class FitResult:
     chain: Chain
     likelihood: Likelihood
     monitor: Monitor
+    effects: Effects | None = None
 
     @property
     def W(self) -> Array:
@@ -38,17 +40,28 @@ class FitResult:
         return self.features.array()
 
 
-def h_step(problem: Problem, features: Features, H: Array, aux: Array, *, held: int = 0) -> Array:
-    """Sweep the chain over H, in place; returns its auxiliary variables."""
-    likelihood, sums = problem.likelihood, features.sums(H)
+def h_step(
+    problem: Problem, features: Features, H: Array, aux: Array, *, held: int = 0, last: bool = True
+) -> Array:
+    """Sweep the chain over H, in place; returns its auxiliary variables.
+
+    The last step of several moves effects, too, under the same bound.
+    """
+    likelihood, sums = problem.likelihood, problem.sums(features, H)
+    effects = problem.effects if last and problem.effects and problem.effects.moving else None
     if not likelihood.local:
         majorizer = likelihood.majorizer(*sums, H)
-        return problem.chain.sweep(H, aux, majorizer, problem.scale, held=held)
+        found = problem.chain.sweep(H, aux, majorizer, problem.scale, held=held)
+        if effects is not None:
+            effects.move(majorizer, H)
+        return found
     bound, room = LocalBound(*sums, H.copy()), ROOM
     while True:
         found = problem.chain.sweep(H, aux, bound.majorizer, problem.scale, held=held)
         beyond = bound.beyond(H)
         if not beyond.any():
+            if effects is not None:
+                effects.move(bound.majorizer, H, bound.farthest)
             return found
         bound.widen(beyond, H, room)  # (LB2)
         H[...] = bound.x
@@ -105,12 +118,14 @@ class Solve:
 
     def iterate(self, n: int) -> None:
         """Update W and H n times and the likelihood once; evaluate the objective."""
-        features, H, s = self.features, self.H, float(self.problem.smoothing)
-        shared = features.observations.shared
-        for _ in range(n):
+        problem, features, H = self.problem, self.features, self.H
+        shared, s = features.observations.shared, float(problem.smoothing)
+        for i in range(n):
             if not self.fixed_weights:
-                features.divide(features.multiply(H, s) if shared else w_root(features, H, s))
-            self.aux = h_step(self.problem, features, H, self.aux, held=self.held)
+                G = problem.activations(H)
+                features.divide(features.multiply(G, s) if shared else w_root(features, G, s))
+            last = i == n - 1
+            self.aux = h_step(problem, features, H, self.aux, held=self.held, last=last)
         value = None if self.fixed_weights else self.problem.learn_likelihood(features, H)
         self.record(sum(self.problem.parts(features, H, self.aux, value).values()), n)
 
@@ -120,7 +135,7 @@ class Solve:
 
     def record(self, objective: float, n: int) -> None:
         """Record the objective after n iterations."""
-        self.monitor.record(objective, self.features, self.H, n)
+        self.monitor.record(objective, self.features, self.problem.activations(self.H), n)
         self.checkpoints.between_iterations(self.state)
 
     def state(self) -> Arrays:
@@ -136,7 +151,8 @@ class Solve:
     def end(self) -> FitResult:
         """The result, after the monitor has stopped it."""
         chain, likelihood = self.problem.chain, self.problem.likelihood
-        return FitResult(self.features, self.H, chain, likelihood, self.monitor)
+        effects = None if self.problem.effects is None else self.problem.effects.copy()
+        return FitResult(self.features, self.H, chain, likelihood, self.monitor, effects)
 
 
 class MajorizeMinimize:

@@ -14,6 +14,9 @@ from ..observations.base import Observations
 from ..runtime.states import FREE_LENGTH, POSITIVE, StateError, restore, within
 from .monitor import Monitor
 
+# Largest coefficient of an effect in a valid checkpoint.
+_FARTHEST = 1e3
+
 
 class Checkpoints:
     """Called by a solver between two iterations; the base class writes nothing.
@@ -46,6 +49,7 @@ class SolverState:
     ended: Array  # whether it has stopped, and whether it has converged
     reason: str
     likelihood: dict[str, Array] = field(metadata=POSITIVE)  # learned parameters
+    effects: dict[str, Array] = field(default_factory=dict, metadata=within(-_FARTHEST, _FARTHEST))
 
     @classmethod
     def of(cls, problem: Problem, monitor: Monitor, H: Array, aux: Array) -> SolverState:
@@ -54,7 +58,10 @@ class SolverState:
         ended = np.array([not monitor.running, monitor.converged])
         interval, reason = monitor.interval, monitor.reason
         of_data = {name: np.array(value) for name, value in problem.likelihood.learned.items()}
-        return cls(H, aux, history, iterations, interval, ended, reason, of_data)
+        effects = {}
+        if problem.effects is not None:
+            effects = {"coefficients": problem.effects.coefficients}
+        return cls(H, aux, history, iterations, interval, ended, reason, of_data, effects)
 
     @classmethod
     def restored(cls, problem: Problem, n_components: int, arrays: Arrays) -> SolverState:
@@ -77,3 +84,5 @@ class SolverState:
         for name, value in self.likelihood.items():
             setattr(likelihood, name, float(value))
         problem.observations.use(likelihood)
+        if problem.effects is not None:
+            problem.effects.coefficients = self.effects["coefficients"]

@@ -12,12 +12,11 @@ from numpy.typing import ArrayLike
 
 from .._typing import Array
 from ..messages.errors import ArgumentError, Text
+from .clock import Clock
 from .dates import Notes, Where, as_weeks, parse_times, row, style_of
 from .formats import STYLES, in_style, short_month_in
 from .periods import periods_of
-from .spacing import even_grid, labels_ahead, rhythm
-
-AS_GIVEN = "as given"
+from .spacing import AS_GIVEN, even_grid, labels_ahead, rhythm
 
 
 class StoredTimeline(TypedDict):
@@ -95,6 +94,15 @@ class Timeline:
         if self.every == AS_GIVEN:
             return np.array([f"+{k}" for k in ahead], dtype=np.str_)
         return labels_ahead(self.labels, self.every, ahead)
+
+    @property
+    def clock(self) -> Clock:
+        """Where all steps lie in recurring cycles."""
+        return Clock(self.labels, self.every)
+
+    def clock_after(self, steps: int) -> Clock:
+        """The clock of the steps after the last."""
+        return Clock(self.labels_after(steps), self.every, len(self.labels))
 
     def to_dict(self) -> StoredTimeline:
         """Lists, numbers and text only; dates as ISO text."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from .._typing import Array
 
+AS_GIVEN = "as given"  # the spacing of text, and of uneven times
 MOST_ABSENT = 4  # absent steps per given one; with more, times count as uneven
 MOST_STEPS = 2_000_000
 
@@ -82,7 +83,7 @@ def labels_ahead(labels: Array, every: str, ahead: Array) -> Array:
         return last + int(number) * ahead
     if labels.dtype.kind != "M":
         return _short(last + float(number) * ahead)
-    size, unit = _span(every)
+    size, unit = span(every)
     if unit != "M":
         return (last + (size * ahead).astype(f"timedelta64[{unit}]")).astype(labels.dtype)
     rule = by_months(labels)
@@ -157,7 +158,7 @@ def words(step: int, unit: str) -> str:
     raise AssertionError(f"no word for {step} {unit}")
 
 
-def _span(every: str) -> tuple[int, str]:
+def span(every: str) -> tuple[int, str]:
     """The length of a spacing, and its unit: months, seconds or finer."""
     count, _, word = every.rpartition(" ")
     length, unit = WORDS[word.removesuffix("s") if count else word]

@@ -1,0 +1,97 @@
+"""Where steps lie in recurring cycles, such as weeks and years."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .._typing import Array
+from .spacing import AS_GIVEN, by_months, span
+
+_DAY = 86400
+# Lengths of cycles in months, or else in seconds.
+_MONTHS, _SECONDS = {"year": 12}, {"week": 7 * _DAY, "day": _DAY}
+_YEAR = 365.2425 * _DAY
+CYCLES = ("day", "week", "year")
+
+
+class Clock(NamedTuple):
+    """Labels of steps with their spacing; `first` is the number of the first step.
+
+    Examples
+    --------
+    >>> days = np.arange("2001-01-06", "2001-01-09", dtype="datetime64[D]")
+    >>> Clock(days, "day").phases("week") * 7  # from Monday; 6 January was a Saturday
+    array([5., 6., 0.])
+    >>> Clock(days, "day").length("week")
+    7.0
+    """
+
+    labels: Array
+    every: str
+    first: int = 0
+
+    @property
+    def dated(self) -> bool:
+        """Whether steps are evenly spaced dates."""
+        return self.labels.dtype.kind == "M" and self.every != AS_GIVEN
+
+    @property
+    def positions(self) -> Array:
+        """Numbers of the steps: counted from a fixed date if they are dates, or from zero."""
+        labels = self.labels
+        if self.every == AS_GIVEN or labels.dtype.kind not in "ifM":
+            return self.first + np.arange(len(labels))
+        if labels.dtype.kind == "M":
+            ticks, size, _ = self._ticks()
+            return ticks // size
+        step = float(self.every.removeprefix("step of "))
+        return np.rint(labels / step).astype(np.int64)
+
+    def length(self, cycle: str) -> float:
+        """Steps per cycle."""
+        _, size, unit = self._ticks()
+        if unit == "M":
+            return _MONTHS[cycle] / size if cycle in _MONTHS else 0.0
+        return _SECONDS.get(cycle, _YEAR) / (size * _seconds_of(unit))
+
+    def phases(self, cycle: str) -> Array:
+        """Shares of the cycle that have passed, from 0 to 1.
+
+        At the start of a step if a cycle is a whole number of steps, else at its middle.
+        """
+        ticks, size, unit = self._ticks()
+        if unit == "M":
+            return (ticks // size * size % 12) / 12.0
+        whole = cycle != "year" and float(self.length(cycle)).is_integer()
+        seconds = ticks * _seconds_of(unit)
+        if whole:
+            seconds = seconds // (size * _seconds_of(unit)) * (size * _seconds_of(unit))
+        else:
+            seconds = seconds + 0.5 * size * _seconds_of(unit)
+        if cycle == "year":
+            return _share_of_year(seconds)
+        monday = 3 * _DAY if cycle == "week" else 0  # 1970-01-01 was a Thursday
+        return np.asarray((seconds + monday) / _SECONDS[cycle] % 1.0)
+
+    def _ticks(self) -> tuple[Array, int, str]:
+        """Dates as whole numbers of a unit, the length of a step, and the unit."""
+        size, unit = span(self.every)
+        if unit != "M":
+            return self.labels.astype(f"datetime64[{unit}]").astype(np.int64), size, unit
+        rule = by_months(self.labels)
+        months = self.labels.astype("datetime64[M]").astype(np.int64)
+        return (months if rule is None else rule.months), size, unit
+
+
+def _seconds_of(unit: str) -> float:
+    return {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}[unit]
+
+
+def _share_of_year(seconds: Array) -> Array:
+    """The share of the calendar year that has passed."""
+    whole = np.floor(seconds).astype(np.int64).astype("datetime64[s]")
+    start = whole.astype("datetime64[Y]")
+    first, last = (year.astype("datetime64[s]").astype(np.int64) for year in (start, start + 1))
+    return np.asarray((seconds - first) / (last - first))
