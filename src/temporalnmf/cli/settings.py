@@ -48,8 +48,8 @@ class Settings(NamedTuple):
     season: Annotated[
         str,
         _option(
-            help="'auto': the seasons that predict held-out steps better; 'none'; or 'day', 'week', "
-            "'year', or a number of steps, several separated by commas."
+            help="'auto': the seasons that predict held-out steps better; 'none'; or 'day', "
+            "'week', 'year', or a number of steps, several separated by commas."
         ),
     ] = "auto"
     intervals: Annotated[

@@ -11,6 +11,7 @@ import numpy as np
 
 from .._typing import Array
 from ..chains.base import First
+from ..effects.design import Design
 from ..likelihoods.base import Likelihood
 from ..observations.base import Observations
 from ..observations.features import Features
@@ -36,6 +37,7 @@ class SplitSeries:
     totals: Array
     exposure: Array
     timeline: Timeline | None = None
+    design: Design | None = None
 
     @classmethod
     def of(
@@ -64,7 +66,13 @@ class SplitSeries:
             return self
         chosen = Steps(self.steps.numbers[steps])
         observed, totals = self.observed[steps], self.totals[steps]
-        return SplitSeries(self.executor, chosen, observed, totals, self.exposure[steps])
+        design = None if self.design is None else self.design.take(steps)
+        exposure = self.exposure[steps]
+        return SplitSeries(self.executor, chosen, observed, totals, exposure, design=design)
+
+    def designed(self, design: Design | None) -> SplitSeries:
+        """With the columns of effects."""
+        return replace(self, design=design)
 
     def in_unit(self, unit: float) -> SplitSeries:
         """The same data, with values counted in a unit."""
@@ -81,6 +89,7 @@ class SplitSeries:
             totals=np.append(0.0, self.totals),
             exposure=np.append(1.0, self.exposure),
             timeline=None,
+            design=None if self.design is None else self.design.anchored(),
         )
 
     def fingerprint(self) -> int:

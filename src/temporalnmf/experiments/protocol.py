@@ -183,7 +183,8 @@ class Protocol:
         # All that results depend on, so that they do not depend on the defaults.
         found: dict[str, Any] = {
             "n_components": self.components_of(task), "smoothing": smoothing,
-            "likelihood": "poisson", "gaps": "mode", "intervals": "model", "season": None, "n_init": 1,
+            "likelihood": "poisson", "gaps": "mode", "intervals": "model", "season": None,
+            "n_init": 1,
         }  # fmt: skip
         name, drawn, _ = task.model.partition(DRAWN)
         chain = registry.create(registry.CHAINS, name, "model")

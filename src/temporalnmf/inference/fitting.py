@@ -161,10 +161,10 @@ def _effects(config: Config, used: AnySeries) -> Effects | None:
     """The effects at the start of a solve: those of a warm start, if they are of the same terms."""
     if used.design is None:
         return None
-    effects, previous = Effects.start(used.design, config.n_components), config.previous
-    if previous is not None and previous.effects is not None:
-        if previous.effects.coefficients.shape == effects.coefficients.shape:
-            effects.coefficients = previous.effects.coefficients
+    effects = Effects.start(used.design, config.n_components)
+    before = None if config.previous is None else config.previous.effects
+    if before is not None and before.design.terms == used.design.terms:
+        effects.coefficients = before.coefficients
     return effects
 
 
