@@ -101,12 +101,6 @@ class State:
             return None
         return self.effects.at(design).factors.T
 
-    def design_ahead(self, steps: int) -> Design | None:
-        """The columns of effects at the steps after the last."""
-        if self.effects is None:
-            return None
-        return self.effects.design.at(self.timeline.clock_after(steps))
-
     @property
     def chain(self) -> Chain:
         return self.factors.chain

@@ -71,6 +71,8 @@ class Config:
     init: str | tuple[Any, Any]
     smoothing: float | str
     season: Any
+    trend: Any
+    holidays: Any
     point: Point
     gaps: Gaps
     intervals: Intervals

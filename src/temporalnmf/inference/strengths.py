@@ -4,12 +4,12 @@ At fixed components, levels u = log h and coefficients b have a joint normal app
 the data terms of (L1), Q the rest of its Hessian, X the columns and Λ the precisions of the prior,
 the coefficients of a component have the precision, levels integrated out,
 
-    S = XᵀDX + Λ − (DX)ᵀ (D + Q)⁻¹ (DX),                                                     (EF2)
+    S = XᵀDX + Λ − (DX)ᵀ (D + Q)⁻¹ (DX),                                                     (EF3)
 
 where coefficients of different components are taken as independent. The M step for a term of P
-columns in K components, with a weak prior that counts as one term of the strength σ₀:
+columns in K components, with a weak prior that counts as one component of the usual strength σ₀:
 
-    σ² = P (σ₀² + Σ_kj (b_kj² + (S⁻¹)_jj)) / (P + K P).                                      (EF3)
+    σ² = P (σ₀² + Σ_kj (b_kj² + (S⁻¹)_jj)) / (P + K P).                                      (EF4)
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from ..effects.effects import Effects
 from ..kernels.banded import factor_upper, solve_lower
 from .laplace import LEAST, DataPart, band_of
 
-# σ₀, the least strength, and the change of a logarithm that no longer matters.
-_PRIOR, _LEAST, _SETTLED = 0.1, 1e-4, 0.05
+# The least strength, and the change of a logarithm that no longer matters.
+_LEAST, _SETTLED = 1e-4, 0.05
 
 
 def covariances(effects: Effects, part: DataPart, H: Array, chain: ActivationPrior) -> Array:
-    """S⁻¹ of (EF2) for each component, (K, P, P); `part` has the data terms for levels H."""
+    """S⁻¹ of (EF3) for each component, (K, P, P); `part` has the data terms for levels H."""
     X, (K, N) = effects.design.columns, H.shape
     blocks, slopes = part(H, True)
     D = blocks + np.maximum(slopes, 0.0).T[:, :, None] * np.eye(K)  # (N, K, K)
@@ -50,12 +50,13 @@ def covariances(effects: Effects, part: DataPart, H: Array, chain: ActivationPri
 
 
 def learned_strengths(effects: Effects, covariance: Array) -> Array:
-    """(EF3) for the terms that are to be learned; the others keep theirs."""
+    """(EF4) for the terms that are to be learned; the others keep theirs."""
     design, K = effects.design, len(effects.coefficients)
     second = effects.coefficients**2 + np.diagonal(covariance, axis1=1, axis2=2)
     sums = np.array([second[:, design.term_of == t].sum() for t in range(len(design.terms))])
     sizes = design.sizes
-    found = np.sqrt(sizes * (_PRIOR**2 + sums) / (sizes + K * sizes))
+    usual = np.array([term.usual for term in design.terms])
+    found = np.sqrt(sizes * (usual**2 + sums) / (sizes + K * sizes))
     given = np.array([term.strength != "learn" for term in design.terms])
     return np.where(given, effects.strengths, np.maximum(found, _LEAST))
 
