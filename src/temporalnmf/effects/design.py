@@ -70,13 +70,17 @@ class Design:
         return replace(self, columns=columns, covariates=None)
 
 
-def resolved(given: object, clock: Clock) -> tuple[Season, ...]:
+def seasons_of(given: object) -> tuple[Season, ...]:
     """The seasons that the user asked for: None, one, or several."""
     if given is None:
         return ()
     several = given if isinstance(given, list | tuple) else [given]
-    seasons = [season if isinstance(season, Season) else _season(season) for season in several]
-    found = tuple(season.resolve(clock) for season in seasons)
+    return tuple(one if isinstance(one, Season) else _season(one) for one in several)
+
+
+def resolved(given: object, clock: Clock) -> tuple[Season, ...]:
+    """The seasons that the user asked for, at the steps of a fit."""
+    found = tuple(season.resolve(clock) for season in seasons_of(given))
     for one, other in combinations(found, 2):
         if abs(one.length(clock) - other.length(clock)) < 0.01 * one.length(clock):
             problem = f": {one.name} and {other.name} are the same season."
@@ -104,13 +108,13 @@ def candidates(clock: Clock) -> tuple[Season, ...]:
     return tuple(long_enough)
 
 
-def trend_of(given: object, clock: Clock) -> tuple[Trend, ...]:
+def trends_of(given: object) -> tuple[Trend, ...]:
     """The trend that the user asked for: None, a `Trend`, or its damping."""
     if given is None:
         return ()
     if isinstance(given, Trend):
-        return (given.resolve(clock),)
+        return (given,)
     if isinstance(given, int | float) and not isinstance(given, bool):
-        return (Trend(given).resolve(clock),)
+        return (Trend(given),)
     remedy = "Use None, 'auto', a Trend, or its damping as a number from 0.5 to 1."
     raise ArgumentError("trend", given, "is not a trend.", remedy)

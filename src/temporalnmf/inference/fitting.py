@@ -568,6 +568,8 @@ def identity_of(
     found |= {"chain": chain.name, "hyper-parameters": numbers}
     likelihood = AUTO if config.automatic else config.likelihood.name
     found |= {"likelihood": likelihood, "data": series.fingerprint()}
+    if series.design is not None:
+        found["effects"] = repr(series.design.terms), _checksum([series.design.columns])
     if of_data := config.likelihood.get_params():
         found["parameters of the likelihood"] = of_data
     if config.random_state is not None:  # else the seeds are those of the checkpoint

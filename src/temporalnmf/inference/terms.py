@@ -12,12 +12,13 @@ from sklearn.exceptions import ConvergenceWarning
 from .._typing import Array
 from ..data.series import AnySeries, Series
 from ..effects.covariates import Covariates, influences
-from ..effects.design import Design, candidates, resolved, trend_of
+from ..effects.design import Design, candidates, resolved, trends_of
 from ..effects.holidays import holiday_terms
 from ..effects.season import Season
 from ..effects.term import Term
 from ..effects.trend import Trend
 from ..kernels.floor import FLOOR
+from ..messages.errors import Arg, ArgumentError, Text
 from ..messages.formatting import percent
 from ..messages.warning import without
 from ..timeline.clock import Clock
@@ -51,6 +52,8 @@ def choose_terms(config: Config, series: AnySeries, covariates: Covariates | Non
     """The terms of a fit."""
     assert series.timeline is not None
     clock = series.timeline.clock
+    if not config.chain.has_law:
+        config = _without_effects(config, covariates)
     known = [term.resolve(clock) for term in holiday_terms(config.holidays)]
     given: tuple[Term, ...] = tuple(known)
     if covariates is not None:
@@ -59,6 +62,20 @@ def choose_terms(config: Config, series: AnySeries, covariates: Covariates | Non
     seasons, season = trial.seasons(given)
     trends, trend = trial.trend((*given, *seasons))
     return Choice(Design.of((*given, *seasons, *trends), clock, covariates), season, trend)
+
+
+def _without_effects(config: Config, covariates: Covariates | None) -> Config:
+    """The parameters for plain NMF, whose activations are free at every step; refuses effects."""
+    asked = {"season": config.season, "trend": config.trend, "holidays": config.holidays}
+    given = [name for name, value in asked.items() if value not in (None, AUTO)]
+    if given or covariates is not None:
+        problem = Text(
+            "has free activations at every step, so {given} cannot be told apart from them.",
+            given=Arg(given[0] if given else "covariates"),
+        )
+        remedy = "Use another chain, such as 'rate'."
+        raise ArgumentError("chain", config.chain.name, problem, remedy)
+    return replace(config, season=None, trend=None)
 
 
 class _Trial(NamedTuple):
@@ -111,7 +128,7 @@ class _Trial(NamedTuple):
         """The trend, besides given terms, and why."""
         wanted, series = self.config.trend, self.series
         if wanted != AUTO:
-            found = trend_of(wanted, self.clock)
+            found = tuple(trend.resolve(self.clock) for trend in trends_of(wanted))
             return found, "as given" if found else "not wanted"
         if not isinstance(series, Series):
             return (), "data that are not in memory are not searched for a trend"
@@ -126,9 +143,8 @@ class _Trial(NamedTuple):
         )
         if _better(trending, plain):
             lower = 1.0 - trending.sum() / plain.sum()
-            return trend_of(
-                Trend(), self.clock
-            ), f"past forecasts have {percent(lower)} lower errors"
+            chosen = (Trend().resolve(self.clock),)
+            return chosen, f"errors of past forecasts are {percent(lower)} lower"
         return (), "it does not make past forecasts better"
 
     def _ahead(
