@@ -36,13 +36,13 @@ from ..runtime.threads import Threads
 from ..solvers.mm import FitResult
 from ..solvers.monitor import Monitor
 from . import matching
+from .coefficients import learn_effects
 from .config import AUTO, CLUMPED, Config, Factors, likelihood_of
 from .gaps import fill_gaps, fitted_steps, interpolated, interpolates
 from .laplace import DataPart, Posterior, data_part, laplace, of_levels
 from .learning import ChainLearner, LearnedValues
 from .smoothing import SETTLED, SMOOTHING, best_smoothing
 from .starts import start_activations, start_factors
-from .strengths import covariances, learn_strengths
 from .unit import unit_of
 
 if TYPE_CHECKING:
@@ -262,7 +262,7 @@ def _finished(
         best, learned = _learned(config, problem, used, best, unit)
         problem = replace(problem, chain=best.chain)
     if best.effects is not None and not best.monitor.stopped:
-        best = _strengths(config, problem, used, best)
+        best = _with_effects(config, problem, used, best)
     best, order = _in_order(config, best)
     features, observations = best.features, problem.observations
     # The final H is identical to what `transform` returns for the same data.
@@ -341,35 +341,37 @@ def _learned(
     return replace(best, H=H, chain=found.chain), found
 
 
-def _strengths(config: Config, problem: Problem, used: AnySeries, best: FitResult) -> FitResult:
+def _with_effects(config: Config, problem: Problem, used: AnySeries, best: FitResult) -> FitResult:
     """The fit with learned strengths of effects: EM at its components, more iterations, again."""
     assert best.effects is not None
     effects, features = best.effects.copy(), best.features
     problem = replace(problem, effects=effects)
     H, likelihood = best.H, best.likelihood
     if effects.learns:
-        H = _with_strengths(config, problem, used, features, H, _ROUNDS)
+        H = _learn_effects(problem, used, features, H, _ROUNDS)
         then = _continued(config, problem, replace(best, H=H), "effects  ")
-        H = _with_strengths(config, problem, used, features, then.H, 1)
-        likelihood = then.likelihood
-    part = _data_part(used, features, problem)
-    effects.covariances = covariances(effects, part, H, problem.chain)
+        H, likelihood = then.H, then.likelihood
+    H = _learn_effects(problem, used, features, H, 1)
     return replace(best, H=H, likelihood=likelihood, effects=effects)
 
 
-def _with_strengths(
-    config: Config, problem: Problem, used: AnySeries, W: Features | Array, H: Array, rounds: int
+def _learn_effects(
+    problem: Problem, used: AnySeries, W: Features | Array, H: Array, rounds: int
 ) -> Array:
-    """Levels at fixed components, with strengths of effects by EM, which change in place."""
-    assert problem.effects is not None
+    """Levels at fixed components, with the mode and the strengths of effects, in place."""
+    effects, observations = problem.effects, problem.observations
+    if isinstance(W, np.ndarray):
+        W = np.array(W, order=observations.order)
+    features = observations.hold(W)
+    assert effects is not None
 
     def part() -> DataPart:
         return _data_part(used, W, problem)
 
-    def solve(H: Array) -> Array:
-        return _solve_activations(config, problem, W, H)
+    def objective(H: Array) -> float:
+        return problem.objective(features, H)
 
-    return learn_strengths(problem.effects, part, solve, H, problem.chain, rounds)
+    return learn_effects(effects, part, objective, H, problem.chain, problem.scale, rounds)
 
 
 def _data_part(used: AnySeries, W: Features | Array, problem: Problem) -> DataPart:
@@ -447,7 +449,7 @@ def infer_effects(
         problem = Problem(observations, chain, config.map_scale, effects=effects)
         H = _solve_activations(config, problem, W, start_activations(used, W.shape[1]))
         if effects is not None:
-            H = _with_strengths(config, problem, used, W, H, rounds)
+            H = _learn_effects(problem, used, W, H, rounds)
     return fill_gaps(H, kept, series.n_steps, chain, config.point, config.map_scale, unit), effects
 
 
