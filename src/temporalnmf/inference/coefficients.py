@@ -23,18 +23,20 @@ from .._typing import Array
 from ..chains.parameters import Scale
 from ..chains.prior import ActivationPrior
 from ..effects.effects import Effects
-from ..kernels.banded import factor_upper, solve_lower, solve_upper
+from ..kernels.banded import factor_upper, inverse_of, solve_lower, solve_upper
+from ..kernels.curvature import coupling, marginal_precision
 from ..kernels.floor import FLOOR
 from .laplace import LEAST, DataPart, band_of
 
 # The least strength, and the change of its logarithm that no longer matters.
-_LEAST, _SETTLED = 1e-4, 0.05
-# Most Newton steps, longest move of a logarithm in one, most halvings, and the decrease of the
-# objective that ends them.
-_STEPS, _LONGEST, _HALVINGS, _ENOUGH = 20, 2.0, 20, 1e-4
-# Most numbers in memory for the coupling of coefficients and levels; with more, components are
-# taken as independent of each other.
-_MOST = 2 * 10**7
+_LEAST, _SETTLED = 1e-4, 0.1
+# Most Newton steps, longest move of a logarithm in one, and most halvings.
+_STEPS, _LONGEST, _HALVINGS = 20, 2.0, 20
+# Decreases of the objective, in nats, that end Newton's method: between rounds of EM, in the end.
+_CLOSE, _ENOUGH = 0.1, 1e-4
+# Most multiplications for the joint covariance of all coefficients; with more, components are taken
+# as independent of each other.
+_MOST = 10**9
 
 
 class Step(NamedTuple):
@@ -56,17 +58,17 @@ def newton_step(
     of_coefficients = slopes @ X + effects.precisions * effects.coefficients
     upper = solve_lower(band, of_levels.T.reshape(1, -1).copy())[0]
     step, covariances, moved = np.empty((K, P)), np.empty((K, P, P)), upper.copy()
-    together = K * P * K * N <= _MOST
+    together = (K * P) ** 2 * K * N <= _MOST
     for group in [np.arange(K)] if together else np.arange(K)[:, None]:
-        rows = np.einsum("nlk,nj->kjnl", D[:, :, group], X).reshape(len(group) * P, -1)
-        rows = solve_lower(band, np.ascontiguousarray(rows))
-        S = np.einsum("nkl,ni,nj->kilj", D[:, group][:, :, group], X, X, optimize=True)
-        S = S.reshape(len(rows), len(rows)) + np.diag(np.tile(effects.precisions, len(group)))
-        inverse = _inverse(S - rows @ rows.T, float(effects.precisions.min()))
+        n = len(group)
+        rows = solve_lower(band, coupling(D[:, :, group], X, K))
+        inside = np.ascontiguousarray(D[:, group][:, :, group])
+        S = marginal_precision(inside, X, rows, effects.precisions)
+        inverse = _inverse(S, float(effects.precisions.min()))
         found = -inverse @ (of_coefficients[group].ravel() - rows @ upper)
         moved += rows.T @ found
-        step[group] = found.reshape(len(group), P)
-        blocks = inverse.reshape(len(group), P, len(group), P)
+        step[group] = found.reshape(n, P)
+        blocks = inverse.reshape(n, P, n, P)
         covariances[group] = np.einsum("kikj->kij", blocks)
     moved = -solve_upper(band, moved[None])[0].reshape(N, K).T
     slope = float(np.sum(of_levels * moved) + np.sum(of_coefficients * step))
@@ -93,7 +95,10 @@ def _factored(part: DataPart, H: Array, chain: ActivationPrior) -> tuple[Array, 
 
 def _inverse(S: Array, least: float) -> Array:
     """The inverse of a precision matrix that is at least that of the prior, up to rounding."""
-    values, vectors = np.linalg.eigh(0.5 * (S + S.T))
+    inverse, sound = inverse_of(S)
+    if sound:
+        return np.asarray(inverse)
+    values, vectors = np.linalg.eigh(S)
     return np.asarray((vectors / np.maximum(values, least)) @ vectors.T)
 
 
@@ -104,14 +109,17 @@ def solve_coefficients(
     H: Array,
     chain: ActivationPrior,
     scale: Scale,
-) -> tuple[Array, Array]:
-    """The mode of levels and of coefficients, which move in place, and their covariances.
+    enough: float = _ENOUGH,
+) -> Array:
+    """The levels at the mode of levels and coefficients, which move in place.
 
-    `objective` is that of levels at the present coefficients, `part` has its data terms.
+    `objective` is that of levels at the present coefficients, `part` has its data terms. Ends with
+    a step that lowers it by less than `enough`; covariances are those before it.
     """
     value = objective(H)
     for _ in range(_STEPS):
         step, before = newton_step(effects, part(), H, chain, scale), effects.coefficients
+        effects.covariances = step.covariances
         shift = (
             np.abs(step.levels).max(),
             np.abs(step.coefficients @ effects.design.columns.T).max(),
@@ -126,11 +134,11 @@ def solve_coefficients(
             length *= 0.5
         else:
             effects.coefficients = before
-            return H, step.covariances
+            return H
         H, gained, value = levels, value - new, new
-        if gained < _ENOUGH:
+        if gained < enough and length == 1.0:
             break
-    return H, newton_step(effects, part(), H, chain, scale).covariances
+    return H
 
 
 def learned_strengths(effects: Effects, covariances: Array) -> Array:
@@ -153,13 +161,14 @@ def learn_effects(
     scale: Scale,
     rounds: int,
 ) -> Array:
-    """Rounds of EM, in place; returns the levels at the end. See `solve_coefficients`."""
-    H, effects.covariances = solve_coefficients(effects, part, objective, H, chain, scale)
+    """Rounds of EM, in place; returns the levels at the mode. See `solve_coefficients`."""
+    how = effects, part, objective
     for _ in range(rounds if effects.learns else 0):
+        H = solve_coefficients(*how, H, chain, scale, _CLOSE)
+        assert effects.covariances is not None
         new = learned_strengths(effects, effects.covariances)
         largest = float(np.abs(np.log(new / effects.strengths)).max())
         effects.strengths = new
-        H, effects.covariances = solve_coefficients(effects, part, objective, H, chain, scale)
         if largest < _SETTLED:
             break
-    return H
+    return solve_coefficients(*how, H, chain, scale)
