@@ -571,7 +571,8 @@ def identity_of(
     likelihood = AUTO if config.automatic else config.likelihood.name
     found |= {"likelihood": likelihood, "data": series.fingerprint()}
     if series.design is not None:
-        found["effects"] = repr(series.design.terms), _checksum([series.design.columns])
+        found["effects"] = ", ".join(map(repr, series.design.terms))
+        found["columns of effects"] = _checksum([series.design.columns])
     if of_data := config.likelihood.get_params():
         found["parameters of the likelihood"] = of_data
     if config.random_state is not None:  # else the seeds are those of the checkpoint
