@@ -47,8 +47,8 @@ _PARTS = (
     _Part(
         "flights2001",
         "Flights",
-        "Which airports of the United States have the same rhythm from day to day, how did it "
-        "change from January to June 2001, and how many flights leave in the next two weeks?",
+        "Which airports of the United States share a rhythm, how did it change from January to "
+        "June 2001, and how many flights leave in the next two weeks?",
         5, 14, "totals",
         "The next two weeks (departures per day, all airports):",
         ("flights_model.npz", "flights_forecast.csv", "flights_report.html"),
