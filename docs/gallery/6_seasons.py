@@ -136,13 +136,14 @@ print(f"model better than last week: {(totals['model'] < totals['last week']).su
 
 # %%
 # For totals of days the model is better on average, but only at two origins of six. The average is
-# decided by one of them: the week up to 3 June contains Memorial Day, 28 May, and whoever repeats a
-# week repeats its holidays. For sums of two weeks the last week is better on average.
+# decided by the origin 3 June. The week before it begins with Memorial Day, and whoever repeats a
+# week repeats its holidays: the largest errors are those of the next two Mondays. For sums of two
+# weeks the last week is better on average.
 #
 # So if you need nothing but the expected number of departures of an airport, repeat the last week.
 # The model is for the rest: components and their rhythm, missing days, intervals, and sums with
-# intervals. With more components, errors of single airports are smaller, but components are harder
-# to name.
+# intervals. With more components, errors of single airports are smaller on average, but components
+# are harder to name.
 #
 # Two weeks ahead
 # ---------------
