@@ -30,7 +30,8 @@ Source: npm package vega-datasets 3.2.1, flights-3m.parquet: a table of three mi
 from the reports on the punctuality of airlines of the U.S. Bureau of Transportation Statistics
 (14 CFR Part 234). Flights were counted by origin and day. The last day, 1 July, has six flights and
 was left out.
-Licence: data of the United States government. The package, BSD-3-Clause, names no further terms.
+Licence: data of the United States government. The package is BSD-3-Clause; for these data it says
+"License Terms Not Explicitly Specified".
 """
 
 
