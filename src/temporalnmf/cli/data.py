@@ -23,11 +23,12 @@ if TYPE_CHECKING:
     from ..estimator import TemporalNMF
     from ..reading import TimeTable
 
-EMBEDDED = "sotu"
+# What stands for embedded data instead of a file, and their files.
+EMBEDDED = {"sotu": "sotu.npz", "flights2001": "flights.npz"}
 
 FILE_HELP = (
     "CSV, TSV, Parquet, NPY, NPZ or Matrix Market: a row per time, or, with --time and --feature, "
-    "a row per time and feature; or 'sotu', the embedded data."
+    "a row per time and feature; or embedded data: 'sotu', 'flights2001'."
 )
 File = Annotated[str, typer.Argument(metavar="FILE", help=FILE_HELP)]
 
@@ -68,9 +69,9 @@ class Reading(NamedTuple):
 
 
 def read(file: str, how: Reading, voice: Voice) -> TimeTable:
-    """Read the table of a file, or the embedded one, and print how it was read."""
+    """Read the table of a file, or an embedded one, and print how it was read."""
     with busy(f"reading {file}"):
-        table = _embedded(how) if file == EMBEDDED else _read(source_path(file), how)
+        table = _embedded(file, how) if file in EMBEDDED else _read(source_path(file), how)
     n_steps, n_features = table.X.shape
     voice.say(f"{file}: {n_steps} steps x {n_features} features, total {total(table.X):,.10g}")
     voice.notes(table.notes)
@@ -83,10 +84,10 @@ _copies: dict[tuple[int, int], Path] = {}
 
 def source_path(file: str) -> Path:
     """The path of the data. A pipe, which can be read only once, is copied to a file."""
-    if file == EMBEDDED:
+    if file in EMBEDDED:
         from .. import datasets
 
-        return Path(datasets.__path__[0], "data", "sotu.npz")
+        return Path(datasets.__path__[0], "data", EMBEDDED[file])
     from ..reading.pipes import copied, is_stream
 
     path = Path(file)
@@ -187,12 +188,16 @@ def _read(path: Path, how: Reading) -> TimeTable:
     return read_table(path, **how._asdict())
 
 
-def _embedded(how: Reading) -> TimeTable:
-    from ..datasets import load_sotu
+def _embedded(name: str, how: Reading) -> TimeTable:
+    from ..datasets import load_flights, load_sotu
     from ..reading import TimeTable
 
-    how.refuse(f"{EMBEDDED!r} is the embedded data, which needs no such option. Leave it out.")
-    words = load_sotu()
-    line = timeline_of(words.times)
-    notes = ("words of the State of the Union addresses by year", *line.notes, "no address: 1933")
-    return TimeTable(words.data, line.times, words.feature_names, notes, line)
+    how.refuse(f"{name!r} is embedded data, which needs no such option. Leave it out.")
+    if name == "sotu":
+        found = load_sotu()
+        first, last = "words of the State of the Union addresses by year", ["no address: 1933"]
+    else:
+        found, first, last = load_flights(), "departures per airport of the United States", []
+    line = timeline_of(found.times)
+    notes = (first, *line.notes, *last)
+    return TimeTable(found.data, line.times, found.feature_names, notes, line)
