@@ -74,6 +74,10 @@ def test_the_calendar_needs_dates():
     for options in ({"season": "week"}, {"holidays": "US"}, {"holidays": {"a": ["2001-01-01"]}}):
         with pytest.raises(ArgumentError, match="needs steps with dates"):
             model(**options).fit(X.to_numpy())
+    fitted = model(season="week").fit(X)
+    for use in (fitted.transform, fitted.score, fitted.impute, fitted.smooth):
+        with pytest.raises(ArgumentError, match="needs steps with dates"):
+            use(X.to_numpy())
     assert model(season=7).fit(X.to_numpy()).season_.keys() == {"7 steps"}
 
 

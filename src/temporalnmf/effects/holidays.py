@@ -30,6 +30,7 @@ class _Dated(Term):
         raise NotImplementedError
 
     def columns(self, clock: Clock, covariates: Covariates | None = None) -> Array:
+        self._check_dates("holidays", self.name, clock)
         return np.column_stack([clock.days_in(days) for days in self._days(clock).values()])
 
     def _check_dates(self, argument: str, value: object, clock: Clock) -> None:

@@ -95,6 +95,10 @@ class Season(Term):
         """Steps per cycle."""
         if not isinstance(self.period, str):
             return float(self.period)
+        self._check_dates(clock)
+        return clock.length(self.period)
+
+    def _check_dates(self, clock: Clock) -> None:
         if not clock.dated:
             raise ArgumentError(
                 "season",
@@ -106,11 +110,11 @@ class Season(Term):
                     freq=Arg("freq", "…"),
                 ),
             )
-        return clock.length(self.period)
 
     def phases(self, clock: Clock) -> Array:
         """Shares of the cycle that have passed at the steps."""
         if isinstance(self.period, str):
+            self._check_dates(clock)
             return clock.phases(self.period)
         return np.asarray(clock.positions % self.period / self.period)
 
