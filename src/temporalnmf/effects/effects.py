@@ -88,6 +88,14 @@ class Effects:
             found[season.name] = np.exp(mine @ columns.T)
         return found
 
+    def by_term(self) -> dict[str, Array]:
+        """The factors (K, N) of each term, whose product is `factors`, by its name."""
+        columns, term_of = self.design.columns, self.design.term_of
+        return {
+            term.name: np.exp(self.coefficients[:, term_of == t] @ columns[:, term_of == t].T)
+            for t, term in enumerate(self.design.terms)
+        }
+
     @property
     def seasons(self) -> tuple[Season, ...]:
         """The terms that are seasons."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._typing import Array
 from ..messages.errors import Arg, ArgumentError, Text
-from ..timeline.clock import CYCLES, Clock
+from ..timeline.clock import CYCLES, Clock, Positions, positions_of
 
 # Harmonics of long cycles by default, and the most steps of a cycle that gets all of them.
 _HARMONICS, _SHORT = 6, 24
@@ -68,6 +68,18 @@ class Season:
     def name(self) -> str:
         """The period in words."""
         return self.period if isinstance(self.period, str) else f"{self.period} steps"
+
+    @property
+    def n_positions(self) -> int:
+        """The number of positions of a cycle: its steps, rounded up."""
+        assert self.steps is not None, "resolved"
+        return int(np.ceil(self.steps))
+
+    @property
+    def positions(self) -> Positions:
+        """The positions of a cycle in words, and on an axis."""
+        named = self.period if isinstance(self.period, str) else None
+        return positions_of(named, self.n_positions)
 
     def resolve(self, clock: Clock) -> Season:
         """With the number of harmonics, for steps that are long enough for the season."""
