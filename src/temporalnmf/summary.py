@@ -13,8 +13,8 @@ from .chains.parameters import letter_of
 from .components import NOTHING, ShardedComponents, blocks_of, largest
 from .kernels.floor import FLOOR
 from .messages.formatting import number_text, percent
-from .timeline.clock import Positions
 from .timeline.grid import time_texts
+from .timeline.positions import Positions
 
 if TYPE_CHECKING:
     from .estimator import TemporalNMF

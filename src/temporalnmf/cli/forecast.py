@@ -188,8 +188,8 @@ def show_parts(ahead: Forecast, voice: Voice, out: Path | None = None) -> None:
     ]
     voice.table(["time", "component", *numbers], rows, left=("time",))
     if shown < len(ahead.times):
-        every = f"All are in {out}." if out else "Show all with --out FILE.csv or --json."
-        voice.say(f"The first {f'{shown} ' if shown > 1 else ''}of {len(ahead.times)} steps. {every}")
+        where = f"All are in {out}." if out else "Show all with --out FILE.csv or --json."
+        voice.say(f"The first of {len(ahead.times)} steps. {where}")
 
 
 def _fitting(headings: list[str], columns: list[list[str]], width: int) -> int:

@@ -9,7 +9,8 @@ import numpy as np
 
 from .._typing import Array
 from ..messages.errors import Arg, ArgumentError, Text
-from ..timeline.clock import CYCLES, Clock, Positions, positions_of
+from ..timeline.clock import CYCLES, Clock
+from ..timeline.positions import Positions, positions_of
 
 # Harmonics of long cycles by default, and the most steps of a cycle that gets all of them.
 _HARMONICS, _SHORT = 6, 24

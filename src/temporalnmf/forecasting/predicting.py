@@ -268,7 +268,8 @@ def _seasons(state: State) -> list[Note]:
 def _has_season(state: State, length: int) -> bool:
     """Whether a season of the model, or one of its harmonics, has some number of steps."""
     for season in () if state.effects is None else state.effects.seasons:
-        assert season.steps is not None and season.terms is not None
+        assert season.steps is not None
+        assert season.terms is not None
         harmonic = round(season.steps / length)
         same = abs(season.steps - harmonic * length) < _SAME_LENGTH * season.steps
         if same and 1 <= harmonic <= season.terms:
