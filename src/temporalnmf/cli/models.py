@@ -106,8 +106,8 @@ def show_seasons(model: TemporalNMF, voice: Voice) -> None:
     if found:
         voice.say(f"Reason: {model.season_reason_}.")
     elif left_out := seasons_left_out(model):
-        tried = " and ".join(left_out)
-        voice.say(f"No season: {tried} tried, but held-out steps are not predicted better.")
+        tried = f"{' and '.join(left_out)} {'was' if len(left_out) == 1 else 'were'} tried"
+        voice.say(f"No season: {tried}, but held-out steps are not predicted better.")
 
 
 def season_texts(model: TemporalNMF) -> dict[str, str]:
