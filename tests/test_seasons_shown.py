@@ -18,7 +18,7 @@ from temporalnmf import TemporalNMF, plotting
 from temporalnmf.cli.notes import worded
 from temporalnmf.effects import Season
 from temporalnmf.forecasting.forecast import Forecast
-from temporalnmf.messages.formatting import csv_number, percent
+from temporalnmf.messages.formatting import csv_number, number_text, percent
 from temporalnmf.plotting.movement import movements
 from temporalnmf.report import notes as report_notes
 from temporalnmf.report import report_content, write_report
@@ -39,6 +39,15 @@ def daily(seed=0):
     second = 250.0 * np.where(day == 6, 1.8, 1.0)
     X = rng.poisson(np.column_stack([first, second]) @ PARTS)
     return pd.DataFrame(X.astype(float), index=DAYS, columns=NAMES)
+
+
+def hourly():
+    """High around three on Thursday afternoons, over four weeks."""
+    hours = pd.date_range("2001-02-06 05:00", periods=24 * 28, freq="h")
+    high = (hours.day_of_week == 3) & (hours.hour == 15)
+    near = np.abs(np.subtract.outer(np.arange(len(hours)), np.flatnonzero(high))).min(axis=1)
+    X = np.outer(60.0 * np.exp(np.clip(1.0 - near / 12.0, 0.0, 1.0)), [0.5, 0.5])
+    return pd.DataFrame(X, index=hours)
 
 
 def fitted(season="week", data=None, **given):
@@ -93,11 +102,7 @@ def test_labels_of_axes_are_few_and_at_their_positions(cycle, n):
 
 def test_the_positions_are_those_of_the_fitted_factors():
     """A peak that is known by its date is where the labels say."""
-    hours = pd.date_range("2001-02-06 05:00", periods=24 * 28, freq="h")
-    high = (hours.day_of_week == 3) & (hours.hour == 15)  # Thursday afternoons
-    near = np.abs(np.subtract.outer(np.arange(len(hours)), np.flatnonzero(high))).min(axis=1)
-    X = np.outer(60.0 * np.exp(np.clip(1.0 - near / 12.0, 0.0, 1.0)), [0.5, 0.5])
-    found = fitted(Season("week", strength=1.0), pd.DataFrame(X, index=hours))
+    found = fitted(Season("week", strength=1.0), hourly())
     (season,) = season_summary(found)
     assert season.positions.names[int(season.total.argmax())] in {
         f"Thursday, {hour}:00" for hour in (14, 15, 16)
@@ -295,6 +300,10 @@ def test_seasons_of_the_same_steps_or_with_such_a_harmonic_count(season, known):
     assert (seasonal_note(fitted(season)) == []) == known
 
 
+def test_a_season_that_is_held_near_none_is_a_season_of_the_model():
+    assert seasonal_note(fitted(Season("week", strength=1e-4))) == []
+
+
 def test_a_harmonic_that_a_season_leaves_out_does_not_count():
     assert seasonal_note(fitted(Season(14, terms=1)))
 
@@ -336,17 +345,21 @@ def test_a_report_without_seasons_does_not_speak_of_them(tmp_path):
 def test_recent_changes_are_those_of_levels(model):
     (said,) = [text for text in report_content(model)["answer"] if "compared with" in text]
     assert "without seasons" in said
+    after, before = model.levels_[-4:].mean(axis=0), model.levels_[-8:-4].mean(axis=0)
+    most = int(np.argmax(np.abs(after - before)))
+    assert f"from {number_text(before[most])} to {number_text(after[most])}" in said
 
 
 def test_the_report_draws_seasons_in_a_browser(model, tmp_path):
-    path = write_report(fitted(["week", 9]), tmp_path / "r.html", steps=7)
+    path = write_report(fitted(["day", "week"], hourly()), tmp_path / "r.html", steps=7)
     with launched() as browser, visited(browser, path) as page:
         assert page.locator(".minis.season").count() == 2
         assert page.locator(".minis.season .mini svg .line").count() == 2 * FEW
         assert page.locator("#levels .line.pale").count() == FEW
         assert page.locator("#levels .line").count() == 2 * FEW
-        first = page.locator(".minis.season").first.locator("text")
-        assert {"Mon", "Sun", "1"} <= set(first.all_text_contents())
+        day, week = (page.locator(".minis.season").nth(i).locator("text") for i in (0, 1))
+        assert {"06:00", "1"} <= set(day.all_text_contents())
+        assert {"Mon", "Sun", "1"} <= set(week.all_text_contents())
 
 
 # The command line
