@@ -22,6 +22,7 @@ from temporalnmf.messages.formatting import csv_number, number_text, percent
 from temporalnmf.plotting.movement import movements
 from temporalnmf.report import notes as report_notes
 from temporalnmf.report import report_content, write_report
+from temporalnmf.solvers import Gibbs
 from temporalnmf.summary import season_summary, seasons_left_out
 from temporalnmf.timeline import time_texts
 from temporalnmf.timeline.positions import positions_of
@@ -254,6 +255,15 @@ def test_forecasts_without_seasons_are_explained_by_levels_alone():
     parts = explained(ahead)
     assert parts.columns.tolist()[3:] == ["level", "exposure", "expected"]
     np.testing.assert_array_equal(ahead.levels, ahead.activations)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_forecasts_from_draws_are_explained():
+    """Drawn components are kept with few digits, and their sums are not exactly one."""
+    model = fitted(None, solver=Gibbs(20, 20, 2))
+    for ahead in (model.forecast(3), model.smooth()):
+        parts = explained(ahead)
+        np.testing.assert_allclose(parts["level"], ahead.activations.ravel(), rtol=1e-6)
 
 
 def test_sums_over_steps_are_not_explained_but_groups_are(model):

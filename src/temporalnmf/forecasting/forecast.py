@@ -64,6 +64,11 @@ class DrawnComponents:
         mass = self.components.sum(axis=2, dtype=float)[self.numbers]
         return np.einsum("mtk,mk->t", self.expected, mass) / len(self.numbers)
 
+    def by_component(self) -> Array:
+        """Expected rates of the totals, by component, (steps, K)."""
+        mass = self.components.sum(axis=2, dtype=float)[self.numbers]
+        return np.einsum("mtk,mk->tk", self.expected, mass) / len(self.numbers)
+
     def at(self, steps: Array) -> DrawnComponents:
         """Some of the steps only."""
         return replace(self, expected=self.expected[:, steps])
@@ -506,13 +511,20 @@ class Forecast:
             "component": np.tile(self._names("components"), T),
             "name": np.tile(self.component_names, T),
         }
-        numbers = {"level": self.levels}
+        rates = self._rates_by_component()
+        numbers = {"level": rates / self.factor}
         for name, factors in self.factors.items():
             taken = name in _EXPLAINED
             numbers[f"factor of {name}" if taken else name] = factors
         numbers["exposure"] = np.repeat(self.exposure[:, None], K, axis=1)
-        numbers["expected"] = self.exposure[:, None] * self.activations
+        numbers["expected"] = self.exposure[:, None] * rates
         return pd.DataFrame(columns | {name: found.ravel() for name, found in numbers.items()})
+
+    def _rates_by_component(self) -> Array:
+        """The activations; times the sums of components, which are 1 up to rounding."""
+        if self.drawn is not None:
+            return self.drawn.by_component()
+        return np.asarray(self.activations * (self.components @ np.ones(self.components.shape[1])))
 
     def _columns(self, times: Array, of: Of) -> dict[str, Array]:
         """The columns of a frame with a row per time and feature."""

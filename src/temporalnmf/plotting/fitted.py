@@ -123,20 +123,19 @@ def plot_season(
     >>> import pandas as pd
     >>> from matplotlib.figure import Figure
     >>> from temporalnmf import TemporalNMF
-    >>> days = pd.date_range("2001-01-01", periods=70)
-    >>> X = np.outer(np.where(np.arange(70) % 7 == 5, 40.0, 80.0), [0.5, 0.3, 0.2])
-    >>> model = TemporalNMF(1, season="week").fit(pd.DataFrame(X, days))
+    >>> X = np.tile([80.0, 80.0, 80.0, 80.0, 80.0, 40.0, 80.0], 10)[:, None]
+    >>> frame = pd.DataFrame(X, pd.date_range("2001-01-01", periods=70))
+    >>> model = TemporalNMF(1, season="week").fit(frame)
     >>> ax = plot_season(model, components=0, ax=Figure().subplots())
     >>> [label.get_text() for label in ax.get_xticklabels()]
     ['Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun']
     """
     check_is_fitted(model)
     chosen = canvas.component_indices(components, len(model.components_))
-    found = _season(model, season)
+    found, summary = _season(model, season), component_summary(model)
     axes = canvas.panels(len(chosen), "component", ax, min(len(chosen), 3), (3.6, 2.1), legend=0.0)
-    summary, factors = component_summary(model), found.factors[chosen]
-    x, low, high = np.arange(factors.shape[1]), factors.min(), factors.max()
-    low, high = min(low, 1.0 - _LEAST_SWING), max(high, 1.0 + _LEAST_SWING)
+    factors, x = found.factors[chosen], np.arange(found.factors.shape[1])
+    low, high = min(factors.min(), 1.0 - _LEAST_SWING), max(factors.max(), 1.0 + _LEAST_SWING)
     margin = 0.05 * (high - low)
     ticks = found.positions.ticks
     ticks = ticks[:: -(-sum(len(text) for _, text in ticks) // _AXIS_WIDTH)]
