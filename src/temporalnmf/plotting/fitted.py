@@ -25,6 +25,8 @@ from .forecasts import bands_title
 
 # Characters of a feature's name beside its bar, and of both the name and a line of the title.
 _LABEL_WIDTH, _COLUMN_WIDTH = 22, 50
+# Characters of a line of the title of a panel without such names.
+_TITLE_WIDTH = 42
 # Most positions of a season that get markers, and characters of the labels of its axis; the axis
 # of factors reaches at least this far from 1.
 _FEW, _AXIS_WIDTH, _LEAST_SWING = 31, 30, 0.05
@@ -146,8 +148,7 @@ def plot_season(
         one.set_xticks(*zip(*ticks, strict=True), fontsize=8)
         one.tick_params(axis="y", labelsize=8)
         one.set_ylim(low - margin, high + margin)
-        name = "\n".join(wrap(summary[k].name, _COLUMN_WIDTH - 8))
-        one.set_title(name, fontsize=9, loc="left")
+        one.set_title("\n".join(wrap(summary[k].name, _TITLE_WIDTH)), fontsize=9, loc="left")
     for one in axes[:: min(len(axes), 3)]:
         one.set_ylabel(f"factor of the {found.name}", fontsize=8)
     return axes[0] if canvas.is_index(components) else axes
