@@ -606,7 +606,7 @@ def test_a_model_of_rates_wants_exposure_for_everything_and_assumes_the_last_ahe
 
 
 def test_smoothing_the_fitted_series_refuses_exposure():
-    with pytest.raises(ValueError, match=r"mask= and exposure= apply to a new X only"):
+    with pytest.raises(ValueError, match=r"mask=, exposure= and covariates= apply to a new X only"):
         fitted().smooth(exposure=np.ones(40))
 
 

@@ -16,6 +16,7 @@ from ..timeline.grid import timeline_of
 from .console import Voice, busy
 
 if TYPE_CHECKING:
+    import pandas as pd
     from scipy import sparse
 
     from .._typing import Array
@@ -29,6 +30,11 @@ FILE_HELP = (
     "a row per time and feature; or 'sotu', the embedded data."
 )
 File = Annotated[str, typer.Argument(metavar="FILE", help=FILE_HELP)]
+
+Covariates = Annotated[
+    Path | None,
+    typer.Option(help="CSV or Parquet of the covariates: a row per time, a column for each."),
+]
 
 _option = partial(typer.Option, rich_help_panel="Reading the file")
 _column = partial(_option, metavar="COLUMN")
@@ -141,6 +147,23 @@ def with_features_of(table: TimeTable, model: TemporalNMF, long: bool, voice: Vo
         return replace(table, X=sparse.csr_array(padded[:, order]), features=wanted, observed=seen)
     padded = np.column_stack([X, np.where(np.isnan(X).all(axis=1), np.nan, 0.0)])
     return replace(table, X=np.ascontiguousarray(padded[:, order]), features=wanted)
+
+
+def read_covariates(path: Path | None) -> pd.DataFrame | None:
+    """The table of --covariates, whose first column has the times."""
+    if path is None:
+        return None
+    from ..reading.libraries import load
+
+    pandas = load("pandas")
+    if not path.exists():
+        raise FileNotFoundError(f"--covariates {path}: there is no such file. Check the path.")
+    if path.suffix == ".parquet":
+        frame = pandas.read_parquet(path)
+        return frame if frame.index.name else frame.set_index(frame.columns[0])
+    frame = pandas.read_csv(path, index_col=0, sep=None, engine="python")
+    frame.index.name = frame.index.name or "time"
+    return frame
 
 
 def _few(names: list[str]) -> str:

@@ -14,6 +14,7 @@ from ..messages.formatting import csv_number, level_text, number_text
 from ..runtime.files import about_apostrophes, plain_cell, written_whole
 from ..timeline.grid import time_texts
 from .console import Force, JsonVoice, Voice, check_out, listed
+from .data import Covariates, read_covariates
 from .files import Model, load_model
 from .notes import worded
 
@@ -55,6 +56,7 @@ def forecast(
             show_default="that of the last step",
         ),
     ] = None,
+    covariates: Covariates = None,
     sum_: Annotated[
         Literal["steps"] | None, Option("--sum", help="Add up all steps, with intervals.")
     ] = None,
@@ -78,8 +80,9 @@ def forecast(
     levels = probabilities(coverage)
     fitted = load_model(model)
     ahead = fitted.forecast(
-        steps, coverage=levels, exposure=sizes, n_samples=samples, random_state=seed
-    )
+        steps, coverage=levels, exposure=sizes, covariates=read_covariates(covariates),
+        n_samples=samples, random_state=seed,
+    )  # fmt: skip
     if sum_ is not None or members is not None:
         ahead = ahead.sum(sum_, groups=members)
     if of == "parts":

@@ -42,7 +42,7 @@ def forecast(
 ) -> Forecast:
     """The steps after the last; see `TemporalNMF.forecast`.
 
-    `design` has the columns of effects there, if they are not those of the calendar.
+    `design` has the columns of effects there.
     """
     steps, coverage, seed = check_count("steps", steps), check_coverage(coverage), _check_seed(seed)
     N, K = state.levels.shape
@@ -71,7 +71,6 @@ def forecast(
     )
     observed = np.zeros(steps, dtype=bool)
     unseen = Unseen(ahead, np.zeros_like(ahead))
-    design = state.design_ahead(steps) if design is None else design
     return _made(state, found, design, times, size, observed, unseen, coverage, notes, seed, N)
 
 

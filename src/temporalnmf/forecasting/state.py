@@ -107,12 +107,6 @@ class State:
             return {}
         return {name: found.T for name, found in self.effects.at(design).by_term().items()}
 
-    def design_ahead(self, steps: int) -> Design | None:
-        """The columns of effects at the steps after the last."""
-        if self.effects is None:
-            return None
-        return self.effects.design.at(self.timeline.clock_after(steps))
-
     @property
     def chain(self) -> Chain:
         return self.factors.chain
