@@ -266,6 +266,30 @@ def test_forecasts_from_draws_are_explained():
         np.testing.assert_allclose(parts["level"], ahead.activations.ravel(), rtol=1e-6)
 
 
+def test_other_effects_are_explained_in_the_same_way():
+    """A covariate, events and a trend; a covariate with the name of a season keeps both."""
+    rng = np.random.default_rng(1)
+    known = pd.DataFrame({"rain": rng.normal(size=98), "week": rng.normal(size=98)}, index=DAYS)
+    strike = {"strike": ["2001-02-06", "2001-03-07", "2001-04-12"]}
+    model = TemporalNMF(
+        FEW, likelihood="poisson", season="week", trend=0.9, holidays=strike, intervals="model"
+    ).fit(daily(), covariates=known)
+    ahead = pd.DataFrame({"rain": [1.0, -1.0, 0.0, 2.0], "week": [0.0] * 4})
+    forecast = model.forecast(4, covariates=ahead)
+    parts = explained(forecast)
+    assert set(parts.columns[4:-2]) == {"rain", "week (effect)", "strike", "week", "trend"}
+    np.testing.assert_array_equal(parts["strike"][2 * FEW :], 1.0)
+    days = pd.DatetimeIndex(forecast.times).day_of_week
+    np.testing.assert_allclose(forecast.factors["week"], model.season_["week"].T[days], rtol=1e-9)
+    smooth = model.smooth()
+    explained(smooth)
+    np.testing.assert_allclose(smooth.levels, model.levels_, rtol=1e-9)
+    # Adjusted for the season only: what is left has the other effects.
+    charts = report_content(model, forecast=forecast)["charts"]
+    found = np.array(charts["adjusted"])[:, : charts["past"]]
+    np.testing.assert_allclose(found, (model.activations_ / smooth.factors["week"]).T, rtol=1e-6)
+
+
 def test_sums_over_steps_are_not_explained_but_groups_are(model):
     ahead = model.forecast(7)
     with pytest.raises(ValueError, match="Explain the forecast before sum"):
@@ -331,7 +355,7 @@ def test_the_report_shows_factors_and_levels(model):
     assert [row["when"] for row in week["rows"]] == list(summary.positions.names)
     charts = content["charts"]
     np.testing.assert_allclose(charts["seasons"][0]["lines"], model.season_["week"], rtol=1e-3)
-    levels = np.array(charts["levels"])
+    levels = np.array(charts["adjusted"])
     np.testing.assert_allclose(levels[:, : charts["past"]], model.levels_.T, rtol=1e-6)
     np.testing.assert_allclose(levels[:, charts["past"] :], model.forecast(9).levels.T, rtol=1e-6)
 
@@ -347,14 +371,14 @@ def test_a_report_on_a_chosen_season_says_why():
 def test_a_report_without_seasons_does_not_speak_of_them(tmp_path):
     plain = fitted(None)
     assert report_content(plain, steps=3)["seasons"] is None
-    assert report_content(plain, steps=3)["charts"]["levels"] is None
+    assert report_content(plain, steps=3)["charts"]["adjusted"] is None
     text = write_report(plain, tmp_path / "r.html", steps=3).read_text()
     assert 'id="h-seasons"' not in text
 
 
 def test_recent_changes_are_those_of_levels(model):
     (said,) = [text for text in report_content(model)["answer"] if "compared with" in text]
-    assert "without seasons" in said
+    assert "seasonally adjusted" in said
     after, before = model.levels_[-4:].mean(axis=0), model.levels_[-8:-4].mean(axis=0)
     most = int(np.argmax(np.abs(after - before)))
     assert f"from {number_text(before[most])} to {number_text(after[most])}" in said
@@ -365,8 +389,8 @@ def test_the_report_draws_seasons_in_a_browser(model, tmp_path):
     with launched() as browser, visited(browser, path) as page:
         assert page.locator(".minis.season").count() == 2
         assert page.locator(".minis.season .mini svg .line").count() == 2 * FEW
-        assert page.locator("#levels .line.pale").count() == FEW
-        assert page.locator("#levels .line").count() == 2 * FEW
+        assert page.locator("#adjusted .line.pale").count() == FEW
+        assert page.locator("#adjusted .line").count() == 2 * FEW
         day, week = (page.locator(".minis.season").nth(i).locator("text") for i in (0, 1))
         assert {"06:00", "1"} <= set(day.all_text_contents())
         assert {"Mon", "Sun", "1"} <= set(week.all_text_contents())

@@ -46,7 +46,7 @@ def forecast(
     steps: Annotated[int, Option(min=1, help="Steps after the last one.")] = 5,
     of: Annotated[
         Wanted,
-        Option(help="What to forecast; 'parts': levels and factors of seasons, see --out."),
+        Option(help="What to forecast; 'parts': levels, and factors of seasons and other effects."),
     ] = "features",
     coverage: Coverage = "0.5,0.9",
     exposure: Annotated[

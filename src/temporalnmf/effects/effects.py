@@ -115,11 +115,14 @@ class Effects:
 
     def by_term(self) -> dict[str, Array]:
         """The factors (K, N) of each term, whose product is `factors`, by its name."""
-        columns, term_of = self.design.columns, self.design.term_of
-        return {
-            term.name: np.exp(self.coefficients[:, term_of == t] @ columns[:, term_of == t].T)
-            for t, term in enumerate(self.design.terms)
-        }
+        found: dict[str, Array] = {}
+        seasons = {season.name for season in self.seasons}
+        for t, term in enumerate(self.design.terms):
+            name, mine = term.name, self.design.term_of == t
+            while name in found or (name in seasons and not isinstance(term, Season)):
+                name += " (effect)"
+            found[name] = np.exp(self.coefficients[:, mine] @ self.design.columns[:, mine].T)
+        return found
 
     @property
     def seasons(self) -> tuple[Season, ...]:

@@ -161,7 +161,8 @@ class Forecast:
     drawn : DrawnComponents or None
         Draws of the components, if the model was fitted by draws.
     factors : dict of arrays, (steps, n_components)
-        The factors of each season, by its name; empty without seasons, and for sums over steps.
+        The factors of each season and of other effects, by name; empty without any, and for sums
+        over steps.
     """
 
     times: Array
@@ -484,8 +485,8 @@ class Forecast:
         -------
         DataFrame
             A row per time and component. `expected` is the product of the columns between it and
-            the name: the level, a factor of each season, the exposure. Summed over components, it
-            is the point prediction of the total.
+            the name: the level, a factor of each season or other effect, the exposure. Summed over
+            components, it is the point prediction of the total.
 
         Examples
         --------

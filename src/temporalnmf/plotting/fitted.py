@@ -101,7 +101,7 @@ def plot_season(
 ) -> Axes | Panels:
     """The factors of a season by the position in its cycle, a panel per component.
 
-    A factor of 1, the line, is the level: the activation without seasons. All panels have the same
+    A factor of 1, the line, leaves the level of the component as it is. All panels have the same
     scale.
 
     Parameters

@@ -36,10 +36,11 @@ def plot_movement(
 ) -> Axes:
     """How far components move in a step, and how far the chain expects them to.
 
-    Both are distributions of log h_n / h_{n−1} at pairs of observed steps, without seasons: of
-    posterior draws of the levels, and of one step of the chain from the same h_{n−1}. If the chain
-    is correct, the two agree. If components move much more than expected, the chain is too stiff
-    and a looser one follows them better; if much less, a stiffer one gives narrower bands.
+    Both are distributions of log h_n / h_{n−1} at pairs of observed steps: of posterior draws of
+    the levels, which are activations without seasons and other effects, and of one step of the
+    chain from the same h_{n−1}. If the chain is correct, the two agree. If components move much
+    more than expected, the chain is too stiff and a looser one follows them better; if much less, a
+    stiffer one gives narrower bands.
 
     Parameters
     ----------

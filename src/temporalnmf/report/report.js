@@ -453,10 +453,10 @@
       chart(figure, { kind: "text", x, text, ticks, range, level: 1, series: [{ index, y: lines[index], visible: true }], mini: true });
     });
   });
-  document.querySelectorAll("#levels .mini").forEach((figure, index) => {
+  document.querySelectorAll("#adjusted .mini").forEach((figure, index) => {
     const series = [
       { index, y: data.components[index].y, style: "pale", visible: true },
-      { index, y: data.levels[index], visible: true },
+      { index, y: data.adjusted[index], visible: true },
     ];
     chart(figure, { kind: data.kind, x: data.x, text: data.text, gaps: data.gaps, divide: data.divide, zero: true, series, mini: true });
   });

@@ -1,4 +1,4 @@
-"""The seasons of a model: their swings in words, the factors of a cycle, and the levels."""
+"""The seasons of a model: swings in words, factors of a cycle, and the adjusted course."""
 
 from __future__ import annotations
 
@@ -86,11 +86,12 @@ def _chart(season: SeasonSummary) -> Content:
     }
 
 
-def level_curves(subject: Subject, kept: Array, ahead: Array) -> list[list[object]] | None:
-    """Levels of some past steps, then of some ahead, by component; None without seasons."""
+def adjusted_curves(subject: Subject, kept: Array, ahead: Array) -> list[list[object]] | None:
+    """Seasonally adjusted activations of some past steps, then of some ahead, by component."""
     if not subject.model.season_:
         return None
-    levels = subject.model.levels_[kept]
+    found = subject.adjusted(subject.model.activations_, subject.past)[kept]
     if subject.n_ahead:
-        levels = np.concatenate([levels, subject.ahead.levels[ahead]])
-    return [list(numbers(line)) for line in levels.T]
+        more = subject.adjusted(subject.ahead.activations, subject.ahead)
+        found = np.concatenate([found, more[ahead]])
+    return [list(numbers(line)) for line in found.T]
