@@ -87,6 +87,7 @@ def fit(
             fit_table(table, model, voice, client, data.read_covariates(settings.covariates))
             model.provenance_ = models.provenance(ctx, file, getattr(table, "path", None))
         models.show_components(model, voice)
+        models.show_seasons(model, voice)
         model.save(out, overwrite=force)
     voice.wrote(out)
     if calibrate:

@@ -113,6 +113,17 @@ class Effects:
                 found[season.name] = np.exp(mine @ season.cycle().T)
         return found
 
+    def by_term(self) -> dict[str, Array]:
+        """The factors (K, N) of each term, whose product is `factors`, by its name."""
+        found: dict[str, Array] = {}
+        seasons = {season.name for season in self.seasons}
+        for t, term in enumerate(self.design.terms):
+            name, mine = term.name, self.design.term_of == t
+            while name in found or (name in seasons and not isinstance(term, Season)):
+                name += " (effect)"
+            found[name] = np.exp(self.coefficients[:, mine] @ self.design.columns[:, mine].T)
+        return found
+
     @property
     def seasons(self) -> tuple[Season, ...]:
         """The terms that are seasons."""

@@ -9,6 +9,7 @@ import numpy as np
 from .._typing import Array
 from ..messages.errors import Arg, ArgumentError, Text
 from ..timeline.clock import CYCLES, Clock
+from ..timeline.positions import Positions, positions_of
 from .covariates import Covariates
 from .term import Term, whole
 
@@ -67,6 +68,18 @@ class Season(Term):
         """The period in words."""
         return self.period if isinstance(self.period, str) else f"{self.period} steps"
 
+    @property
+    def n_positions(self) -> int:
+        """The number of positions of a cycle: its steps, rounded up."""
+        assert self.steps is not None, "resolved"
+        return int(np.ceil(self.steps))
+
+    @property
+    def positions(self) -> Positions:
+        """The positions of a cycle in words, and on an axis."""
+        named = self.period if isinstance(self.period, str) else None
+        return positions_of(named, self.n_positions)
+
     def resolve(self, clock: Clock) -> Season:
         """With the number of harmonics, for steps that are long enough for the season."""
         length = self.length(clock)
@@ -124,8 +137,7 @@ class Season(Term):
 
     def cycle(self) -> Array:
         """Harmonics at the steps of one cycle, (positions, P)."""
-        assert self.steps is not None, "resolved"
-        n = int(np.ceil(self.steps))
+        n = self.n_positions
         return self.harmonics(np.arange(n) / n)
 
     def harmonics(self, phases: Array) -> Array:

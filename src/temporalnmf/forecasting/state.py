@@ -101,6 +101,12 @@ class State:
             return None
         return self.effects.at(design).factors.T
 
+    def factors_by_term(self, design: Design | None) -> dict[str, Array]:
+        """The factors (T, K) of each effect at some steps, by its name."""
+        if self.effects is None or design is None:
+            return {}
+        return {name: found.T for name, found in self.effects.at(design).by_term().items()}
+
     @property
     def chain(self) -> Chain:
         return self.factors.chain
