@@ -27,21 +27,22 @@ class Trend(Term):
 
     Parameters
     ----------
-    damping : float, default=0.9
+    damping : float, default=0.8
         φ, at least 0.5 and at most 1, growth that lasts.
-    strength : float or "learn", default="learn"
-        Standard deviation of b in the prior. Learned for all components together.
+    strength : float or "learn", default=0.02
+        Standard deviation of b in the prior. With "learn" it is learned for all components
+        together; one component that comes from nothing then lets all of them grow.
     end : int, default=None
         Number of the last step; known from the data.
 
     Examples
     --------
-    >>> Trend(damping=0.8)
-    Trend(damping=0.8, strength='learn')
+    >>> Trend(damping=0.9)
+    Trend(damping=0.9, strength=0.02)
     """
 
-    damping: float = 0.9
-    strength: float | str = "learn"
+    damping: float = 0.8
+    strength: float | str = 0.02
     end: int | None = field(default=None, repr=False)
 
     usual: ClassVar[float] = 0.02
