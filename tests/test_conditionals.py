@@ -16,6 +16,7 @@ CHAINS = [
     Shape(1.5, 1.5), HierShape(1.3, 0.9), BGAR(3.0, 1.2, 0.6), BGAR(0.8, 0.5, 0.9),
     ARG(3.0, 1.2, 0.6), ARG(0.8, 0.5, 0.9),
 ]  # fmt: skip
+LONG = ("bgar", "hier_shape", "arg")
 
 
 def test_every_chain_with_a_law_has_its_conditionals():
@@ -49,10 +50,7 @@ def functionals(H, Y):
     "chain",
     [
         # A chain's second, and those of which the draws take long.
-        pytest.param(
-            chain,
-            marks=pytest.mark.long if i in (2, 7, 9) or chain.name in ("bgar", "hier_shape") else (),
-        )
+        pytest.param(chain, marks=pytest.mark.long if i in (2, 9) or chain.name in LONG else ())
         for i, chain in enumerate(CHAINS)
     ],
     ids=cases.named,

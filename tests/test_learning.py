@@ -105,14 +105,20 @@ def test_a_path_that_has_died_teaches_nothing_more(n_dead):
 
 
 @pytest.mark.parametrize(
-    ("chain", "shape"), [(GaP(0.02, 0.7), 0.02), (Shape(0.05, 0.7), 0.1)], ids=["gap", "shape"]
+    ("chain", "law"),
+    [
+        (GaP(0.02, 0.7), stats.gamma(0.02, scale=1.0 / 0.7)),
+        (Shape(0.05, 0.7), stats.gamma(0.1, scale=1.0 / 0.7)),
+        (HierShape(0.02, 0.7), stats.ncx2(0.04, 2.8, scale=0.5 / 0.7)),
+        (ARG(0.02, 0.7, 0.3), stats.ncx2(0.04, 1.2, scale=0.5)),
+    ],
+    ids=lambda given: getattr(given, "name", ""),
 )
-def test_the_floor_holds_all_that_is_below_it(chain, shape):
+def test_the_floor_holds_all_that_is_below_it(chain, law):
     """A tiny activation is one at the floor: it has a probability there, not a density."""
     H, H_above = np.array([[2.0, 1e-30]]), np.array([[2.0, 1e-29]])
     nothing = np.zeros((1, 1))
-    first = stats.gamma(0.02, scale=1.0 / 0.7).logpdf(2.0) if chain.name == "gap" else 0.0
-    law = stats.gamma(shape, scale=1.0 / 0.7)
+    first = chain.stationary().logpdf(2.0) if chain.own_first else 0.0
     assert log_law(chain, H, nothing)[0] - first == pytest.approx(law.logcdf(1e-30))
     assert log_law(chain, H_above, nothing)[0] - first == pytest.approx(law.logpdf(1e-29))
 
@@ -298,9 +304,8 @@ def test_priors_are_centred_at_the_defaults():
     }  # fmt: skip
     assert priors(Rate(50.0, "learn")) == {"beta": (pytest.approx(np.log(50.0)), 0.5)}
     assert priors(GaP(3.0, "learn")) == {"beta": (pytest.approx(np.log(3.0 / 6.0)), 2.0)}
-    for kind in (BGAR, ARG):
-        odds = pytest.approx(np.log(0.97 / 0.03))
-        assert priors(kind(2.0, 1.0, "learn")) == {"rho": (odds, None)}
+    for kind, odds in ((BGAR, 0.97 / 0.03), (ARG, 0.99 / 0.01)):
+        assert priors(kind(2.0, 1.0, "learn")) == {"rho": (pytest.approx(np.log(odds)), None)}
 
 
 @pytest.mark.parametrize(("chain", "names"), [(case[0], case[1]) for case in SOME])

@@ -29,7 +29,7 @@ class ARG(Reverting, PoissonGamma):
         Shape of the stationary distribution: the long-run relative spread is 1/√α.
     beta : float, array, "auto" or "learn", default="auto"
         Rate of the stationary distribution. "auto" matches its mean α/β to the level of the data.
-    rho : float, array or "learn", default=0.97
+    rho : float, array or "learn", default=0.99
         Correlation of neighbouring steps. At the mean the relative step-to-step spread is
         √((1−ρ²)/α).
 
@@ -45,15 +45,15 @@ class ARG(Reverting, PoissonGamma):
     """
 
     name = "arg"
-    grid = tuple({"alpha": a, "rho": r} for a in (1.0, 5.0) for r in (0.9, 0.99))
+    grid = tuple({"alpha": 1.0, "rho": r} for r in (0.9, 0.97, 0.99, 0.999))
     draws_grid = (
-        {"alpha": 1.0, "rho": 0.97},
-        {"alpha": 50.0, "rho": 0.97},
+        {"alpha": 1.0, "rho": 0.99},
+        {"alpha": 1.0, "rho": 0.999},
         {"alpha": "learn", "rho": "learn"},
     )
 
     def __init__(
-        self, alpha: Parameter = 1.0, beta: Parameter = "auto", rho: Parameter = 0.97
+        self, alpha: Parameter = 1.0, beta: Parameter = "auto", rho: Parameter = 0.99
     ) -> None:
         self.alpha = alpha
         self.beta = beta

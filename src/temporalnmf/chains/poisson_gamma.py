@@ -254,6 +254,9 @@ def _log_law(H: Array, Z: Array, rows: Array, found: Array) -> None:
         alpha, tau, rho, _, first = five(rows[k])
         found[k] = log_gamma_density(H[k, 0], alpha, first, FLOOR) if first > 0.0 else 0.0
         for n in range(1, H.shape[1]):
+            if H[k, n] <= FLOOR:  # z is zero
+                found[k] += log_gamma_density(FLOOR, alpha, tau, FLOOR) - tau * rho * H[k, n - 1]
+                continue
             before, after = math.sqrt(rho * H[k, n - 1]), math.sqrt(H[k, n])
             found[k] += (
                 math.log(tau)

@@ -35,7 +35,7 @@ def check_steps(name: str, value: ArrayLike, least: int = 1) -> Array:
 
 def check_time(name: str, value: object) -> float:
     """A positive, finite number."""
-    if isinstance(value, Real) and not isinstance(value, bool) and 0.0 < value < math.inf:
+    if isinstance(value, Real) and not isinstance(value, bool) and 0.0 < float(value) < math.inf:
         return float(value)
     raise ArgumentError(name, value, ": expected a positive, finite number.")
 
