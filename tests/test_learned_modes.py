@@ -34,6 +34,7 @@ TRUTHS = [
     (BGAR(5.0, 5.0 / LEVEL, 0.8), ("rho",), 2.0),
     (ARG(5.0, 5.0 / LEVEL, 0.8), ("beta",), 1.5),
     (ARG(5.0, 5.0 / LEVEL, 0.8), ("rho",), 2.0),
+    (ARG(5.0, 5.0 / LEVEL, 0.8), ("alpha", "beta", "rho"), 2.0),
 ]
 
 

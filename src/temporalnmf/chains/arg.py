@@ -52,6 +52,8 @@ class ARG(Reverting, PoissonGamma):
         {"alpha": "learn", "rho": "learn"},
     )
 
+    _turns = 10  # the spread of a step, √((1−ρ²)/α), is known much better than α and ρ
+
     def __init__(
         self, alpha: Parameter = 1.0, beta: Parameter = "auto", rho: Parameter = 0.99
     ) -> None:
