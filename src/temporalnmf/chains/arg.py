@@ -40,7 +40,7 @@ class ARG(Reverting, PoissonGamma):
     array([3.  , 2.5 , 2.25])
     >>> print(chain.regime().paths.value)
     every path keeps returning to the same law
-    >>> ARG(alpha=2.0, beta=1.0, rho=0.25).transition(4.0, steps=0.5).mean()  # half a step
+    >>> float(ARG(alpha=2.0, beta=1.0, rho=0.25).transition(4.0, steps=0.5).mean())  # half a step
     3.0
     """
 
