@@ -88,7 +88,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     n_components : int, default=5
     chain : str or Chain, default="rate"
         Prior on how activations change: "none" (plain NMF), "gap", "rate", "hier_rate", "shape",
-        "hier_shape", "bgar", or an object from `temporalnmf.chains` with its hyper-parameters.
+        "hier_shape", "bgar", "arg", or an object from `temporalnmf.chains` with its
+        hyper-parameters.
     likelihood : str or Likelihood, default="auto"
         "auto": whole numbers that vary more than Poisson counts get "negative_binomial", all other
         data "poisson" (so do data that are not in memory); see `likelihood_`.
