@@ -11,6 +11,8 @@ from ..likelihoods.base import Majorizer
 from .design import Design
 from .season import Season
 
+# Largest coefficient of a valid effect, and largest log factor at the steps of a fit by draws.
+LARGEST_COEFFICIENT, FARTHEST = 1e3, 100.0
 # The strength of a term before it is learned.
 _START = 0.3
 # Longest move of a log factor, and most halvings of a step.

@@ -25,8 +25,10 @@ from ..effects.effects import Effects
 from ..kernels.banded import factor_upper, solve_lower
 from .laplace import LEAST, DataPart, band_of
 
-# σ₀, the least strength, and the change of a logarithm that no longer matters.
-_PRIOR, _LEAST, _SETTLED = 0.1, 1e-4, 0.05
+# σ₀: the strength for which the prior counts as one term.
+TYPICAL = 0.1
+# The least strength, and the change of a logarithm that no longer matters.
+_LEAST, _SETTLED = 1e-4, 0.05
 
 
 def covariances(effects: Effects, part: DataPart, H: Array, chain: ActivationPrior) -> Array:
@@ -55,7 +57,7 @@ def learned_strengths(effects: Effects, covariance: Array) -> Array:
     second = effects.coefficients**2 + np.diagonal(covariance, axis1=1, axis2=2)
     sums = np.array([second[:, design.term_of == t].sum() for t in range(len(design.terms))])
     sizes = design.sizes
-    found = np.sqrt(sizes * (_PRIOR**2 + sums) / (sizes + K * sizes))
+    found = np.sqrt(sizes * (TYPICAL**2 + sums) / (sizes + K * sizes))
     given = np.array([term.strength != "learn" for term in design.terms])
     return np.where(given, effects.strengths, np.maximum(found, _LEAST))
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._typing import Array
+from ..effects.effects import LARGEST_COEFFICIENT
 from ..forecasting.checks import CHECKED
 from ..runtime.archives import LARGEST
 
@@ -49,7 +50,6 @@ def _are_checks(checks: Array) -> bool:
     return bool(sound and known and np.all(whole < 2**31))
 
 
-LARGEST_COEFFICIENT = 1e3  # of effects
 _NO_FORECASTS = "does not describe forecasts"
 _NOT_ONE = "has components that do not sum to one"
 # The order matters: the first array with a length defines it.

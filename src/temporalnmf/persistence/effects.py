@@ -8,11 +8,10 @@ import numpy as np
 
 from .._typing import Array
 from ..effects.design import Design
-from ..effects.effects import Effects
+from ..effects.effects import LARGEST_COEFFICIENT, Effects
 from ..effects.season import Season
 from ..runtime.archives import Json
 from ..timeline.grid import Timeline
-from .arrays import LARGEST_COEFFICIENT
 
 
 def written_season(given: object) -> object:
