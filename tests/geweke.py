@@ -201,8 +201,8 @@ class Simulation:
                 np.tanh((logs * np.log1p(X.sum(axis=1))).mean()), np.log1p(np.ptp(logs)),
             ]  # fmt: skip
             for log_s, mine in zip(
-                np.log(effects.value.strengths[effects.learned]),
-                (b[:, effects.design.term_of == t] for t in np.flatnonzero(effects.learned)),
+                np.log(effects.value.strengths[effects.design.learned]),
+                (b[:, effects.design.term_of == t] for t in np.flatnonzero(effects.design.learned)),
                 strict=True,
             ):
                 found += [log_s, np.tanh(log_s * np.log(np.sum(mine**2)))]
@@ -212,7 +212,7 @@ class Simulation:
 def draw_effects(effects, rng):
     """Strengths and coefficients from their prior."""
     strengths, sizes = effects.value.strengths.copy(), effects.design.sizes
-    for t in np.flatnonzero(effects.learned):
+    for t in np.flatnonzero(effects.design.learned):
         inverse = rng.gamma(0.5 * sizes[t], 2.0 / TYPICAL**2)
         strengths[t] = np.sqrt(sizes[t] / inverse)
     effects.value.strengths = strengths

@@ -39,6 +39,18 @@ class Design:
         """The number of columns of each term."""
         return np.bincount(self.term_of, minlength=len(self.terms))
 
+    @property
+    def learned(self) -> Array:
+        """Whether the strengths of the terms are learned."""
+        return np.array([term.strength == "learn" for term in self.terms])
+
+    @property
+    def labels(self) -> list[str]:
+        """Names of the columns."""
+        numbers = [np.arange(size) + 1 for size in self.sizes]
+        pairs = zip(self.terms, numbers, strict=True)
+        return [f"{term.name} {n}" for term, of_term in pairs for n in of_term]
+
     def at(self, clock: Clock) -> Design:
         """The same terms at other steps."""
         return replace(self, columns=np.column_stack([t.columns(clock) for t in self.terms]))

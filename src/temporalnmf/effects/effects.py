@@ -86,7 +86,7 @@ class Effects:
             assert season.steps is not None
             n = int(np.ceil(season.steps))
             columns = season.harmonics(np.arange(n) / n)
-            mine = self.coefficients[:, self.design.term_of == t]
+            mine = self.coefficients[..., self.design.term_of == t]
             found[season.name] = np.exp(mine @ columns.T)
         return found
 

@@ -56,7 +56,8 @@ def forecast(
     if np.ndim(exposure) == 0 and not isinstance(exposure, str | None):
         exposure = np.full(steps, exposure)
     size = check_exposure(aligned_ahead(exposure, state.timeline, steps), steps)
-    found = posterior_of(state).ahead(steps, point, n_samples, np.random.default_rng([seed, N]))
+    posterior = posterior_of(state)
+    found = posterior.ahead(steps, point, n_samples, np.random.default_rng([seed, N]))
     times = state.timeline.following(steps)
     unseen = N - 1 - int(np.flatnonzero(state.observed)[-1])
     ahead = unseen + np.arange(1, steps + 1)
@@ -71,7 +72,8 @@ def forecast(
     )
     observed = np.zeros(steps, dtype=bool)
     unseen = Unseen(ahead, np.zeros_like(ahead))
-    found = found.times(state.factors_of(state.design_ahead(steps) if design is None else design))
+    design = state.design_ahead(steps) if design is None else design
+    found = posterior.with_factors(found, design)
     return _made(state, found, times, size, observed, unseen, coverage, notes, seed, N)
 
 
@@ -98,14 +100,15 @@ def smooth(
     """All steps of a series, the fitted one by default; see `TemporalNMF.smooth`."""
     coverage, seed = check_coverage(coverage), _check_seed(seed)
     n_samples = _n_samples(n_samples, coverage, state.levels.size)
-    found = posterior_of(state).sample(series, n_samples, np.random.default_rng([seed, 0]))
+    posterior = posterior_of(state)
+    found = posterior.sample(series, n_samples, np.random.default_rng([seed, 0]))
     timeline, exposure, observed = state.timeline, state.exposure, state.observed
     design = None if state.effects is None else state.effects.design
     if series is not None:
         assert series.timeline is not None
         timeline, exposure, observed = series.timeline, series.exposure, series.observed
         design = series.design
-    found = found.times(state.factors_of(design))
+    found = posterior.with_factors(found, design)
     unseen = unseen_of(observed)
     ahead = unseen.nearest
     notes = (*_notes(state), *_short(state, ahead), *_few(found.draws, coverage))

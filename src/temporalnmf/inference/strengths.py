@@ -58,8 +58,7 @@ def learned_strengths(effects: Effects, covariance: Array) -> Array:
     sums = np.array([second[:, design.term_of == t].sum() for t in range(len(design.terms))])
     sizes = design.sizes
     found = np.sqrt(sizes * (TYPICAL**2 + sums) / (sizes + K * sizes))
-    given = np.array([term.strength != "learn" for term in design.terms])
-    return np.where(given, effects.strengths, np.maximum(found, _LEAST))
+    return np.where(design.learned, np.maximum(found, _LEAST), effects.strengths)
 
 
 def learn_strengths(

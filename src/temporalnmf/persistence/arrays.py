@@ -83,6 +83,12 @@ _TABLE = {
         "runs draws K F", ("f4",), rule=_sum_to_one(1e-4), broken=_NOT_ONE
     ),
     "draws_activations": Spec("runs draws n K", least=_POSITIVE),
+    "draws_coefficients": Spec(
+        "runs draws K columns", least=-LARGEST_COEFFICIENT,
+        rule=lambda array: array <= LARGEST_COEFFICIENT, broken="is out of range",
+    ),
+    "draws_strengths": Spec("runs draws terms", least=_POSITIVE),
+    "draws_moved": Spec("runs draws 2", rule=lambda array: array <= 1.0, broken="is not of shares"),
     "draws_of_": Spec("runs draws K", least=_POSITIVE),
     "draws_likelihood_": Spec("runs draws", least=_POSITIVE),
     "learned_of_": Spec(

@@ -8,10 +8,13 @@ import numpy as np
 
 from .._typing import Array
 from ..effects.design import Design
-from ..effects.effects import LARGEST_COEFFICIENT, Effects
+from ..effects.drawn import DrawnEffects
+from ..effects.effects import FARTHEST, LARGEST_COEFFICIENT, Effects
 from ..effects.season import Season
 from ..runtime.archives import Json
 from ..timeline.grid import Timeline
+
+_DRAWN = ("coefficients", "strengths", "moved")
 
 
 def written_season(given: object) -> object:
@@ -43,6 +46,23 @@ def effects_arrays(effects: Effects | None, levels: Array) -> dict[str, Array]:
         return {}
     found = {"levels": levels, "effects_coefficients": effects.coefficients}
     return found | {"effects_strengths": effects.strengths}
+
+
+def drawn_arrays(effects: DrawnEffects | None) -> dict[str, Array]:
+    """The arrays of draws of effects."""
+    return {} if effects is None else {f"draws_{n}": getattr(effects, n) for n in _DRAWN}
+
+
+def drawn_effects(effects: Effects | None, arrays: dict[str, Array]) -> DrawnEffects | None:
+    """The draws of the effects of a model; raises if there are none."""
+    if effects is None:
+        return None
+    design = effects.design.take(arrays["fitted_steps"])
+    found = DrawnEffects(design, *(arrays[f"draws_{name}"] for name in _DRAWN))
+    most = np.abs(found.coefficients @ design.columns.T).max()
+    if most > FARTHEST + 1e-6:  # rounding
+        raise ValueError("its draws of effects are out of range")
+    return found
 
 
 def effects_of(described: object, arrays: dict[str, Array], timeline: Timeline) -> Effects | None:

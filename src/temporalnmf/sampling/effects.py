@@ -133,8 +133,9 @@ class GivenActivations:
 def _log_factors(b: Array, columns: Array) -> tuple[Array, Array]:
     """Log factors (K, N), clipped to the support, and whether they are inside (K,)."""
     x = b @ columns.T
-    inside = (np.abs(x).max(axis=1) <= FARTHEST) & (np.abs(b).max(axis=1) <= LARGEST_COEFFICIENT)
-    return np.clip(x, -FARTHEST, FARTHEST), inside
+    near: Array = np.abs(x).max(axis=1) <= FARTHEST
+    near &= np.abs(b).max(axis=1) <= LARGEST_COEFFICIENT
+    return np.clip(x, -FARTHEST, FARTHEST), near
 
 
 def _least_squares(X: Array, precisions: Array, weight: Array, y: Array) -> Array:
@@ -178,12 +179,12 @@ def _mode(target: _Target) -> tuple[Array, Array]:
         moved, before = b + step, value
         value = target.value(moved)
         for _halving in range(_HALVINGS):
-            worse = ~(value >= before)
+            worse = np.less(value, before)
             if not worse.any():
                 break
             moved[worse] = 0.5 * (moved[worse] + b[worse])
             value = target.value(moved)
-        worse = ~(value >= before)
+        worse = np.less(value, before)
         b, value = np.where(worse[:, None], b, moved), np.where(worse, before, value)
         slope, bend = _expanded(target, b)
         if not np.any(value > before + _GAIN):
@@ -215,18 +216,13 @@ class LearnedEffects:
         self.value, self.moved = value, np.zeros(2)
 
     @property
-    def learned(self) -> Array:
-        """Whether the strengths of the terms are learned."""
-        return np.array([term.strength == "learn" for term in self.design.terms])
-
-    @property
     def design(self) -> Design:
         """The terms, and their columns at the steps of the run."""
         return self.value.design
 
     def move(self, coefficients: Array, strengths: Array) -> None:
         """Set other coefficients and strengths; raises if the factors are out of range."""
-        known = ~self.learned
+        known = ~self.design.learned
         if np.any(strengths[known] != self.value.strengths[known]):
             raise StateError("it has other strengths of effects")
         if not _log_factors(coefficients, self.design.columns)[1].all():
@@ -255,7 +251,7 @@ class LearnedEffects:
         """(EF6) for the terms that are to be learned."""
         effects, sizes, K = self.value, self.design.sizes, len(self.value.coefficients)
         drawn = effects.strengths.copy()
-        for t in np.flatnonzero(self.learned):
+        for t in np.flatnonzero(self.design.learned):
             mine = effects.coefficients[:, self.design.term_of == t]
             scale = 0.5 * (TYPICAL**2 + np.sum(mine**2))
             drawn[t] = np.sqrt(sizes[t] * scale / rng.standard_gamma(0.5 * sizes[t] * (K + 1)))
@@ -263,7 +259,7 @@ class LearnedEffects:
 
     def log_prior(self) -> float:
         """Log prior of coefficients and log strengths, up to a constant."""
-        effects, learned = self.value, self.learned
+        effects, learned = self.value, self.design.learned
         of_columns = 0.5 * len(effects.coefficients) * np.log(effects.precisions).sum()
         sizes, inverse = self.design.sizes[learned], effects.strengths[learned] ** -2.0
         # Of log τ², with τ² = σ²/P.
