@@ -37,7 +37,7 @@ from ..kernels.floor import FLOOR
 from ..runtime.states import StateError
 
 # Degrees of freedom of proposals: their tails are longer than those of any target.
-_FREEDOM = 6.0
+_FREEDOM = 20.0
 # Newton steps to a mode, the longest change of a log factor in one, halvings of a step, and the
 # gain in log density that no longer matters; part of a curvature that is lost to rounding.
 _NEWTON, _LONGEST, _HALVINGS, _GAIN, _RIDGE = 30, 2.0, 20, 1e-4, 1e-12
