@@ -215,7 +215,7 @@ def _panel_words(trace: Trace, subject: Subject) -> str:
     if trace.name in known:
         return known[trace.name]
     if trace.name.startswith("strength of "):
-        return letter_of(trace.name)
+        return f"Strength of the pattern “{trace.name.removeprefix('strength of ')}”"
     what, number = trace.name.split(" of component ")
     of = f"“{subject.names[int(number) - 1]}”"
     return f"Activation of {of}" if what == "activation" else f"{letter_of(what)} of {of}"
