@@ -32,11 +32,13 @@ SEEN[:, 2] = 0.0
 LAWS = {"poisson": None, "given": NegativeBinomial(1.5), "learned": NegativeBinomial()}
 
 
-def effects(n_components=joint.K, strengths=("learn", 0.5), n_steps=N):
-    """Seasons of three and of two steps, of three columns together."""
+def effects(n_components=joint.K, strengths=("learn", 1.0), n_steps=N):
+    """A season of three steps, of two columns, and a term whose column does not add up to zero."""
     clock = Clock(np.arange(n_steps), AS_GIVEN)
     seasons = [Season(p, strength=s) for p, s in zip((3, 2), strengths, strict=False)]
     design = Design.of([season.resolve(clock) for season in seasons], clock)
+    assert design is not None
+    design.columns[:, 2:] = np.linspace(0.0, 1.5, n_steps)[:, None]
     return LearnedEffects(Effects.start(design, n_components))
 
 
@@ -103,18 +105,17 @@ def _sharing_of_levels(patch):
 
 
 BREAKS = {
-    "exposures without factors": (_exposures_without_factors, "gap", "poisson"),
+    "exposures without factors": (_exposures_without_factors, "hier_shape", "poisson"),
     "parts of levels": (_parts_of_levels, "rate", "given"),
     "counts for clumps": (_expectations(lambda mean: mean / LAWS["given"].cost), "gap", "given"),
     "prior of coefficients": (
         _value_off(GivenCounts, lambda t, b: 0.5 * b**2 @ t.precisions), "shape", "poisson",
     ),
     "volume": (
-        _value_off(GivenActivations, lambda t, b: (b @ t.columns.T)[:, :2].sum(axis=1)),
-        "hier_rate", "poisson",
+        _value_off(GivenActivations, lambda t, b: (b @ t.columns.T).sum(axis=1)), "gap", "poisson",
     ),
-    "law of the first step": (
-        _value_off(GivenActivations, lambda t, b: b @ t.columns[0]), "rate", "poisson",
+    "prior given activations": (
+        _value_off(GivenActivations, lambda t, b: 0.5 * b**2 @ t.precisions), "gap", "poisson",
     ),
     "strengths": (_prior_of_strengths, "gap", "poisson"),
 }  # fmt: skip
