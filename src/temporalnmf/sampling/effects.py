@@ -196,7 +196,8 @@ def _expanded(target: _Target, b: Array) -> tuple[Array, Array]:
     """`expand`, with curvatures that have a Cholesky factor whatever was lost to rounding."""
     slope, bend = target.expand(b)
     one = np.eye(b.shape[1])
-    sound = np.isfinite(bend.sum(axis=(1, 2)) + slope.sum(axis=1))
+    sound: Array = np.abs(bend).max(axis=(1, 2)) < np.inf
+    sound &= np.abs(slope).max(axis=1) < np.inf
     slope, bend = np.where(sound[:, None], slope, 0.0), np.where(sound[:, None, None], bend, one)
     return slope, bend + _RIDGE * np.trace(bend, axis1=1, axis2=2)[:, None, None] * one
 
