@@ -11,7 +11,7 @@ PYTEST := $(BIN)/python -m pytest -n 2
 
 .PHONY: run test test-long browser calibrate results results-draws evidence coverage bench bench-cluster fuzz reliability bounds mutants docs lint types lock audit clean
 
-# Fit, forecast and report on the embedded data; ends with the path of the report.
+# Fit, forecast and report on the embedded data; ends with the paths of two reports.
 run: $(RUNNABLE)
 	$(BIN)/temporalnmf demo --out results/demo --force
 

@@ -9,7 +9,6 @@ from temporalnmf import registry
 from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
 from temporalnmf.chains.base import First
 from temporalnmf.data.series import Series
-from temporalnmf.inference.strengths import TYPICAL
 from temporalnmf.likelihoods.poisson import Poisson
 from temporalnmf.runtime.threads import Threads
 from temporalnmf.sampling import gibbs as sampler
@@ -213,7 +212,7 @@ def draw_effects(effects, rng):
     """Strengths and coefficients from their prior."""
     strengths, sizes = effects.value.strengths.copy(), effects.design.sizes
     for t in np.flatnonzero(effects.design.learned):
-        inverse = rng.gamma(0.5 * sizes[t], 2.0 / TYPICAL**2)
+        inverse = rng.gamma(0.5 * sizes[t], 2.0 / effects.design.usual[t] ** 2)
         strengths[t] = np.sqrt(sizes[t] / inverse)
     effects.value.strengths = strengths
     shape = effects.value.coefficients.shape

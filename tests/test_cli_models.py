@@ -13,10 +13,11 @@ import pandas as pd
 import pytest
 
 from commands import done, in_terminal, invoke, refused, started
-from temporalnmf import load
+from temporalnmf import TemporalNMF, load
 from temporalnmf.cli import data
 from temporalnmf.cli.console import Voice, Watch
-from temporalnmf.messages.formatting import csv_number
+from temporalnmf.cli.seasons import show_seasons
+from temporalnmf.messages.formatting import csv_number, percent
 from temporalnmf.solvers import Progress
 from temporalnmf.timeline import time_texts
 
@@ -507,8 +508,8 @@ def test_a_place_that_cannot_be_written_to_is_refused_at_once(plays, tmp_path):
         (["fit", "{plays}"], "artist"),
         (["fit", "{tmp}/none.csv"], "none.csv: there is no such file"),
         (["fit", "{model}"], "is a model, not a table"),
-        (["fit", "sotu", "--freq", "Y"], "--freq Y: 'sotu' is the embedded data"),
-        (["fit", "sotu", "--drop-partial"], "--drop-partial: 'sotu' is the embedded data"),
+        (["fit", "sotu", "--freq", "Y"], "--freq Y: 'sotu' is embedded data"),
+        (["fit", "sotu", "--drop-partial"], "--drop-partial: 'sotu' is embedded data"),
         (["fit", "{plays}", *LONG, "--chain", "rat"], "--chain rat is not known"),
         (["fit", "{plays}", *LONG, "--likelihood", "gauss"], "--likelihood gauss is not known"),
         (["fit", "{plays}", *LONG, "--chain", "none", "--calibrate", "5"], "--calibrate 5: Plain"),
@@ -708,10 +709,22 @@ def demo(tmp_path_factory):
 
 
 @pytest.mark.long
-def test_demo_ends_with_the_path_of_a_report(demo):
+def test_demo_ends_with_the_paths_of_both_reports(demo):
     _, folder, output = demo
-    assert output.splitlines()[-1] == f"written: {folder / 'report.html'}"
-    assert sorted(p.name for p in folder.iterdir()) == ["forecast.csv", "model.npz", "report.html"]
+    reports = [folder / "report.html", folder / "flights_report.html"]
+    last, *paths = output.splitlines()[-3:]
+    assert last == "Open these reports in a browser:"
+    assert [line.split(":", 1)[1].strip() for line in paths] == list(map(str, reports))
+    names = ["forecast.csv", "model.npz", "report.html"]
+    assert sorted(p.name for p in folder.iterdir()) == sorted(
+        [*names, *(f"flights_{name}" for name in names)]
+    )
+
+
+@pytest.mark.long
+def test_demo_shows_the_state_of_the_union(demo):
+    _, folder, output = demo
+    output = output[: output.index("\nFlights\n")]
     assert "232 steps x 1609 features" in output
     assert "5 forecasts of past steps were compared" in output
     assert "2022" in output
@@ -725,20 +738,98 @@ def test_demo_ends_with_the_path_of_a_report(demo):
 
 
 @pytest.mark.long
+def test_demo_shows_the_season_of_the_flights_and_two_weeks(demo):
+    _, folder, output = demo
+    output = output[output.index("\nFlights\n") :]
+    assert "181 steps x 229 features" in output
+    assert "Season: week: errors of held-out steps are" in output
+    assert "below)" in output
+    assert "2001-07-14" in output
+    assert "2001-07-01 to 2001-07-14" in output  # the sum
+    rows = rows_of(folder / "flights_forecast.csv")
+    assert len(rows) == 14 * 229
+    page = (folder / "flights_report.html").read_text(encoding="utf-8")
+    assert "airports" in page
+    model = load(folder / "flights_model.npz")
+    assert model.provenance_["source"] == "flights2001"
+    assert model.season_["week"].shape == (2, 7)
+
+
+@pytest.mark.long
 def test_demo_replaces_a_former_demo_but_no_other_file(demo, tmp_path):
     words, folder, output = demo
-    before = (folder / "forecast.csv").read_bytes()
-    assert done(*words).output.splitlines()[-1] == output.splitlines()[-1]
-    assert (folder / "forecast.csv").read_bytes() == before
-    (tmp_path / "report.html").write_text("mine")
+    before = [(folder / name).read_bytes() for name in ("forecast.csv", "flights_forecast.csv")]
+    assert done(*words).output.splitlines()[-3:] == output.splitlines()[-3:]
+    after = [(folder / name).read_bytes() for name in ("forecast.csv", "flights_forecast.csv")]
+    assert after == before
+
+
+@pytest.mark.parametrize("name", ["report.html", "flights_report.html"])
+def test_demo_does_not_replace_a_file_of_a_user(tmp_path, name):
+    (tmp_path / name).write_text("mine")
     assert "--force" in refused("demo", "--out", tmp_path)
-    assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
-    assert (tmp_path / "report.html").read_text() == "mine"
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_text() == "mine"
 
 
-def test_demo_does_not_replace_the_model_of_a_user(fitted, tmp_path):
-    shutil.copy(fitted[0], tmp_path / "model.npz")
-    assert "model.npz exists already" in refused("demo", "--out", tmp_path)
+@pytest.mark.parametrize("name", ["model.npz", "flights_model.npz"])
+def test_demo_does_not_replace_the_model_of_a_user(fitted, tmp_path, name):
+    shutil.copy(fitted[0], tmp_path / name)
+    assert f"{name} exists already" in refused("demo", "--out", tmp_path)
+
+
+# Embedded data
+
+
+def test_embedded_flights_are_read_by_their_name():
+    output = done("info", "flights2001").output
+    assert "flights2001: 181 steps x 229 features, total 2,999,994" in output
+    assert "daily, 2001-01-01 to 2001-06-30" in output
+    assert "--freq W: 'flights2001' is embedded data" in refused(
+        "info", "flights2001", "--freq", "W"
+    )
+
+
+# Seasons in words
+
+
+def seasons_of(X, season):
+    model = TemporalNMF(1, season=season, random_state=0).fit(X)
+    lines = []
+    voice = Voice()
+    voice.say = lambda text="", **_: lines.append(text)
+    show_seasons(model, voice)
+    return model, lines
+
+
+def test_seasons_name_the_largest_and_the_smallest_factor():
+    days = pd.date_range("2001-01-01", periods=42, name="date")  # from a Monday
+    week = np.array([100, 100, 100, 100, 130, 60, 100])
+    X = pd.DataFrame({"a": np.tile(week, 6), "b": np.tile(3 * week, 6)}, index=days)
+    model, lines = seasons_of(X, "week")
+    factors = model.season_["week"][0]
+    assert factors.argmax() == 4
+    assert factors.argmin() == 5
+    assert lines[0] == "Season: as given."
+    assert lines[1] == "Factors of the week, by component:"
+    above, below = percent(factors[4] - 1.0), percent(1.0 - factors[5])
+    said = f"most on Friday ({above} above its level), least on Saturday ({below} below)"
+    assert lines[2:] == [f"  1  b, a: {said}"]
+
+
+def test_seasons_of_months_and_of_steps_have_their_own_words():
+    months = pd.date_range("2001-01-01", periods=36, freq="MS")
+    X = pd.DataFrame({"a": np.tile([9.0] * 3 + [40.0] + [9.0] * 7 + [2.0], 3)}, index=months)
+    assert "most in April" in seasons_of(X, "year")[1][2]
+    assert "least in December" in seasons_of(X, "year")[1][2]
+    lines = seasons_of(X, 12)[1]
+    assert lines[1] == "Factors of the 12 steps, by component:"
+    assert "of 12 (" in lines[2]
+
+
+def test_a_model_without_seasons_says_why():
+    lines = seasons_of(np.arange(1.0, 31.0).reshape(-1, 1), "auto")[1]
+    assert lines == ["No season: times are not dates."]
 
 
 def test_the_commands_page_shows_what_fit_prints(tmp_path, monkeypatch):

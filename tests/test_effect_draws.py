@@ -95,7 +95,7 @@ def _value_off(kind, term):
 
 
 def _prior_of_strengths(patch):
-    patch.setattr(drawn, "TYPICAL", 0.15)
+    patch.setattr(Season, "usual", 0.15)
 
 
 def _sharing_of_levels(patch):

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from sklearn.base import clone
 
 import cases
 from series import FRAME, LEVELS, PARTS, X, fitted
@@ -605,7 +606,7 @@ def test_a_model_of_rates_wants_exposure_for_everything_and_assumes_the_last_ahe
 
 
 def test_smoothing_the_fitted_series_refuses_exposure():
-    with pytest.raises(ValueError, match=r"mask= and exposure= apply to a new X only"):
+    with pytest.raises(ValueError, match=r"mask=, exposure= and covariates= apply to a new X only"):
         fitted().smooth(exposure=np.ones(40))
 
 
@@ -626,18 +627,19 @@ def test_forecasts_note_seasons_where_there_are_some():
     season = 1.0 + 0.5 * np.sin(2 * np.pi * months / 12)
     index = pd.date_range("2001-01-01", periods=72, freq="MS")
     counts = np.random.default_rng(0).poisson(np.outer(500 * season, PARTS[0]))
-    seasonal = TemporalNMF(1, chain=Rate(20.0)).fit(pd.DataFrame(counts, index=index))
+    plain = TemporalNMF(1, chain=Rate(20.0), season=None)
+    seasonal = clone(plain).fit(pd.DataFrame(counts, index=index))
     (note,) = (note for note in seasonal.forecast(3).notes if "has seasons" in note)
     assert "repeat after 12 steps of one month" in note
     # As it is: a series that ends at its peak is forecast higher than one that ends low.
     assert "continues from the level of the last step (2006-12), whatever its season" in note
-    assert "whole seasons (12 steps each)" in note
-    assert "fit totals" not in note.render(report_notes.WORDS)
-    peak = TemporalNMF(1, chain=Rate(20.0)).fit(pd.DataFrame(counts[:64], index=index[:64]))
+    assert "fit with season='year'" in note
+    assert "To avoid" not in note.render(report_notes.WORDS)
+    peak = clone(plain).fit(pd.DataFrame(counts[:64], index=index[:64]))
     assert peak.forecast(3).values[2].sum() > 1.2 * seasonal.forecast(3).values[2].sum()
     flat = np.random.default_rng(0).poisson(np.outer(np.full(72, 500.0), PARTS[0]))
-    plain = TemporalNMF(1, chain=Rate(20.0)).fit(pd.DataFrame(flat, index=index))
-    assert "has seasons" not in " ".join(plain.forecast(3).notes)
+    level = clone(plain).fit(pd.DataFrame(flat, index=index))
+    assert "has seasons" not in " ".join(level.forecast(3).notes)
     # An array has no months.
     assert "has seasons" not in " ".join(TemporalNMF(1).fit(counts).forecast(3).notes)
 

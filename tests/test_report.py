@@ -278,7 +278,7 @@ def test_seasons_are_noted_beside_the_forecast(tmp_path):
     season = 1.0 + 0.5 * np.sin(2 * np.pi * np.arange(72) / 12)
     X = np.random.default_rng(0).poisson(np.outer(500 * season, [0.5, 0.3, 0.2]))
     frame = pd.DataFrame(X, index=pd.date_range("2001-01-01", periods=72, freq="MS"))
-    model = TemporalNMF(1, chain=Rate(20.0), random_state=0).fit(frame)
+    model = TemporalNMF(1, chain=Rate(20.0), season=None, random_state=0).fit(frame)
     text = write_report(model, tmp_path / "r.html", steps=3).read_text()
     section = text.split('id="h-forecast"')[1].split('id="totals"')[0]
     assert '<p class="note">The series has seasons' in section

@@ -298,3 +298,31 @@ def test_steps_that_are_independent_have_seasons_at_observed_steps_only():
     assert model.posterior_.effects.design.columns.shape == (37, 11)
     assert model.posterior_.levels.shape == (2, 8, 37, 2)
     assert np.isfinite(model.activations_).all()
+
+
+def test_covariates_trends_and_events_are_drawn():
+    """Activations grow with a covariate; their trend is next to none."""
+    rng, X = np.random.default_rng(1), months(gaps=False)
+    size = rng.normal(size=46)
+    X = pd.DataFrame(rng.poisson(X * np.exp(0.5 * size[:40, None])), X.index, X.columns)
+    model = estimator(
+        FEW, solver="gibbs", season="year", trend=0.9, likelihood="poisson", random_state=0,
+        holidays={"fair": ["2001-05-01", "2003-05-01"]}, n_draws=40, n_tune=40, n_chains=2,
+    )  # fmt: skip
+    model.fit(X, covariates=size[:40])
+    effects = model.posterior_.effects
+    assert effects.coefficients.shape == (2, 40, 2, 14)
+    assert effects.strengths.shape == (2, 40, 4)
+    assert effects.moved.mean() > 0.6
+    ((_, found), *_) = ((n, f) for n, f in model.effects_.items() if n != "fair")
+    assert np.all(abs(np.log(found[:, 0]) - 0.5) < 0.15), found
+    assert np.all((found[:, 1] < found[:, 0]) & (found[:, 0] < found[:, 2]))
+    assert np.all(abs(np.log(model.trend_[:, 0])) < 0.05)
+    ahead = model.forecast(6, covariates=size[40:])
+    assert ahead.values.shape == (6, 5)
+    parts = ahead.explain()
+    np.testing.assert_allclose(
+        parts.groupby("time")["expected"].sum(), ahead.point_of("totals"), rtol=1e-9
+    )
+    tree = model.to_arviz()
+    assert len(set(tree["posterior"]["column"].values)) == 14

@@ -119,8 +119,8 @@ print(model.chain_.regime())
 # %%
 # What not to believe
 # -------------------
-# * No chain models seasons, trends or elections. A forecast continues at the level of the last
-#   step, drifts slowly or returns to the mean.
+# * No chain models trends or elections. A forecast continues at the level of the last step, drifts
+#   slowly or returns to the mean. Seasons are apart from the chain: :doc:`6_seasons`.
 # * Twelve years after one origin are one experiment, not twelve: if 2010 is wrong, 2011 probably
 #   is as well. :doc:`/calibration` uses many origins, on seven data sets.
 # * Repeating the last value is hard to beat, so a good forecast does not mean that the model has

@@ -17,11 +17,13 @@ from . import registry
 from ._typing import Array
 from .chains.base import Chain, Point, Scale
 from .cluster.sources import is_split, split_data, split_series
+from .data.covariates import Wanted, covariates_at
 from .data.imputing import filled
 from .data.modulation import Exposure
 from .data.series import AnySeries, Series
 from .data.validation import check_features, check_held_out, check_series
-from .effects.design import Seasons
+from .effects.covariates import Covariates
+from .effects.design import Design, SeasonsLike, TrendLike
 from .effects.effects import Effects
 from .forecasting.appending import fit_again, infer_again, whole_series
 from .forecasting.calibrating import Calibration, calibrate
@@ -33,8 +35,9 @@ from .forecasting.state import State, feature_labels
 from .inference.config import AUTO, Config, Factors, Gaps, Intervals, likelihood_of
 from .inference.fitting import Fitted, fit_factors
 from .inference.laplace import Posterior
-from .inference.seasons import seasons_of
+from .inference.terms import choose_terms
 from .likelihoods.base import Likelihood
+from .messages.arguments import check_count
 from .messages.warning import warn
 from .persistence.models import read_model, save_model
 from .reading import read_table
@@ -121,6 +124,13 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         steps. "auto" tries the seasons of which the series has two cycles or more, and takes those
         with which held-out steps are predicted better; `season_reason_` says why. It takes up to
         two more short fits per season. Data that are not in memory are not searched.
+    trend : {"auto"}, float, Trend or None, default=None
+        Growth of each component at the end of the series, which continues and fades out, see
+        `temporalnmf.effects.Trend`; a number is its damping per step. "auto" takes it if it makes
+        forecasts from past steps better; `trend_reason_` says so.
+    holidays : str, Holidays, dict, list of these, or None, default=None
+        Public holidays of a country such as "US" or "DE-BY" (extra "holidays"), or events as a
+        dict of names and their dates, future ones included.
     point : {"mean", "mode"}, default="mean"
         Value of missing trailing steps and of forecasts. "mode" keeps trailing missing steps in
         the fit, as the paper does.
@@ -167,8 +177,14 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     season_ : dict of arrays, (n_components, positions)
         The factors of each season, by its name and from the start of its cycle: of a week, from
         Monday; of draws, the means of the factors. Empty without seasons.
-    season_reason_ : str
-        Why the model has these seasons, or none.
+    season_reason_, trend_reason_ : str
+        Why the model has these seasons, and this trend, or none.
+    effects_ : dict of arrays, (n_components, 3)
+        The factors of covariates (per unit), holidays and events by name, with the ends of their
+        90 % intervals. Empty without them.
+    trend_ : array, (n_components, 3), or None
+        The factor by which each component grows per step at the end of the series, with the ends
+        of its 90 % interval.
     chain_ : Chain
         The chain with the hyper-parameters that were used.
     learned_ : dict of arrays, (n_components, 3)
@@ -262,7 +278,9 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         n_init: int = 1,
         init: str | tuple[Any, Any] = "random",
         smoothing: float | str = 0.1,
-        season: Seasons = "auto",
+        season: SeasonsLike = "auto",
+        trend: TrendLike = None,
+        holidays: Any = None,
         point: Point = "mean",
         gaps: Gaps = "interpolate",
         intervals: Intervals = "checked",
@@ -284,6 +302,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.init = init
         self.smoothing = smoothing
         self.season = season
+        self.trend = trend
+        self.holidays = holidays
         self.point = point
         self.gaps = gaps
         self.intervals = intervals
@@ -294,7 +314,15 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, *, mask: Any = None, exposure: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        mask: Any = None,
+        exposure: Any = None,
+        covariates: Any = None,
+    ) -> Self:
         """Learn components and activations.
 
         Parameters
@@ -314,6 +342,10 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             1 or True: observed, 0 or False: missing, other positive numbers: weights.
         exposure : array, (n_times,), default=None
             Size behind each step (documents, days): X is then modelled as exposure times rate.
+        covariates : array, frame or series, (n_times,) or (n_times, n_covariates), default=None
+            Known influences, without gaps: each component has a factor exp(b x) for each of them,
+            see `effects_`. With times as its index, rows are found by their time, and may include
+            other times, such as those of the future. Forecasts need them, too.
 
         Returns
         -------
@@ -323,27 +355,45 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             config = self._config().check()
             self._columns = None
             with self._checked(X, mask, exposure, reset=True) as series:
-                design, reason = seasons_of(config, series)
-                series = series.designed(design)
-                self._take(fit_factors(config, series), series)
-                self.season_reason_ = reason
+                assert series.timeline is not None
+                known = covariates_at(covariates, Wanted.of(series.timeline))
+                self._fit(config, series, known)
         return self
 
+    def _fit(self, config: Config, series: Any, covariates: Covariates | None) -> None:
+        """Choose the terms of the effects, and fit."""
+        choice = choose_terms(config, series, covariates)
+        series = series.designed(choice.design)
+        self._take(fit_factors(config, series), series)
+        self.season_reason_, self.trend_reason_ = choice.season, choice.trend
+
     def fit_transform(
-        self, X: Any, y: Any = None, *, mask: Any = None, exposure: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        mask: Any = None,
+        exposure: Any = None,
+        covariates: Any = None,
     ) -> Array:
         """Fit, and return the activations (n_times, n_components)."""
-        self.fit(X, mask=mask, exposure=exposure)
+        self.fit(X, mask=mask, exposure=exposure, covariates=covariates)
         return self.activations_[self.timeline_.rows]
 
     def transform(
-        self, X: Any, *, mask: Any = None, exposure: Any = None, continue_chain: bool = False
+        self,
+        X: Any,
+        *,
+        mask: Any = None,
+        exposure: Any = None,
+        covariates: Any = None,
+        continue_chain: bool = False,
     ) -> Array:
         """Activations of new steps for the fitted components, under the fitted chain.
 
         Parameters
         ----------
-        X, mask, exposure
+        X, mask, exposure, covariates
             As in `fit`.
         continue_chain : bool, default=False
             True: the first row of X follows the last fitted step, whose activations stay as they
@@ -356,7 +406,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         check_is_fitted(self)
         self._check_exposure_given(X, exposure)
         with self._checked(X, mask, exposure, reset=False) as series:
-            series = self._designed(series, continue_chain)
+            series = self._designed(series, covariates, continue_chain)
             posterior = posterior_of(self._state(series))
             return posterior.activations(series, continue_chain=continue_chain)[series.rows]
 
@@ -384,7 +434,9 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             )
         return activations @ self.components_
 
-    def impute(self, X: Any, *, mask: Any = None, exposure: Any = None) -> Any:
+    def impute(
+        self, X: Any, *, mask: Any = None, exposure: Any = None, covariates: Any = None
+    ) -> Any:
         """X with its missing entries replaced by what the model expects there.
 
         Activations are inferred from the observed entries at fixed components; what was observed
@@ -394,7 +446,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         check_is_fitted(self)
         if isinstance(X, str | PathLike) and not is_split(X):
             X = read_table(X)
-        series = self._designed(self._series_of(X, mask, exposure))
+        series = self._designed(self._series_of(X, mask, exposure), covariates)
         return filled(X, series, posterior_of(self._state(series)).expected_rows(series))
 
     def score(
@@ -405,13 +457,14 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         mask: Any = None,
         held_out: Any = None,
         exposure: Any = None,
+        covariates: Any = None,
         continue_chain: bool = False,
     ) -> float:
         """Mean log-likelihood per entry, at fixed components.
 
         Parameters
         ----------
-        X, mask, exposure
+        X, mask, exposure, covariates
             As in `fit`.
         held_out : array, (n_times,) or (n_times, n_features), default=None
             True for the entries to score: activations are inferred from all the others. Without
@@ -421,7 +474,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             scores the forecast.
         """
         check_is_fitted(self)
-        series = self._designed(self._series_of(X, mask, exposure), continue_chain)
+        series = self._designed(self._series_of(X, mask, exposure), covariates, continue_chain)
         known, scored = series, series
         if held_out is not None:
             known, scored = series.split(check_held_out(held_out, series))
@@ -452,6 +505,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         *,
         coverage: Any = (0.5, 0.9),
         exposure: Any = None,
+        covariates: Any = None,
         point: Point | None = None,
         n_samples: int | None = None,
         random_state: int = 0,
@@ -471,6 +525,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             Shares of the simulated futures that intervals hold.
         exposure : float or array, (steps,), default=None
             Exposure of the future steps; that of the last step if not given.
+        covariates : array, frame or series, (steps,) or (steps, n_covariates), default=None
+            Covariates of the future steps, if the model was fitted with covariates.
         point : {"mean", "mode"}, default=None
             Overrides the parameter of the same name.
         n_samples : int, default=None
@@ -483,8 +539,9 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Forecast
         """
         check_is_fitted(self)
+        design = self._design_ahead(check_count("steps", steps), covariates)
         return forecast(
-            self._checked_state(), steps, coverage, exposure, point, n_samples, random_state
+            self._checked_state(), steps, coverage, exposure, point, n_samples, random_state, design
         )
 
     def smooth(
@@ -493,6 +550,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         *,
         mask: Any = None,
         exposure: Any = None,
+        covariates: Any = None,
         coverage: Any = (0.5, 0.9),
         n_samples: int | None = None,
         random_state: int = 0,
@@ -501,7 +559,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
         Parameters
         ----------
-        X, mask, exposure : default=None
+        X, mask, exposure, covariates : default=None
             As in `fit`: a new series. Without X, the fitted series.
         coverage, n_samples, random_state
             As in `forecast`. Fewer samples are drawn if memory would run out.
@@ -513,9 +571,13 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             the model is correct.
         """
         check_is_fitted(self)
-        if X is None and (mask is not None or exposure is not None):
-            raise ValueError("mask= and exposure= apply to a new X only: give X as well.")
-        series = None if X is None else self._designed(self._series_of(X, mask, exposure))
+        if X is None and any(given is not None for given in (mask, exposure, covariates)):
+            raise ValueError(
+                "mask=, exposure= and covariates= apply to a new X only: give X as well."
+            )
+        series = None
+        if X is not None:
+            series = self._designed(self._series_of(X, mask, exposure), covariates)
         return smooth(self._checked_state(series), series, coverage, n_samples, random_state)
 
     def calibrate(
@@ -558,7 +620,13 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return self
 
     def append(
-        self, X: Any, *, mask: Any = None, exposure: Any = None, update_components: bool = False
+        self,
+        X: Any,
+        *,
+        mask: Any = None,
+        exposure: Any = None,
+        covariates: Any = None,
+        update_components: bool = False,
     ) -> Self:
         """Add new steps after the last.
 
@@ -567,7 +635,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
         Parameters
         ----------
-        X, mask, exposure
+        X, mask, exposure, covariates
             The steps after the last, as in `fit`. If X has labels, times between the last step
             and the first new one become missing steps.
         update_components : bool, default=False
@@ -599,7 +667,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """
         check_is_fitted(self)
         state = self._state()
-        whole = self._designed(whole_series(state, self._series_of(X, mask, exposure)))
+        whole = whole_series(state, self._series_of(X, mask, exposure))
+        whole = self._designed_on(whole, covariates, ending=update_components)
         state = self._state(whole)
         with self._all_or_nothing():
             if update_components:
@@ -703,15 +772,48 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def _factors(self) -> Factors:
         return Factors(self.components_, self.levels_, self.chain_, self.likelihood_, self._effects)
 
-    def _designed(self, series: AnySeries, continue_chain: bool = False) -> Any:
+    @property
+    def _covariate_names(self) -> tuple[str, ...]:
+        """The covariates of the fit."""
+        effects = self._effects
+        known = None if effects is None else effects.design.covariates
+        return () if known is None else known.names
+
+    def _designed(self, series: AnySeries, covariates: Any, continue_chain: bool = False) -> Any:
         """A series with the columns of the effects of the model."""
-        if self._effects is None:
-            return series
         assert series.timeline is not None
-        clock = series.timeline.clock
-        if continue_chain and series.timeline.numbered and self.timeline_.every == clock.every:
+        clock, wanted = series.timeline.clock, Wanted.of(series.timeline)
+        if continue_chain and series.timeline.numbered:
             clock = self.timeline_.clock_after(series.n_steps)
-        return series.designed(self._effects.design.at(clock))
+            wanted = Wanted.ahead(self.timeline_, series.n_steps)
+        known = covariates_at(covariates, wanted, self._covariate_names)
+        effects = self._effects
+        return series.designed(None if effects is None else effects.design.at(clock, known))
+
+    def _designed_on(self, whole: Series, covariates: Any, *, ending: bool) -> Series:
+        """The fitted series with appended steps, with the columns of the effects.
+
+        `ending`: trends end where it ends.
+        """
+        assert whole.timeline is not None
+        clock, before = whole.timeline.clock, len(self.times_)
+        wanted = Wanted.of(whole.timeline, before)
+        known = covariates_at(covariates, wanted, self._covariate_names)
+        if self._effects is None:
+            return whole
+        design = self._effects.design
+        if known is not None and design.covariates is not None:
+            known = design.covariates.followed_by(known)
+        design = design.at(clock, known)
+        return whole.designed(design.ending(clock, whole.n_steps) if ending else design)
+
+    def _design_ahead(self, steps: int, covariates: Any) -> Design | None:
+        """The columns of the effects at the steps after the last."""
+        wanted = Wanted.ahead(self.timeline_, steps)
+        known = covariates_at(covariates, wanted, self._covariate_names)
+        if self._effects is None:
+            return None
+        return self._effects.design.at(self.timeline_.clock_after(steps), known)
 
     def _names(self) -> Any:
         """Names of the features, or None."""
@@ -833,8 +935,11 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         monitor = fitted.monitor
         factors = fitted.factors
         self.components_, self.levels_, self.chain_, self.likelihood_, self._effects = factors
+        effects = self._effects
         self.activations_ = fitted.activations(self.levels_)
-        self.season_ = cycles_of(self._effects, fitted.draws)
+        self.season_ = cycles_of(effects, fitted.draws)
+        self.effects_ = {} if effects is None else effects.influences()
+        self.trend_ = None if effects is None else effects.trend()
         self.history_ = np.array(monitor.history)
         self.history_iterations_ = np.array(monitor.iterations)
         self.stop_reason_ = monitor.reason

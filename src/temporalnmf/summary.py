@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,8 +12,9 @@ from ._typing import Array
 from .chains.parameters import letter_of
 from .components import NOTHING, ShardedComponents, blocks_of, largest
 from .kernels.floor import FLOOR
-from .messages.formatting import number_text
+from .messages.formatting import number_text, percent
 from .timeline.grid import time_texts
+from .timeline.positions import Positions
 
 if TYPE_CHECKING:
     from .estimator import TemporalNMF
@@ -171,6 +173,88 @@ def component_names(
 
 def _name(feature_names: Array, first: Array) -> str:
     return ", ".join(feature_names[first[:_IN_A_NAME]])
+
+
+# Factors whose ratio is below this one are all the same, in words.
+_LEAST_SWING = 1.005
+# From this factor on it is not written in per cent.
+_TIMES = 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class SeasonSummary:
+    """One season: the factors of a cycle, and what they are factors of.
+
+    Attributes
+    ----------
+    name : str
+        Its key in `season_`: "week", "year", "9 steps".
+    positions : Positions
+        The positions of a cycle in words: `names`, and short as `labels`.
+    factors : array, (n_components, positions)
+        Those of `season_`.
+    total : array, (positions,)
+        The factors of the total: the mean of `factors`, weighted by mean levels.
+    """
+
+    name: str
+    positions: Positions
+    factors: Array
+    total: Array
+
+    @property
+    def largest(self) -> int:
+        """The index of the component whose factors differ most."""
+        return int(np.argmax(np.ptp(np.log(self.factors), axis=1)))
+
+    def words(self, component: int | None = None) -> str:
+        """The lowest and the highest position of a component, or of the total."""
+        factors = self.total if component is None else self.factors[component]
+        low, high = int(np.argmin(factors)), int(np.argmax(factors))
+        if factors[high] < _LEAST_SWING * factors[low]:
+            return "nearly the same at all positions"
+        lowest = f"{_against(factors[low])} the level {self.positions.when(low)}"
+        the_level = " the level" if factors[high] >= _TIMES else ""
+        return f"{lowest}, {_against(factors[high])}{the_level} {self.positions.when(high)}"
+
+
+def _against(factor: float) -> str:
+    """A factor in words: 27 % below, 3.1 times."""
+    if factor >= _TIMES:
+        return f"{number_text(factor, 2)} times"
+    return f"{percent(abs(factor - 1.0))} {'below' if factor < 1.0 else 'above'}"
+
+
+def season_summary(model: TemporalNMF) -> list[SeasonSummary]:
+    """The seasons of a fitted model, in the order of `season_`; empty if it has none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from temporalnmf import TemporalNMF
+    >>> days = pd.date_range("2001-01-01", periods=70)
+    >>> X = np.outer(np.where(np.arange(70) % 7 == 5, 40.0, 80.0), [0.5, 0.3, 0.2])
+    >>> (week,) = season_summary(TemporalNMF(1, season="week").fit(pd.DataFrame(X, days)))
+    >>> print(week.words())
+    42 % below the level on Saturday, 10.0 % above on Sunday
+    """
+    if model._effects is None:
+        return []
+    level = model.levels_.mean(axis=0)
+    return [
+        SeasonSummary(season.name, season.positions, factors, level @ factors / level.sum())
+        for season in model._effects.seasons
+        for factors in [model.season_[season.name]]
+    ]
+
+
+_LEFT_OUT = re.compile(r"(?:^|; )no (\w+): it does not predict held-out steps better")
+
+
+def seasons_left_out(model: TemporalNMF) -> list[str]:
+    """The seasons that `season="auto"` tried and left out, from `season_reason_`."""
+    return _LEFT_OUT.findall(model.season_reason_)
 
 
 class StepErrors(NamedTuple):

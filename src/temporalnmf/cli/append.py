@@ -35,6 +35,7 @@ def append(
     update_components: Annotated[
         bool, typer.Option("--update-components", help="Also refit the components.")
     ] = False,
+    covariates: data.Covariates = None,
     force: Force = False,
 ) -> None:
     """Append new steps from a file to a model.
@@ -49,7 +50,8 @@ def append(
     table = data.with_features_of(table, fitted, how.feature is not None, voice)
     before = len(fitted.times_)
     with busy("appending"), models.without_convergence_warnings():
-        fitted.append(table, update_components=update_components)
+        values = data.read_covariates(covariates)
+        fitted.append(table, covariates=values, update_components=update_components)
     new = _show_added(fitted, before, update_components, voice)
     fitted.provenance_ = _provenance(ctx, fitted, file)
     fitted.save(target, overwrite=True)  # checked by `_target`

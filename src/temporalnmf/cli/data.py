@@ -16,19 +16,26 @@ from ..timeline.grid import timeline_of
 from .console import Voice, busy
 
 if TYPE_CHECKING:
+    import pandas as pd
     from scipy import sparse
 
     from .._typing import Array
     from ..estimator import TemporalNMF
     from ..reading import TimeTable
 
-EMBEDDED = "sotu"
+# What stands for embedded data instead of a file, and their files.
+EMBEDDED = {"sotu": "sotu.npz", "flights2001": "flights.npz"}
 
 FILE_HELP = (
     "CSV, TSV, Parquet, NPY, NPZ or Matrix Market: a row per time, or, with --time and --feature, "
-    "a row per time and feature; or 'sotu', the embedded data."
+    "a row per time and feature; or embedded data: 'sotu', 'flights2001'."
 )
 File = Annotated[str, typer.Argument(metavar="FILE", help=FILE_HELP)]
+
+Covariates = Annotated[
+    Path | None,
+    typer.Option(help="CSV or Parquet of the covariates: a row per time, a column for each."),
+]
 
 _option = partial(typer.Option, rich_help_panel="Reading the file")
 _column = partial(_option, metavar="COLUMN")
@@ -62,9 +69,9 @@ class Reading(NamedTuple):
 
 
 def read(file: str, how: Reading, voice: Voice) -> TimeTable:
-    """Read the table of a file, or the embedded one, and print how it was read."""
+    """Read the table of a file, or an embedded one, and print how it was read."""
     with busy(f"reading {file}"):
-        table = _embedded(how) if file == EMBEDDED else _read(source_path(file), how)
+        table = _embedded(file, how) if file in EMBEDDED else _read(source_path(file), how)
     n_steps, n_features = table.X.shape
     voice.say(f"{file}: {n_steps} steps x {n_features} features, total {total(table.X):,.10g}")
     voice.notes(table.notes)
@@ -77,10 +84,10 @@ _copies: dict[tuple[int, int], Path] = {}
 
 def source_path(file: str) -> Path:
     """The path of the data. A pipe, which can be read only once, is copied to a file."""
-    if file == EMBEDDED:
+    if file in EMBEDDED:
         from .. import datasets
 
-        return Path(datasets.__path__[0], "data", "sotu.npz")
+        return Path(datasets.__path__[0], "data", EMBEDDED[file])
     from ..reading.pipes import copied, is_stream
 
     path = Path(file)
@@ -143,6 +150,23 @@ def with_features_of(table: TimeTable, model: TemporalNMF, long: bool, voice: Vo
     return replace(table, X=np.ascontiguousarray(padded[:, order]), features=wanted)
 
 
+def read_covariates(path: Path | None) -> pd.DataFrame | None:
+    """The table of --covariates, whose first column has the times."""
+    if path is None:
+        return None
+    from ..reading.libraries import load
+
+    pandas = load("pandas")
+    if not path.exists():
+        raise FileNotFoundError(f"--covariates {path}: there is no such file. Check the path.")
+    if path.suffix == ".parquet":
+        frame = pandas.read_parquet(path)
+        return frame if frame.index.name else frame.set_index(frame.columns[0])
+    frame = pandas.read_csv(path, index_col=0, sep=None, engine="python")
+    frame.index.name = frame.index.name or "time"
+    return frame
+
+
 def _few(names: list[str]) -> str:
     shown = ", ".join(map(repr, names[:3]))
     return shown if len(names) <= 3 else f"{shown} and {len(names) - 3:,} more"
@@ -164,12 +188,16 @@ def _read(path: Path, how: Reading) -> TimeTable:
     return read_table(path, **how._asdict())
 
 
-def _embedded(how: Reading) -> TimeTable:
-    from ..datasets import load_sotu
+def _embedded(name: str, how: Reading) -> TimeTable:
+    from ..datasets import load_flights, load_sotu
     from ..reading import TimeTable
 
-    how.refuse(f"{EMBEDDED!r} is the embedded data, which needs no such option. Leave it out.")
-    words = load_sotu()
-    line = timeline_of(words.times)
-    notes = ("words of the State of the Union addresses by year", *line.notes, "no address: 1933")
-    return TimeTable(words.data, line.times, words.feature_names, notes, line)
+    how.refuse(f"{name!r} is embedded data, which needs no such option. Leave it out.")
+    if name == "sotu":
+        found = load_sotu()
+        first, last = "words of the State of the Union addresses by year", ["no address: 1933"]
+    else:
+        found, first, last = load_flights(), "departures per airport of the United States", []
+    line = timeline_of(found.times)
+    notes = (first, *line.notes, *last)
+    return TimeTable(found.data, line.times, found.feature_names, notes, line)

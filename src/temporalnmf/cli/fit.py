@@ -22,6 +22,7 @@ from .settings import Settings
 from .shard import columns_for, sharded
 
 if TYPE_CHECKING:
+    import pandas as pd
     from distributed import Client
 
     from ..estimator import TemporalNMF
@@ -83,9 +84,10 @@ def fit(
 
     with until_saved():
         with connection as client, _read(file, how, out, client, voice) as table:
-            fit_table(table, model, voice, client)
+            fit_table(table, model, voice, client, data.read_covariates(settings.covariates))
             model.provenance_ = models.provenance(ctx, file, getattr(table, "path", None))
         models.show_components(model, voice)
+        models.show_seasons(model, voice)
         model.save(out, overwrite=force)
     voice.wrote(out)
     if calibrate:
@@ -216,7 +218,11 @@ def _check_checkpoint(path: Path | None, out: Path, source: Path, in_folder: boo
 
 
 def fit_table(
-    table: TimeTable | Shards, model: TemporalNMF, voice: Voice, client: Client | None = None
+    table: TimeTable | Shards,
+    model: TemporalNMF,
+    voice: Voice,
+    client: Client | None = None,
+    covariates: pd.DataFrame | None = None,
 ) -> None:
     """Fit, show the progress, and report how it ended."""
     from ..cluster.sources import is_split
@@ -234,7 +240,7 @@ def fit_table(
     status = str if client is None else ClusterStatus(client)
     began = monotonic()
     with _progress(model, table, status) as callback, models.without_convergence_warnings():
-        model.set_params(callback=callback).fit(table)
+        model.set_params(callback=callback).fit(table, covariates=covariates)
     model.set_params(callback=None, checkpoint=None)
     models.show_convergence(model, monotonic() - began, voice)
 

@@ -14,6 +14,7 @@ from ..messages.formatting import csv_number, level_text, number_text
 from ..runtime.files import about_apostrophes, plain_cell, written_whole
 from ..timeline.grid import time_texts
 from .console import Force, JsonVoice, Voice, check_out, listed
+from .data import Covariates, read_covariates
 from .files import Model, load_model
 from .notes import worded
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from ..forecasting.forecast import Forecast
 
 Of = Literal["features", "components", "totals"]
+Wanted = Literal["features", "components", "totals", "parts"]
 Coverage = Annotated[str, Option(help="Probabilities of intervals, separated by commas.")]
 Samples = Annotated[
     int | None,
@@ -34,13 +36,18 @@ Seed = Annotated[int, Option(min=0, help="The same seed gives the same numbers."
 # Largest numbers of rows and columns of a printed table, and of characters of a name.
 _MOST_ROWS, _MOST_COLUMNS = 15, 12
 _LONGEST_NAME = 40
+# Columns of `Forecast.explain` before the numbers: time, component, name.
+_BEFORE_PARTS = 3
 
 
 def forecast(
     voice: JsonVoice,
     model: Model,
     steps: Annotated[int, Option(min=1, help="Steps after the last one.")] = 5,
-    of: Annotated[Of, Option(help="What to forecast.")] = "features",
+    of: Annotated[
+        Wanted,
+        Option(help="What to forecast; 'parts': levels, and factors of seasons and other effects."),
+    ] = "features",
     coverage: Coverage = "0.5,0.9",
     exposure: Annotated[
         str | None,
@@ -49,6 +56,7 @@ def forecast(
             show_default="that of the last step",
         ),
     ] = None,
+    covariates: Covariates = None,
     sum_: Annotated[
         Literal["steps"] | None, Option("--sum", help="Add up all steps, with intervals.")
     ] = None,
@@ -64,16 +72,23 @@ def forecast(
     """Forecast the next steps, with intervals."""
     if out is not None:
         check_out("--out", out, force, reads=[model] if groups is None else [model, groups])
+    if of == "parts" and (sum_ is not None or groups is not None):
+        option = f"--sum {sum_}" if sum_ is not None else f"--groups {groups}"
+        raise ValueError(f"--of parts is for single steps and all features. Leave out {option}.")
     members = None if groups is None else _groups(groups)
     sizes = None if exposure is None else _sizes(exposure, steps)
     levels = probabilities(coverage)
     fitted = load_model(model)
     ahead = fitted.forecast(
-        steps, coverage=levels, exposure=sizes, n_samples=samples, random_state=seed
-    )
+        steps, coverage=levels, exposure=sizes, covariates=read_covariates(covariates),
+        n_samples=samples, random_state=seed,
+    )  # fmt: skip
     if sum_ is not None or members is not None:
         ahead = ahead.sum(sum_, groups=members)
-    show_forecast(fitted, ahead, of, voice, out)
+    if of == "parts":
+        show_parts(ahead, voice, out)
+    else:
+        show_forecast(fitted, ahead, of, voice, out)
     show_notes(ahead, voice)
     if out is not None:
         frame = frame_of(ahead, of)
@@ -163,6 +178,23 @@ def show_forecast(
         voice.say(" ".join(left_out))
 
 
+def show_parts(ahead: Forecast, voice: Voice, out: Path | None = None) -> None:
+    """Print what the expected totals of the first steps consist of, a row per component."""
+    shown = max(1, _MOST_ROWS // ahead.activations.shape[1])
+    frame = frame_of(ahead.at(range(min(shown, len(ahead.times)))), "parts")
+    numbers = frame.columns[_BEFORE_PARTS:]
+    rows = [
+        [time, str(component), *map(number_text, parts)]
+        for time, component, parts in zip(
+            frame["time"], frame["component"], frame[numbers].to_numpy(), strict=True
+        )
+    ]
+    voice.table(["time", "component", *numbers], rows, left=("time",))
+    if shown < len(ahead.times):
+        where = f"All are in {out}." if out else "Show all with --out FILE.csv or --json."
+        voice.say(f"The first of {len(ahead.times)} steps. {where}")
+
+
 def _fitting(headings: list[str], columns: list[list[str]], width: int) -> int:
     """How many of the first columns fit, at least one."""
     left = width - 3
@@ -196,9 +228,9 @@ def show_notes(ahead: Forecast, voice: Voice) -> None:
         voice.say(f"Note: {note}", style="yellow")
 
 
-def frame_of(ahead: Forecast, of: Of) -> pd.DataFrame:
+def frame_of(ahead: Forecast, of: Wanted) -> pd.DataFrame:
     """The frame of a forecast, with times as text."""
-    frame = ahead.to_frame(of)
+    frame = ahead.explain() if of == "parts" else ahead.to_frame(of)
     frame["time"] = np.repeat(time_texts(ahead.times), len(frame) // len(ahead.times))
     return frame
 

@@ -38,6 +38,7 @@ def impute(
     ] = None,
     out: Annotated[Path, Option(help="CSV to write: a row per time.")] = Path("filled.csv"),
     bands: Annotated[Path | None, Option(help="CSV of the filled entries with intervals.")] = None,
+    covariates: data.Covariates = None,
     coverage: Coverage = "0.5,0.9",
     samples: Samples = None,
     seed: Seed = 0,
@@ -60,7 +61,10 @@ def impute(
         table = data.with_features_of(table, fitted, how.feature is not None, voice)
         series = fitted._series_of(table, None, None)
     n_samples = samples if bands else 1
-    smoothed = fitted.smooth(table, coverage=levels, n_samples=n_samples, random_state=seed)
+    smoothed = fitted.smooth(
+        table, covariates=data.read_covariates(covariates), coverage=levels, n_samples=n_samples,
+        random_state=seed,
+    )  # fmt: skip
     missing = _missing_per_step(series)
     filled = {
         "entries_filled": int(missing.sum()),

@@ -12,7 +12,7 @@ from ..timeline.grid import time_texts
 from . import data
 from .console import JsonVoice, Voice
 from .files import header_of, is_model, load_model
-from .models import draws_text, show_components, show_diagnosis, summary
+from .models import draws_text, season_texts, show_components, show_diagnosis, summary
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,6 +76,7 @@ def _lines(
         *(() if isinstance(regime, list) else (("", str(regime)),)),
         ("likelihood", str(known["likelihood"])),
         *_of_likelihood(model),
+        *_seasons(model),
         ("fit", _fit_text(model)),
         ("intervals", str(model.calibration_ or "not checked on the past")),
         *((name, origin[name]) for name in ("command", "source", "sha256", "date", "appended")
@@ -102,6 +103,15 @@ def _of_likelihood(model: TemporalNMF) -> list[tuple[str, str]]:
     """Drawn parameters of the likelihood."""
     drawn = {} if model.posterior_ is None else model.posterior_.of_likelihood
     return [(name, f"{number_text(x.mean())}, the mean of draws") for name, x in drawn.items()]
+
+
+def _seasons(model: TemporalNMF) -> list[tuple[str, str]]:
+    """The swing of each season, and why the model has them, or none."""
+    found = season_texts(model)
+    if not found:
+        return [("season", f"none: {model.season_reason_}")]
+    swings = [("season", f"{name}: {text}") for name, text in found.items()]
+    return [*swings, ("", f"reason: {model.season_reason_}")]
 
 
 def _fit_text(model: TemporalNMF) -> str:

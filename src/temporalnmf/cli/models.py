@@ -96,6 +96,34 @@ def show_components(model: TemporalNMF, voice: Voice) -> None:
         voice.say(f"{pair} Fit fewer components, or learn how far they move (--learn alpha).")
 
 
+def show_seasons(model: TemporalNMF, voice: Voice) -> None:
+    """Print the seasons of a fit and why it has them, or which were tried and left out."""
+    from ..summary import seasons_left_out
+
+    found = season_texts(model)
+    for name, text in found.items():
+        voice.say(f"Season {name}: {text}.")
+    if found:
+        voice.say(f"Reason: {model.season_reason_}.")
+    elif left_out := seasons_left_out(model):
+        tried = f"{' and '.join(left_out)} {'was' if len(left_out) == 1 else 'were'} tried"
+        voice.say(f"No season: {tried}, but held-out steps are not predicted better.")
+
+
+def season_texts(model: TemporalNMF) -> dict[str, str]:
+    """The swing of each season in words: of the total, and of the component with the largest."""
+    from ..summary import season_summary
+
+    texts = {}
+    for season in season_summary(model):
+        k = season.largest
+        text = season.words()
+        if len(season.factors) > 1:
+            text += f"; most in component {k + 1}: {season.words(k)}"
+        texts[season.name] = text
+    return texts
+
+
 def calibrate_model(
     model: TemporalNMF, n_origins: int, voice: Voice, steps: int = 1, refit: bool = True
 ) -> None:
@@ -151,6 +179,8 @@ def summary(model: TemporalNMF) -> dict[str, object]:
         "objective": model.objective_,
         "reconstruction_err": model.reconstruction_err_,
         "components": [_component(one) for one in component_summary(model)],
+        "seasons": _seasons(model),
+        "season_reason": model.season_reason_,
         "calibration": None if model.calibration_ is None else _calibration(model.calibration_),
         "provenance": getattr(model, "provenance_", None),
     }
@@ -160,6 +190,23 @@ def _component(one: ComponentSummary) -> dict[str, object]:
     found = asdict(one)
     del found["index"]
     return {"component": one.number, **found}
+
+
+def _seasons(model: TemporalNMF) -> list[dict[str, object]]:
+    from ..summary import season_summary
+
+    return [
+        {
+            "season": season.name,
+            "positions": season.positions.names,
+            "total": {"factors": season.total, "words": season.words()},
+            "components": [
+                {"component": k + 1, "factors": factors, "words": season.words(k)}
+                for k, factors in enumerate(season.factors)
+            ],
+        }
+        for season in season_summary(model)
+    ]
 
 
 def _calibration(found: Calibration) -> dict[str, object]:

@@ -57,7 +57,7 @@ def origin(ctx: typer.Context, model: TemporalNMF) -> tuple[str, str | None]:
     commands = dict.fromkeys(filter(None, [known.get("command"), command_line(ctx)]))
     name, old = known.get("source"), known.get("sha256", "unknown")
     if name and (
-        name == data.EMBEDDED or not Path(name).is_file() or data.checksum(Path(name)) != old
+        name in data.EMBEDDED or not Path(name).is_file() or data.checksum(Path(name)) != old
     ):
         name = f"{Path(name).name} (SHA-256 {old[:16]}…)"
     return "\n".join(commands), name or None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 import typer
 
 from .. import registry
+from ..messages.errors import ArgumentError
 
 if TYPE_CHECKING:
     from ..estimator import TemporalNMF
@@ -52,6 +53,21 @@ class Settings(NamedTuple):
             "'week', 'year', or a number of steps, several separated by commas."
         ),
     ] = "auto"
+    trend: Annotated[
+        str,
+        _option(
+            help="Growth that continues: 'none'; 'auto', if it makes past forecasts better; or its "
+            "damping per step, 0.5 to 1."
+        ),
+    ] = "none"
+    holidays: Annotated[
+        str | None,
+        _option(metavar="COUNTRY", help="Its public holidays: US, DE-BY; several with commas."),
+    ] = None
+    covariates: Annotated[
+        Path | None,
+        _option(help="CSV or Parquet of known influences: a row per time, a column for each."),
+    ] = None
     intervals: Annotated[
         Literal["checked", "model"],
         _option(help="'checked': compared with past forecasts; 'model': as if it were correct."),
@@ -100,6 +116,7 @@ class Settings(NamedTuple):
         model = TemporalNMF(
             self.components, chain=self.chain, likelihood=self.likelihood,
             intervals=self.intervals, season=_season(self.season),
+            trend=_trend(self.trend), holidays=self.holidays and self.holidays.split(","),
             solver=Gibbs(self.draws, self.tune, self.runs, self.thin) if drawing else self.solver,
             n_init=1 if drawing else self.starts, max_iter=self.max_iter, tol=self.tol,
             checkpoint=path and Checkpoint(path, self.checkpoint_every),
@@ -118,6 +135,17 @@ def _season(given: str) -> Any:
     words = [word.strip() for word in given.split(",")]
     found = [int(word) if word.isdigit() else word for word in words]
     return found[0] if len(found) == 1 else found
+
+
+def _trend(given: str) -> Any:
+    """The parameter `trend` from the option."""
+    if given in ("auto", "none"):
+        return None if given == "none" else given
+    try:
+        return float(given)
+    except ValueError:
+        problem = ": expected 'none', 'auto' or a number from 0.5 to 1."
+        raise ArgumentError("trend", given, problem) from None
 
 
 def _learn(learn: str, model: TemporalNMF) -> None:

@@ -21,6 +21,7 @@ _OPTIONS = {
     "overwrite": ("--force",),
 }
 
+_QUOTES = " '\""
 _options: ContextVar[frozenset[str]] = ContextVar("options", default=frozenset())
 
 
@@ -53,6 +54,8 @@ def _spelled(arg: Arg, options: frozenset[str]) -> str:
         return in_python(arg)
     if arg.value is None or arg.value == "True":
         return option
+    if arg.value.startswith("["):  # several values are separated by commas
+        return f"{option} {','.join(word.strip(_QUOTES) for word in arg.value[1:-1].split(','))}"
     bare = arg.value[1:-1]
     plain = repr(bare) == arg.value and bare and not any(map(str.isspace, bare))
     return f"{option} {bare if plain else arg.value}"

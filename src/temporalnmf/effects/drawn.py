@@ -64,9 +64,12 @@ class DrawnEffects:
         return replace(self, design=design)
 
     def mean(self, design: Design) -> Effects:
-        """Effects with the means of coefficients and strengths."""
-        means = (array.mean(axis=(0, 1)) for array in (self.coefficients, self.strengths))
-        return Effects(design, *means)
+        """Effects with the means of coefficients and strengths, and the covariances of draws."""
+        coefficients, strengths = (a.mean(axis=(0, 1)) for a in (self.coefficients, self.strengths))
+        away = self.coefficients - coefficients
+        n_draws = max(away.shape[0] * away.shape[1] - 1, 1)
+        covariances = np.einsum("cdki,cdkj->kij", away, away) / n_draws
+        return Effects(design, coefficients, strengths, covariances)
 
     def cycles(self) -> dict[str, Array]:
         """The means of the factors (K, positions) of one cycle of each season."""

@@ -7,14 +7,20 @@ from typing import Self
 import numpy as np
 
 from .._typing import Array
+from ..chains.parameters import Scale
+from ..chains.prior import ActivationPrior
+from ..kernels.floor import FLOOR
 from ..likelihoods.base import Majorizer
 from .design import Design
 from .season import Season
+from .trend import Trend
 
 # Largest coefficient of a valid effect, and largest log factor at the steps of a fit by draws.
 LARGEST_COEFFICIENT, FARTHEST = 1e3, 100.0
-# The strength of a term before it is learned.
-_START = 0.3
+# A strength that is learned starts at this multiple of its usual value.
+_START = 3.0
+# Half the width of a 90 % interval, in standard deviations.
+_Z = 1.6448536269514722
 # Longest move of a log factor, and most halvings of a step.
 _LONGEST, _HALVINGS = 1.0, 20
 
@@ -29,20 +35,32 @@ class Effects:
     ----------
     coefficients : array, (K, P)
     strengths : array, (terms,)
+    covariances : array, (K, P, P), or None
+        Posterior covariances of the coefficients, once they are known.
     moving : bool
         Whether solvers update the coefficients.
     """
 
     def __init__(
-        self, design: Design, coefficients: Array, strengths: Array, *, moving: bool = False
+        self,
+        design: Design,
+        coefficients: Array,
+        strengths: Array,
+        covariances: Array | None = None,
+        *,
+        moving: bool = False,
     ) -> None:
         self.design, self.strengths, self.moving = design, strengths, moving
+        self.covariances = covariances
         self.coefficients = coefficients
 
     @classmethod
     def start(cls, design: Design, n_components: int) -> Self:
         """Factors 1, to be updated; a strength to be learned starts at a moderate value."""
-        strengths = [_START if t.strength == "learn" else float(t.strength) for t in design.terms]
+        strengths = [
+            _START * term.usual if term.strength == "learn" else float(term.strength)
+            for term in design.terms
+        ]
         coefficients = np.zeros((n_components, design.columns.shape[1]))
         return cls(design, coefficients, np.array(strengths), moving=True)
 
@@ -56,6 +74,11 @@ class Effects:
         self.factors = np.exp(value @ self.design.columns.T)  # (K, N)
 
     @property
+    def learns(self) -> bool:
+        """Whether a strength is learned."""
+        return any(term.strength == "learn" for term in self.design.terms)
+
+    @property
     def precisions(self) -> Array:
         """Of the priors of the columns, (P,)."""
         design = self.design
@@ -67,33 +90,70 @@ class Effects:
 
     def at(self, design: Design) -> Effects:
         """The same effects at other steps, fixed."""
-        return Effects(design, self.coefficients, self.strengths)
+        return Effects(design, self.coefficients, self.strengths, self.covariances)
 
     def copy(self, *, moving: bool | None = None) -> Effects:
         """A copy that does not follow the updates of this one."""
         moving = self.moving if moving is None else moving
-        return Effects(self.design, self.coefficients, self.strengths, moving=moving)
+        return Effects(
+            self.design, self.coefficients, self.strengths, self.covariances, moving=moving
+        )
 
     def reordered(self, order: Array) -> Effects:
         """For components in another order."""
-        coefficients = self.coefficients[order]
-        return Effects(self.design, coefficients, self.strengths, moving=self.moving)
+        found, covariances = self.copy(), self.covariances
+        found.coefficients = self.coefficients[order]
+        found.covariances = None if covariances is None else covariances[order]
+        return found
 
     def cycles(self) -> dict[str, Array]:
         """The factors (K, positions) of one cycle of each season."""
         found = {}
-        for t, season in enumerate(self.seasons):
-            assert season.steps is not None
-            n = int(np.ceil(season.steps))
-            columns = season.harmonics(np.arange(n) / n)
-            mine = self.coefficients[..., self.design.term_of == t]
-            found[season.name] = np.exp(mine @ columns.T)
+        for t, season in enumerate(self.design.terms):
+            if isinstance(season, Season):
+                mine = self.coefficients[..., self.design.term_of == t]
+                found[season.name] = np.exp(mine @ season.cycle().T)
+        return found
+
+    def by_term(self) -> dict[str, Array]:
+        """The factors (K, N) of each term, whose product is `factors`, by its name."""
+        found: dict[str, Array] = {}
+        seasons = {season.name for season in self.seasons}
+        for t, term in enumerate(self.design.terms):
+            name, mine = term.name, self.design.term_of == t
+            while name in found or (name in seasons and not isinstance(term, Season)):
+                name += " (effect)"
+            found[name] = np.exp(self.coefficients[:, mine] @ self.design.columns[:, mine].T)
         return found
 
     @property
     def seasons(self) -> tuple[Season, ...]:
         """The terms that are seasons."""
-        return self.design.terms
+        return tuple(term for term in self.design.terms if isinstance(term, Season))
+
+    def influences(self) -> dict[str, Array]:
+        """Factors of covariates (per unit), holidays and events, with 90 % intervals, (K, 3)."""
+        found: dict[str, Array] = {}
+        for t, term in enumerate(self.design.terms):
+            found |= {name: self._factor(t, w) for name, w in term.readings().items()}
+        return found
+
+    def trend(self) -> Array | None:
+        """Growth factors per step at the end of the fit, with 90 % intervals, (K, 3)."""
+        for t, term in enumerate(self.design.terms):
+            if isinstance(term, Trend):
+                return self._factor(t, np.ones(1))
+        return None
+
+    def _factor(self, t: int, weights: Array) -> Array:
+        """exp of a weighted sum of the coefficients of a term, and its 90 % interval, (K, 3)."""
+        mine = self.design.term_of == t
+        log = self.coefficients[:, mine] @ weights
+        spread = np.full(len(log), np.nan)
+        if self.covariances is not None:
+            of_term = self.covariances[:, mine][:, :, mine]
+            spread = np.sqrt(np.einsum("i,kij,j->k", weights, of_term, weights))
+        return np.exp(np.column_stack([log, log - _Z * spread, log + _Z * spread]))
 
     def move(self, majorizer: Majorizer, H: Array, farthest: Array | None = None) -> None:
         """(EF1): a Newton step on the bound −p log g + q g + r/g in the activations g = c h.
@@ -123,3 +183,30 @@ class Effects:
                     break
                 length *= 0.5
         self.coefficients = new
+
+    def exchange(self, H: Array, chain: ActivationPrior, scale: Scale) -> bool:
+        """(EF2): a Newton step between coefficients and levels H, in place; activations stay.
+
+        Where data determine the activations well, (EF1) moves the coefficients in tiny steps, and
+        this finds them at once. Returns whether anything moved.
+        """
+        X, old, precisions = self.design.columns, self.coefficients, self.precisions
+        before = chain.expansion(H, scale)
+        step = np.empty_like(old)
+        for k in range(len(H)):
+            curved = before.diagonal[k, :, None] * X
+            curved[1:] += before.off[k, :, None] * X[:-1]
+            curved[:-1] += before.off[k, :, None] * X[1:]
+            slope = precisions * old[k] - before.slope[k] @ X
+            step[k] = -np.linalg.solve(X.T @ curved + np.diag(precisions), slope)
+        shift = step @ X.T
+        length = min(1.0, _LONGEST / max(float(np.abs(shift).max()), _LONGEST))
+        value = before.value + self.value()
+        for _ in range(_HALVINGS):
+            levels, new = H * np.exp(-length * shift), old + length * step
+            there = 0.5 * float(np.sum(precisions * new**2))
+            if levels.min() >= FLOOR and chain.expansion(levels, scale).value + there < value:
+                H[...], self.coefficients = levels, new
+                return True
+            length *= 0.5
+        return False

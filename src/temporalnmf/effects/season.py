@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from numbers import Integral, Real
 
 import numpy as np
 
 from .._typing import Array
 from ..messages.errors import Arg, ArgumentError, Text
 from ..timeline.clock import CYCLES, Clock
+from ..timeline.positions import Positions, positions_of
+from .covariates import Covariates
+from .term import Term, whole
 
 # Harmonics of long cycles by default, and the most steps of a cycle that gets all of them.
 _HARMONICS, _SHORT = 6, 24
@@ -18,7 +20,7 @@ CYCLES_NEEDED = 2.0
 
 
 @dataclass(frozen=True)
-class Season:
+class Season(Term):
     """A pattern that repeats: each component has its own factor for every position in a cycle.
 
     The logarithm of the factor is a sum of `terms` harmonics, each a cosine and a sine, with mean
@@ -54,20 +56,29 @@ class Season:
             names = ", ".join(map(repr, CYCLES))
             remedy = f"Use one of {names}, or a number of steps."
             raise ArgumentError("season", self.period, "is not known.", remedy)
-        if not named and not _whole(self.period, 2):
+        if not named and not whole(self.period, 2):
             problem = ": expected a period of at least 2 steps."
             raise ArgumentError("season", self.period, problem)
-        if self.terms is not None and not _whole(self.terms, 1):
+        if self.terms is not None and not whole(self.terms, 1):
             raise ArgumentError("terms", self.terms, ": expected a number of at least 1.")
-        number = isinstance(self.strength, Real) and not isinstance(self.strength, bool)
-        if self.strength != "learn" and not (number and 0.0 < float(self.strength) < np.inf):
-            problem = ": expected a positive number, or 'learn'."
-            raise ArgumentError("strength", self.strength, problem)
+        self._check_strength()
 
     @property
     def name(self) -> str:
         """The period in words."""
         return self.period if isinstance(self.period, str) else f"{self.period} steps"
+
+    @property
+    def n_positions(self) -> int:
+        """The number of positions of a cycle: its steps, rounded up."""
+        assert self.steps is not None, "resolved"
+        return int(np.ceil(self.steps))
+
+    @property
+    def positions(self) -> Positions:
+        """The positions of a cycle in words, and on an axis."""
+        named = self.period if isinstance(self.period, str) else None
+        return positions_of(named, self.n_positions)
 
     def resolve(self, clock: Clock) -> Season:
         """With the number of harmonics, for steps that are long enough for the season."""
@@ -88,10 +99,19 @@ class Season:
             raise ArgumentError("terms", terms, problem)
         return replace(self, terms=terms, steps=length)
 
+    def check_resolved(self, clock: Clock) -> None:
+        length = self.length(clock)
+        if self.steps != length or self.terms is None or not 1 <= self.terms <= length / 2.0:
+            raise ValueError(f"its season {self.name!r:.60} is not one of its times")
+
     def length(self, clock: Clock) -> float:
         """Steps per cycle."""
         if not isinstance(self.period, str):
             return float(self.period)
+        self._check_dates(clock)
+        return clock.length(self.period)
+
+    def _check_dates(self, clock: Clock) -> None:
         if not clock.dated:
             raise ArgumentError(
                 "season",
@@ -103,17 +123,22 @@ class Season:
                     freq=Arg("freq", "…"),
                 ),
             )
-        return clock.length(self.period)
 
     def phases(self, clock: Clock) -> Array:
         """Shares of the cycle that have passed at the steps."""
         if isinstance(self.period, str):
+            self._check_dates(clock)
             return clock.phases(self.period)
         return np.asarray(clock.positions % self.period / self.period)
 
-    def columns(self, clock: Clock) -> Array:
+    def columns(self, clock: Clock, covariates: Covariates | None = None) -> Array:
         """Harmonics at the steps, (N, P)."""
         return self.harmonics(self.phases(clock))
+
+    def cycle(self) -> Array:
+        """Harmonics at the steps of one cycle, (positions, P)."""
+        n = self.n_positions
+        return self.harmonics(np.arange(n) / n)
 
     def harmonics(self, phases: Array) -> Array:
         """Harmonics at shares of the cycle, (N, P), each with a mean square of one."""
@@ -124,7 +149,3 @@ class Season:
         if 2 * self.terms == self.steps:  # cos π n has no sine
             found = np.column_stack([found[:, :-2], np.cos(angles[:, -1])])
         return found
-
-
-def _whole(value: object, least: int) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least

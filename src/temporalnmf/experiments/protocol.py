@@ -184,7 +184,7 @@ class Protocol:
         found: dict[str, Any] = {
             "n_components": self.components_of(task), "smoothing": smoothing,
             "likelihood": "poisson", "gaps": "mode", "intervals": "model", "season": None,
-            "n_init": 1,
+            "trend": None, "holidays": None, "n_init": 1,
         }  # fmt: skip
         name, drawn, _ = task.model.partition(DRAWN)
         chain = registry.create(registry.CHAINS, name, "model")

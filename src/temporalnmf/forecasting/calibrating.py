@@ -103,7 +103,9 @@ def _refitted(state: State, series: Series, origins: Array) -> Iterator[State]:
 
 
 def _before(series: Series, origin: int) -> Series:
-    """The steps before an origin."""
+    """The steps before an origin, at which trends end."""
+    if series.design is not None and series.timeline is not None:
+        series = series.designed(series.design.ending(series.timeline.clock, origin))
     return replace(series.take(np.arange(origin)), timeline=timeline_of(np.arange(origin)))
 
 
@@ -169,7 +171,9 @@ def past_forecast(
     """Forecast from an origin, up to the end of the series, by a model of the steps before it."""
     steps = min(steps, series.n_steps - origin)
     came = np.arange(origin, origin + steps)
-    design = None if series.design is None else series.design.take(came)
+    design = None
+    if series.design is not None and series.timeline is not None:
+        design = series.design.ending(series.timeline.clock, origin).take(came)
     made = forecast(past, steps, 0.9, series.exposure[came], "mean", _N_SAMPLES, 0, design)
     assert made.futures is not None
     there = [n for n in came.tolist() if np.any(series.row(n)[1] > 0.0)]

@@ -7,7 +7,7 @@ activations, and the likelihood gives draws of the data.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any, Literal
 
@@ -27,6 +27,9 @@ from .notes import Note
 
 Of = Literal["features", "components", "totals"]
 _OF = ("features", "components", "totals")
+
+# Columns of `Forecast.explain` other than factors.
+_EXPLAINED = ("time", "component", "name", "level", "exposure", "expected")
 
 # Names of point predictions that are means.
 MEANS = ("conditional mean", "posterior mean")
@@ -60,6 +63,11 @@ class DrawnComponents:
         """Expected rates of the totals (steps,)."""
         mass = self.components.sum(axis=2, dtype=float)[self.numbers]
         return np.einsum("mtk,mk->t", self.expected, mass) / len(self.numbers)
+
+    def by_component(self) -> Array:
+        """Expected rates of the totals, by component, (steps, K)."""
+        mass = self.components.sum(axis=2, dtype=float)[self.numbers]
+        return np.einsum("mtk,mk->tk", self.expected, mass) / len(self.numbers)
 
     def at(self, steps: Array) -> DrawnComponents:
         """Some of the steps only."""
@@ -152,6 +160,9 @@ class Forecast:
         Result of `TemporalNMF.calibrate`; its noise is part of `futures`.
     drawn : DrawnComponents or None
         Draws of the components, if the model was fitted by draws.
+    factors : dict of arrays, (steps, n_components)
+        The factors of each season and of other effects, by name; empty without any, and for sums
+        over steps.
     """
 
     times: Array
@@ -168,6 +179,7 @@ class Forecast:
     futures: Futures | None = None
     calibration: Calibration | None = None
     drawn: DrawnComponents | None = None
+    factors: Mapping[str, Array] = field(default_factory=dict)
     _sum: _Sum | None = None
 
     def __repr__(self) -> str:
@@ -228,6 +240,19 @@ class Forecast:
         if self.drawn is not None:
             return self.exposure[:, None] * self.drawn.values()
         return self.exposure[:, None] * (self.activations @ self.components)
+
+    @property
+    def factor(self) -> Array:
+        """The product of all `factors`, (steps, n_components)."""
+        found = np.ones_like(self.activations)
+        for factors in self.factors.values():
+            found = found * factors
+        return found
+
+    @property
+    def levels(self) -> Array:
+        """The activations without `factors`, (steps, n_components)."""
+        return self.activations / self.factor
 
     @property
     def draws(self) -> Array | None:
@@ -293,6 +318,7 @@ class Forecast:
             futures=None if self.futures is None else self.futures.at(chosen),
             ahead=self.ahead[chosen],
             drawn=None if self.drawn is None else self.drawn.at(chosen),
+            factors={name: factors[chosen] for name, factors in self.factors.items()},
         )
 
     def sum(
@@ -452,6 +478,55 @@ class Forecast:
         frame.attrs.update(self._attributes(of))
         return frame
 
+    def explain(self) -> pd.DataFrame:
+        """What the point prediction of the totals consists of.
+
+        Returns
+        -------
+        DataFrame
+            A row per time and component. `expected` is the product of the columns between it and
+            the name: the level, a factor of each season or other effect, the exposure. Summed over
+            components, it is the point prediction of the total.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import pandas as pd
+        >>> from temporalnmf import TemporalNMF
+        >>> days = pd.date_range("2001-01-01", periods=70)
+        >>> X = np.outer(np.where(np.arange(70) % 7 == 5, 40.0, 80.0), [0.5, 0.3, 0.2])
+        >>> ahead = TemporalNMF(1, season="week").fit(pd.DataFrame(X, days)).forecast(7)
+        >>> parts = ahead.explain()
+        >>> parts.columns.tolist()
+        ['time', 'component', 'name', 'level', 'week', 'exposure', 'expected']
+        >>> by_time = parts.groupby("time")["expected"].sum()
+        >>> bool(np.allclose(by_time, ahead.point_of("totals")))
+        True
+        """
+        if self._sum is not None and self._sum.over_steps:
+            problem = "explain() is for single steps, and these were added up."
+            raise ValueError(f"{problem} Explain the forecast before sum(over='steps').")
+        T, K = self.activations.shape
+        columns: dict[str, Array] = {
+            "time": np.repeat(pd.Index(self.times).to_numpy(), K),
+            "component": np.tile(self._names("components"), T),
+            "name": np.tile(self.component_names, T),
+        }
+        rates = self._rates_by_component()
+        numbers = {"level": rates / self.factor}
+        for name, factors in self.factors.items():
+            taken = name in _EXPLAINED
+            numbers[f"factor of {name}" if taken else name] = factors
+        numbers["exposure"] = np.repeat(self.exposure[:, None], K, axis=1)
+        numbers["expected"] = self.exposure[:, None] * rates
+        return pd.DataFrame(columns | {name: found.ravel() for name, found in numbers.items()})
+
+    def _rates_by_component(self) -> Array:
+        """The activations; times the sums of components, which are 1 up to rounding."""
+        if self.drawn is not None:
+            return self.drawn.by_component()
+        return np.asarray(self.activations * (self.components @ np.ones(self.components.shape[1])))
+
     def _columns(self, times: Array, of: Of) -> dict[str, Array]:
         """The columns of a frame with a row per time and feature."""
         point, names = self.point_of(of), self._names(of)
@@ -553,6 +628,7 @@ def _summed(whole: Forecast, over_steps: bool, groups: dict[str, Array] | None) 
         exposure=np.ones(1),
         observed=np.array([whole.observed.any()]),
         ahead=whole.ahead.max(keepdims=True),
+        factors={},
     )
 
 

@@ -51,9 +51,9 @@ WORDS: Words = {
     "beyond_checked": "Intervals were checked {checked} ahead, and this forecast has {last}: later "
     "ones may be too narrow. model.calibrate(steps={last}) checks them all.",
     "seasons": "The series has seasons: its changes repeat after {length} steps of {step} "
-    "(correlation {correlation:.2f}). No chain models seasons: the forecast continues from the "
-    "level of the last step ({last}), whatever its season. To avoid this error, fit totals of "
-    "whole seasons ({length} steps each), or repeat the last season.",
+    "(correlation {correlation:.2f}). The model does not have this season: the forecast continues "
+    "from the level of the last step ({last}), whatever its season. To avoid this error, fit with "
+    "{wanted}.",
     "fades_out": "Component {component} fades out: by {when} it falls below a tenth of its last "
     "value in {share} of the simulated futures. In the long run: {regime}",
     "explodes": "Component {component} explodes: by {when} it exceeds ten times its last value in "

@@ -42,7 +42,7 @@ def forecast(
 ) -> Forecast:
     """The steps after the last; see `TemporalNMF.forecast`.
 
-    `design` has the columns of effects there, if they are not those of the calendar.
+    `design` has the columns of effects there.
     """
     steps, coverage, seed = check_count("steps", steps), check_coverage(coverage), _check_seed(seed)
     N, K = state.levels.shape
@@ -56,8 +56,7 @@ def forecast(
     if np.ndim(exposure) == 0 and not isinstance(exposure, str | None):
         exposure = np.full(steps, exposure)
     size = check_exposure(aligned_ahead(exposure, state.timeline, steps), steps)
-    posterior = posterior_of(state)
-    found = posterior.ahead(steps, point, n_samples, np.random.default_rng([seed, N]))
+    found = posterior_of(state).ahead(steps, point, n_samples, np.random.default_rng([seed, N]))
     times = state.timeline.following(steps)
     unseen = N - 1 - int(np.flatnonzero(state.observed)[-1])
     ahead = unseen + np.arange(1, steps + 1)
@@ -72,9 +71,7 @@ def forecast(
     )
     observed = np.zeros(steps, dtype=bool)
     unseen = Unseen(ahead, np.zeros_like(ahead))
-    design = state.design_ahead(steps) if design is None else design
-    found = posterior.with_factors(found, design)
-    return _made(state, found, times, size, observed, unseen, coverage, notes, seed, N)
+    return _made(state, found, design, times, size, observed, unseen, coverage, notes, seed, N)
 
 
 def _n_samples(n_samples: int | None, coverage: tuple[float, ...], numbers: int) -> int:
@@ -100,24 +97,23 @@ def smooth(
     """All steps of a series, the fitted one by default; see `TemporalNMF.smooth`."""
     coverage, seed = check_coverage(coverage), _check_seed(seed)
     n_samples = _n_samples(n_samples, coverage, state.levels.size)
-    posterior = posterior_of(state)
-    found = posterior.sample(series, n_samples, np.random.default_rng([seed, 0]))
+    found = posterior_of(state).sample(series, n_samples, np.random.default_rng([seed, 0]))
     timeline, exposure, observed = state.timeline, state.exposure, state.observed
     design = None if state.effects is None else state.effects.design
     if series is not None:
         assert series.timeline is not None
         timeline, exposure, observed = series.timeline, series.exposure, series.observed
         design = series.design
-    found = posterior.with_factors(found, design)
-    unseen = unseen_of(observed)
+    unseen, times = unseen_of(observed), timeline.times
     ahead = unseen.nearest
     notes = (*_notes(state), *_short(state, ahead), *_few(found.draws, coverage))
-    return _made(state, found, timeline.times, exposure, observed, unseen, coverage, notes, seed, 0)
+    return _made(state, found, design, times, exposure, observed, unseen, coverage, notes, seed, 0)
 
 
 def _made(
     state: State,
-    found: Steps,
+    levels: Steps,
+    design: Design | None,
     times: Array,
     exposure: Array,
     observed: Array,
@@ -127,7 +123,8 @@ def _made(
     seed: int,
     first: int,
 ) -> Forecast:
-    """A forecast; `first` is the index of its first step."""
+    """A forecast: levels times factors; `first` is the index of its first step."""
+    found = posterior_of(state).with_factors(levels, design)
     return Forecast(
         times=times,
         activations=found.levels,
@@ -143,6 +140,7 @@ def _made(
         futures=_simulated(state, found, exposure, unseen, seed, first),
         calibration=state.calibration,
         drawn=found.drawn,
+        factors=state.factors_by_term(design),
     )
 
 
@@ -233,19 +231,24 @@ def _horizon(state: State, ahead: Array) -> list[Note]:
     return [Note("beyond_checked", checked=counted(max(found.horizons), "step"), last=last)]
 
 
-# Steps in a season.
-_SEASONS = {"month": 12, "quarter": 4, "3 months": 4, "week": 52, "day": 7, "hour": 24}
+# Steps in a season, and its name.
+_SEASONS = {
+    "month": (12, "year"), "quarter": (4, "year"), "3 months": (4, "year"), "week": (52, "year"),
+    "day": (7, "week"), "hour": (24, "day"),
+}  # fmt: skip
 # Least correlation of changes one season apart, and least standard deviation of changes of log
 # totals: in constant data, smaller changes remain when a solver stops.
 _SEASONAL, _LEAST_SPREAD = 0.4, 1e-3
+# Lengths of one season that differ by less than this share, such as 52 and 52.18 weeks.
+_SAME_LENGTH = 0.02
 
 
 def _seasons(state: State) -> list[Note]:
-    """A note on changes that repeat every season, which no chain models."""
+    """A note on changes of the levels that repeat every season, if the model has no such season."""
     every, last = state.timeline.every, time_texts(state.timeline.times)[-1]
-    length = _SEASONS.get(every)
+    length, name = _SEASONS.get(every, (None, ""))
     totals = (state.levels.sum(axis=1) * state.exposure)[state.observed.argmax() :]
-    if length is None or len(totals) < 3 * length:
+    if length is None or len(totals) < 3 * length or _has_season(state, length):
         return []
     change = np.diff(np.log(np.maximum(totals, 1e-300)))
     pair = np.stack([change[length:], change[:-length]])
@@ -255,7 +258,22 @@ def _seasons(state: State) -> list[Note]:
     if correlation <= _SEASONAL:
         return []
     step = every if every[0].isdigit() else f"one {every}"
-    return [Note("seasons", length=length, step=step, correlation=correlation, last=last)]
+    others = [] if state.effects is None else [season.period for season in state.effects.seasons]
+    wanted = Arg("season", repr([name, *others] if others else name))
+    facts = {"length": length, "step": step, "correlation": correlation, "last": last}
+    return [Note("seasons", **facts, wanted=wanted)]
+
+
+def _has_season(state: State, length: int) -> bool:
+    """Whether a season of the model, or one of its harmonics, has some number of steps."""
+    for season in () if state.effects is None else state.effects.seasons:
+        assert season.steps is not None
+        assert season.terms is not None
+        harmonic = round(season.steps / length)
+        same = abs(season.steps - harmonic * length) < _SAME_LENGTH * season.steps
+        if same and 1 <= harmonic <= season.terms:
+            return True
+    return False
 
 
 # A path has faded out, or exploded, below, or above, this multiple of its last value; least share

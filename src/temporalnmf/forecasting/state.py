@@ -101,11 +101,11 @@ class State:
             return None
         return self.effects.at(design).factors.T
 
-    def design_ahead(self, steps: int) -> Design | None:
-        """The columns of effects at the steps after the last."""
-        if self.effects is None:
-            return None
-        return self.effects.design.at(self.timeline.clock_after(steps))
+    def factors_by_term(self, design: Design | None) -> dict[str, Array]:
+        """The factors (T, K) of each effect at some steps, by its name."""
+        if self.effects is None or design is None:
+            return {}
+        return {name: found.T for name, found in self.effects.at(design).by_term().items()}
 
     @property
     def chain(self) -> Chain:

@@ -14,7 +14,9 @@ from numpy.typing import ArrayLike
 from .. import registry
 from .._typing import Array
 from ..chains.base import Chain, Point, Scale
+from ..effects.design import seasons_of, trends_of
 from ..effects.effects import Effects
+from ..effects.holidays import holiday_terms
 from ..likelihoods.base import Likelihood
 from ..messages.arguments import check_choice
 from ..messages.errors import Arg, ArgumentError, Text
@@ -71,6 +73,8 @@ class Config:
     init: str | tuple[Any, Any]
     smoothing: float | str
     season: Any
+    trend: Any
+    holidays: Any
     point: Point
     gaps: Gaps
     intervals: Intervals
@@ -107,6 +111,7 @@ class Config:
         check_choice("solver", self.solver, (*registry.SOLVERS, *registry.SAMPLERS))
         for name, (kind, least) in _NUMBERS.items():
             _check_number(name, getattr(self, name), kind, least)
+        self._check_effects()
         self._check_smoothing()
         self._check_learning()
         self._check_jobs()
@@ -130,6 +135,13 @@ class Config:
     def own_parameters(self) -> bool:
         """Whether hyper-parameters are given per component."""
         return any(np.ndim(value) for value in self.chain.get_params().values())
+
+    def _check_effects(self) -> None:
+        if not (isinstance(self.season, str) and self.season == AUTO):
+            seasons_of(self.season)
+        if not (isinstance(self.trend, str) and self.trend == AUTO):
+            trends_of(self.trend)
+        holiday_terms(self.holidays)
 
     def _check_smoothing(self) -> None:
         if self.drawing:

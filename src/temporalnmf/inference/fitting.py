@@ -36,13 +36,13 @@ from ..runtime.threads import Threads
 from ..solvers.mm import FitResult
 from ..solvers.monitor import Monitor
 from . import matching
+from .coefficients import learn_effects
 from .config import AUTO, CLUMPED, Config, Factors, likelihood_of
 from .gaps import fill_gaps, fitted_steps, interpolated, interpolates
 from .laplace import DataPart, Posterior, data_part, laplace, of_levels
 from .learning import ChainLearner, LearnedValues
 from .smoothing import SETTLED, SMOOTHING, best_smoothing
 from .starts import start_activations, start_factors
-from .strengths import learn_strengths
 from .unit import unit_of
 
 if TYPE_CHECKING:
@@ -271,7 +271,7 @@ def _finished(
         best, learned = _learned(config, problem, used, best, unit)
         problem = replace(problem, chain=best.chain)
     if best.effects is not None and not best.monitor.stopped:
-        best = _strengths(config, problem, used, best)
+        best = _with_effects(config, problem, used, best)
     best, order = _in_order(config, best)
     features, observations = best.features, problem.observations
     # The final H is identical to what `transform` returns for the same data.
@@ -350,31 +350,48 @@ def _learned(
     return replace(best, H=H, chain=found.chain), found
 
 
-def _strengths(config: Config, problem: Problem, used: AnySeries, best: FitResult) -> FitResult:
+def _with_effects(config: Config, problem: Problem, used: AnySeries, best: FitResult) -> FitResult:
     """The fit with learned strengths of effects: EM at its components, more iterations, again."""
     assert best.effects is not None
-    effects, features, H = best.effects.copy(), best.features, best.H
-    if all(term.strength != "learn" for term in effects.design.terms):
-        return best
+    effects, features = best.effects.copy(), best.features
     problem = replace(problem, effects=effects)
+    H, likelihood = best.H, best.likelihood
+    if effects.learns:
+        H = _learn_effects(problem, used, features, H, _ROUNDS)
+        then = _continued(config, problem, replace(best, H=H), "effects  ")
+        H, likelihood = then.H, then.likelihood
+    H = _learn_effects(problem, used, features, H, 1)
+    return replace(best, H=H, likelihood=likelihood, effects=effects)
+
+
+def _learn_effects(
+    problem: Problem, used: AnySeries, W: Features | Array, H: Array, rounds: int
+) -> Array:
+    """Levels at fixed components, with the mode and the strengths of effects, in place."""
+    effects, observations = problem.effects, problem.observations
+    if isinstance(W, np.ndarray):
+        W = np.array(W, order=observations.order)
+    features = observations.hold(W)
+    assert effects is not None
 
     def part() -> DataPart:
-        return _data_part(used, features, problem)
+        return _data_part(used, W, problem)
 
-    def solve(H: Array) -> Array:
-        return _solve_activations(config, problem, features, H)
+    def objective(H: Array) -> float:
+        return problem.objective(features, H)
 
-    H = learn_strengths(effects, part, solve, H, problem.chain, _ROUNDS)
-    then = _continued(config, problem, replace(best, H=H), "effects  ")
-    H = learn_strengths(effects, part, solve, then.H, problem.chain, 1)
-    return replace(best, H=H, likelihood=then.likelihood, effects=effects)
+    return learn_effects(effects, part, objective, H, problem.chain, problem.scale, rounds)
 
 
-def _data_part(used: AnySeries, features: Features, problem: Problem) -> DataPart:
+def _data_part(used: AnySeries, W: Features | Array, problem: Problem) -> DataPart:
     """The data terms of (L1) for levels."""
-    part: DataPart = features.curvature
+    part: DataPart
     if isinstance(used, Series):
-        part = partial(data_part, used, features.array(), problem.likelihood)
+        W = W if isinstance(W, np.ndarray) else W.array()
+        part = partial(data_part, used, W, problem.likelihood)
+    else:
+        assert not isinstance(W, np.ndarray)
+        part = W.curvature
     return of_levels(part, problem.effects)
 
 
@@ -425,6 +442,24 @@ def infer_mode(
         H = interpolated(H, known, chain)
     H = H[:, held:]
     return fill_gaps(H, kept, series.n_steps, chain, config.point, config.map_scale, unit)
+
+
+def infer_effects(
+    config: Config, fitted: Factors, series: Series, rounds: int
+) -> tuple[Array, Effects | None]:
+    """The mode of levels (K, N) and of effects at fixed components, from a series."""
+    kept = fitted_steps(series.observed, fitted.chain, config.point)
+    used = series.take(kept)
+    unit = _unit(used, fitted.likelihood)
+    used, chain, W = used.in_unit(unit), fitted.chain.in_unit(unit), fitted.components.T
+    with machinery(config) as threads:
+        observations = used.observe(fitted.likelihood, threads)
+        effects = None if used.design is None else Effects.start(used.design, W.shape[1])
+        problem = Problem(observations, chain, config.map_scale, effects=effects)
+        H = _solve_activations(config, problem, W, start_activations(used, W.shape[1]))
+        if effects is not None:
+            H = _learn_effects(problem, used, W, H, rounds)
+    return fill_gaps(H, kept, series.n_steps, chain, config.point, config.map_scale, unit), effects
 
 
 def effects_at(effects: Effects | None, series: AnySeries) -> Effects | None:
@@ -543,7 +578,8 @@ def identity_of(
     likelihood = AUTO if config.automatic else config.likelihood.name
     found |= {"likelihood": likelihood, "data": series.fingerprint()}
     if series.design is not None:
-        found["season"] = list(map(repr, series.design.terms))
+        found["effects"] = ", ".join(map(repr, series.design.terms))
+        found["columns of effects"] = _checksum([series.design.columns])
     if of_data := config.likelihood.get_params():
         found["parameters of the likelihood"] = of_data
     if config.random_state is not None:  # else the seeds are those of the checkpoint

@@ -26,10 +26,10 @@ from scipy.special import gammaincinv, ndtr
 
 from .._typing import Array
 from ..chains.prior import ActivationPrior
-from ..data.series import Series
+from ..data.series import Series, dense
 from ..effects.effects import Effects
 from ..kernels.banded import band_of_inverse, factor_upper, inverse_in_band, solve_upper
-from ..kernels.curvature import add_curvature, rates
+from ..kernels.curvature import add_curvature, add_curvatures, rates, rates_of_steps
 from ..kernels.floor import FLOOR
 from ..likelihoods.base import Likelihood
 
@@ -102,6 +102,8 @@ def laplace(part_of: DataPart, H: Array, chain: ActivationPrior) -> Posterior:
     return found
 
 
+# Entries whose curvature is computed at a time.
+_ENTRIES = 10**6
 # Least precision of log h where neither data nor chain determine it: a spread of a factor e^10.
 LEAST = 1e-2
 # Added to the diagonal besides the least precision, as shares of the largest entry, if rounding
@@ -129,12 +131,34 @@ def data_part(
     """Σ f″ w w′ (N, K, K) and Σ f′ w (K, N), both times the h of (L1)."""
     if not expected and sparse.issparse(series.X) and series.weights.shape[1] == 1:
         return _counts_part(series, W, likelihood, H)
+    if isinstance(series.X, np.ndarray):
+        return _dense_part(series, W, likelihood, H, expected)
     K, N = H.shape
     W = np.ascontiguousarray(W)
     blocks, slopes = np.zeros((N, K, K)), np.zeros((K, N))
     for n in map(int, np.flatnonzero(series.observed)):
         blocks[n], slopes[:, n] = step_part(series, n, W, likelihood, H[:, n], expected=expected)
     return blocks, slopes
+
+
+def _dense_part(
+    series: Series, W: Array, likelihood: Likelihood, H: Array, expected: bool
+) -> tuple[Array, Array]:
+    """`data_part` of dense data, many steps at a time."""
+    K, N = H.shape
+    W, weights = np.ascontiguousarray(W), dense(series.weights)
+    blocks, slopes = np.zeros((N, K, K)), np.zeros((N, K))
+    observed = np.flatnonzero(series.observed)
+    for steps in np.array_split(observed, max(1, len(observed) * len(W) // _ENTRIES)):
+        G = series.exposure[steps, None] * H[:, steps].T
+        lam = rates_of_steps(W, G)
+        weight = np.broadcast_to(weights[steps].astype(float), lam.shape)
+        x = np.where(weight > 0.0, series.X[steps].astype(float), 1.0)  # hidden ones may be NaN
+        curvature = likelihood.curvature(x, weight, lam, expected=expected)
+        part = blocks[steps], slopes[steps]
+        add_curvatures(W, curvature, likelihood.slope(x, weight, lam), G, *part)
+        blocks[steps], slopes[steps] = part
+    return blocks, np.ascontiguousarray(slopes.T)
 
 
 def of_levels(part: DataPart, effects: Effects | None) -> DataPart:

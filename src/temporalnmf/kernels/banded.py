@@ -90,3 +90,19 @@ def band_of_inverse(band, K):
         found = S[:, offset].reshape(-1, K)[:, : K - offset]
         blocks[:, pairs - offset, pairs] = blocks[:, pairs, pairs - offset] = found
     return blocks
+
+
+@compiled
+def inverse_of(S):
+    """The inverse of a symmetric matrix, and whether it is positive definite.
+
+    LAPACK is not faster for a few hundred rows, see `factor_upper`.
+    """
+    n = len(S)
+    band = np.zeros((n, n))
+    for i in range(n):
+        for j in range(i, n):
+            band[n - 1 + i - j, j] = S[i, j]
+    if not factor_upper(band):
+        return S, False
+    return solve_upper(band, solve_lower(band, np.eye(n))), True

@@ -59,6 +59,8 @@ _TABLE = {
     "levels": Spec("N K", rule=np.any, broken="is empty or holds zeros only"),
     "effects_coefficients": Spec("K columns", least=-LARGEST_COEFFICIENT),
     "effects_strengths": Spec("terms", least=_POSITIVE),
+    "effects_covariances": Spec("K columns columns", least=-np.inf),
+    "effects_covariates": Spec("N covariates", least=-np.inf),
     "fitted_steps": Spec(
         "n", ("i8",), rule=lambda steps: steps.size and np.all(np.diff(steps) > 0),
         broken="is empty or not in order",

@@ -1,43 +1,72 @@
-"""Seasons in model files: the parameter, and the effects that were fitted."""
+"""Effects in model files: the parameters that ask for them, and those that were fitted."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 
 import numpy as np
 
 from .._typing import Array
+from ..effects.covariates import Covariates, Influence
 from ..effects.design import Design
 from ..effects.drawn import DrawnEffects
 from ..effects.effects import FARTHEST, LARGEST_COEFFICIENT, Effects
+from ..effects.holidays import Events, Holidays, holiday_terms
 from ..effects.season import Season
+from ..effects.term import Term
+from ..effects.trend import Trend
 from ..runtime.archives import Json
 from ..timeline.grid import Timeline
 
 _DRAWN = ("coefficients", "strengths", "moved")
 
+_KINDS = {
+    "season": Season, "trend": Trend, "influence": Influence, "holidays": Holidays,
+    "events": Events,
+}  # fmt: skip
+_NAMES = {kind: name for name, kind in _KINDS.items()}
 
-def written_season(given: object) -> object:
-    """The parameter `season` as JSON."""
+
+def written_terms(given: object) -> object:
+    """One of the parameters `season`, `trend` and `holidays` as JSON; a dict has events."""
     if isinstance(given, list | tuple):
-        return [written_season(one) for one in given]
-    return asdict(given) if isinstance(given, Season) else given
+        return [written_terms(one) for one in given]
+    if isinstance(given, dict):
+        return [written_terms(one) for one in holiday_terms(given)]
+    return _described(given) if isinstance(given, Term) else given
 
 
-def read_season(stored: object) -> object:
-    """The parameter `season` from JSON."""
+def read_terms(stored: object) -> object:
+    """One of these parameters from JSON."""
     if isinstance(stored, list):
-        return [read_season(one) for one in stored]
+        return [read_terms(one) for one in stored]
     if isinstance(stored, dict):
-        return Season(**stored)
-    if stored is not None and not isinstance(stored, str | int):
-        raise ValueError(f"its season is {stored!r:.60}")
+        return _made(stored)
+    if stored is not None and not isinstance(stored, str | int | float):
+        raise ValueError(f"one of its seasons, trends or holidays is {stored!r:.60}")
     return stored
 
 
+def _described(term: Term) -> Json:
+    return {"kind": _NAMES[type(term)], **asdict(term)}  # type: ignore[call-overload]
+
+
+def _made(described: object) -> Term:
+    """A term from JSON; its class checks the values."""
+    if not isinstance(described, dict) or described.get("kind") not in _KINDS:
+        raise ValueError(f"one of its effects is {described!r:.60}")
+    fields = {n: tuple(v) if isinstance(v, list) else v for n, v in described.items()}
+    kind: Callable[..., Term] = _KINDS[str(fields.pop("kind"))]
+    try:
+        return kind(**fields)
+    except TypeError as error:
+        raise ValueError(f"one of its effects is {described!r:.60}") from error
+
+
 def described_effects(effects: Effects | None) -> list[Json] | None:
-    """The seasons of a fit as JSON."""
-    return None if effects is None else [asdict(season) for season in effects.seasons]
+    """The terms of a fit as JSON."""
+    return None if effects is None else [_described(term) for term in effects.design.terms]
 
 
 def effects_arrays(effects: Effects | None, levels: Array) -> dict[str, Array]:
@@ -45,7 +74,12 @@ def effects_arrays(effects: Effects | None, levels: Array) -> dict[str, Array]:
     if effects is None:
         return {}
     found = {"levels": levels, "effects_coefficients": effects.coefficients}
-    return found | {"effects_strengths": effects.strengths}
+    found |= {"effects_strengths": effects.strengths}
+    if effects.covariances is not None:
+        found["effects_covariances"] = effects.covariances
+    if effects.design.covariates is not None:
+        found["effects_covariates"] = effects.design.covariates.values
+    return found
 
 
 def drawn_arrays(effects: DrawnEffects | None) -> dict[str, Array]:
@@ -66,22 +100,26 @@ def drawn_effects(effects: Effects | None, arrays: dict[str, Array]) -> DrawnEff
 
 
 def effects_of(described: object, arrays: dict[str, Array], timeline: Timeline) -> Effects | None:
-    """The effects of a model; raises if terms and coefficients do not belong together."""
+    """The effects of a model; raises if terms and arrays do not belong together."""
     if described is None:
         return None
     if not isinstance(described, list) or not described:
-        raise ValueError("its effects are not a list of seasons")
-    seasons = [Season(**one) for one in described]
-    if any(s.terms is None or s.steps is None or s.terms > len(timeline.labels) for s in seasons):
-        raise ValueError("its seasons are not resolved")
-    for season in seasons:
-        if season.length(timeline.clock) != season.steps:
-            raise ValueError(f"its season {season.name!r} is not of its times")
-    design = Design.of(seasons, timeline.clock)
+        raise ValueError("its effects are not a list of terms")
+    terms = [_made(one) for one in described]
+    for term in terms:
+        term.check_resolved(timeline.clock)
+    names = tuple(term.covariate for term in terms if isinstance(term, Influence))
+    covariates = None
+    if names:
+        values = arrays["effects_covariates"]
+        if values.shape[1] != len(names):
+            raise ValueError("its covariates are not those of its effects")
+        covariates = Covariates(names, values)
+    design = Design.of(terms, timeline.clock, covariates)
     assert design is not None
     coefficients, strengths = arrays["effects_coefficients"], arrays["effects_strengths"]
-    if coefficients.shape[1] != design.columns.shape[1] or len(strengths) != len(seasons):
-        raise ValueError("its effects do not have the coefficients of its seasons")
+    if coefficients.shape[1] != design.columns.shape[1] or len(strengths) != len(terms):
+        raise ValueError("its effects do not have the coefficients of its terms")
     if np.any(coefficients > LARGEST_COEFFICIENT):
         raise ValueError("its effects are out of range")
-    return Effects(design, coefficients, strengths)
+    return Effects(design, coefficients, strengths, arrays.get("effects_covariances"))

@@ -52,8 +52,8 @@ from .effects import (
     drawn_effects,
     effects_arrays,
     effects_of,
-    read_season,
-    written_season,
+    read_terms,
+    written_terms,
 )
 
 if TYPE_CHECKING:
@@ -84,7 +84,11 @@ _CAPPED = ("max_iter", "n_init", "n_draws", "n_tune", "n_chains")
 
 
 # Values of parameters that files of earlier versions do not have.
-_FORMER = {"intervals": "model", "gaps": "mode", "season": None}
+_FORMER = {
+    "intervals": "model", "gaps": "mode", "season": None, "trend": None, "holidays": None
+}  # fmt: skip
+# Parameters that ask for effects.
+_TERMS = ("season", "trend", "holidays")
 
 
 class CappedWarning(UserWarning):
@@ -211,7 +215,7 @@ def _header(model: TemporalNMF) -> Json:
         "likelihood": description_of(model.likelihood_, registry.LIKELIHOODS, "likelihood"),
         "draws": _described_draws(model.posterior_),
         "effects": described_effects(model._effects),
-        "season_reason": model.season_reason_,
+        "reasons": {"season": model.season_reason_, "trend": model.trend_reason_},
         "numbers": {name: _plain(getattr(model, name)) for name in _NUMBERS},
         "provenance": getattr(model, "provenance_", None),
     }
@@ -235,7 +239,8 @@ def _written_parameters(model: TemporalNMF) -> Json:
     for name, table in (("chain", registry.CHAINS), ("likelihood", registry.LIKELIHOODS)):
         if isinstance(found[name], Chain | Likelihood):
             found[name] = description_of(found[name], table, name)
-    found["season"] = written_season(found["season"])
+    for name in _TERMS:
+        found[name] = written_terms(found[name])
     return {name: _plain(value) for name, value in found.items()}
 
 
@@ -334,7 +339,8 @@ def _read_parameters(header: Json, defaults: Json) -> tuple[Json, dict[str, int]
         found["chain"] = made_chain(found["chain"])
     if isinstance(found["likelihood"], dict):
         found["likelihood"] = _made_likelihood(found["likelihood"])
-    found["season"] = read_season(found["season"])
+    for name in _TERMS:
+        found[name] = read_terms(found[name])
     config = Config.of({**defaults, **found}).check()
     if found["random_state"] is not None and type(found["random_state"]) is not int:
         raise ValueError(f"its random_state is {found['random_state']!r:.60}")
@@ -399,7 +405,9 @@ def _attributes(
         "levels_": arrays.get("levels", arrays["activations_"]),
         "_effects": effects,
         "season_": cycles_of(effects, draws),
-        "season_reason_": _checked_text(header.get("season_reason", "of an earlier version")),
+        "effects_": {} if effects is None else effects.influences(),
+        "trend_": None if effects is None else effects.trend(),
+        **_reasons_of(header),
         "_kept": arrays["fitted_steps"],
         "stability_": arrays.get("stability"),
         "provenance_": header.get("provenance"),
@@ -412,10 +420,15 @@ def _attributes(
     }  # fmt: skip
 
 
-def _checked_text(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"it has a number in place of text, {value!r:.60}")
-    return value
+def _reasons_of(header: Json) -> dict[str, str]:
+    """Why the model has its seasons and its trend."""
+    stored = header.get("reasons", {})
+    if not isinstance(stored, dict):
+        raise ValueError(f"its reasons are {stored!r:.60}")
+    found = {f"{n}_reason_": stored.get(n, "of an earlier version") for n in ("season", "trend")}
+    if not all(isinstance(text, str) for text in found.values()):
+        raise ValueError("its reasons are not text")
+    return found
 
 
 def _checked_numbers(header: Json) -> dict[str, object]:

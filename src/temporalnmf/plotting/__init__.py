@@ -12,7 +12,13 @@ from .chains import (
     prior_figures,
 )
 from .draws import plot_ranks, plot_trace
-from .fitted import plot_activations, plot_components, plot_objective, plot_residuals
+from .fitted import (
+    plot_activations,
+    plot_components,
+    plot_objective,
+    plot_residuals,
+    plot_season,
+)
 from .forecasts import plot_forecast
 from .movement import plot_movement
 
@@ -35,6 +41,7 @@ __all__ = [
     "plot_prior",
     "plot_ranks",
     "plot_residuals",
+    "plot_season",
     "plot_selection",
     "plot_trace",
     "prior_figures",

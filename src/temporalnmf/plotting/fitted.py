@@ -9,8 +9,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..estimator import TemporalNMF
 from ..messages.arguments import check_count
+from ..messages.errors import Arg, ArgumentError, Text
 from ..messages.formatting import number_text, percent
-from ..summary import ComponentSummary, component_summary, step_errors
+from ..summary import (
+    ComponentSummary,
+    SeasonSummary,
+    component_summary,
+    season_summary,
+    step_errors,
+)
 from ..timeline.grid import time_texts
 from . import canvas
 from .canvas import BLUE, GREY, ORANGE, Axes, AxesLike, Components, Panels, new_axes
@@ -18,6 +25,11 @@ from .forecasts import bands_title
 
 # Characters of a feature's name beside its bar, and of both the name and a line of the title.
 _LABEL_WIDTH, _COLUMN_WIDTH = 22, 50
+# Characters of a line of the title of a panel without such names.
+_TITLE_WIDTH = 42
+# Most positions of a season that get markers, and characters of the labels of its axis; the axis
+# of factors reaches at least this far from 1.
+_FEW, _AXIS_WIDTH, _LEAST_SWING = 31, 30, 0.05
 
 
 def plot_activations(
@@ -78,6 +90,83 @@ def plot_activations(
     ax.set_title(bands_title(smooth, [coverage]), fontsize=9, loc="left")
     canvas.legend_beside(ax)
     return ax
+
+
+def plot_season(
+    model: TemporalNMF,
+    season: str | None = None,
+    components: Components = None,
+    *,
+    ax: AxesLike = None,
+) -> Axes | Panels:
+    """The factors of a season by the position in its cycle, a panel per component.
+
+    A factor of 1, the line, leaves the level of the component as it is. All panels have the same
+    scale.
+
+    Parameters
+    ----------
+    model : TemporalNMF
+        Fitted, with a season.
+    season : str, default=None
+        A key of `season_`, such as "week"; None if there is only one.
+    components : int or sequence of int, default=None
+        Indices, from 0, of the components to draw; None is all.
+    ax : matplotlib Axes or array of them, default=None
+        One per component; None makes a new figure.
+
+    Returns
+    -------
+    matplotlib Axes if `components` is one number, else an array of them
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from matplotlib.figure import Figure
+    >>> from temporalnmf import TemporalNMF
+    >>> X = np.tile([80.0, 80.0, 80.0, 80.0, 80.0, 40.0, 80.0], 10)[:, None]
+    >>> frame = pd.DataFrame(X, pd.date_range("2001-01-01", periods=70))
+    >>> model = TemporalNMF(1, season="week").fit(frame)
+    >>> ax = plot_season(model, components=0, ax=Figure().subplots())
+    >>> [label.get_text() for label in ax.get_xticklabels()]
+    ['Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun']
+    """
+    check_is_fitted(model)
+    chosen = canvas.component_indices(components, len(model.components_))
+    found, summary = _season(model, season), component_summary(model)
+    axes = canvas.panels(len(chosen), "component", ax, min(len(chosen), 3), (3.6, 2.1), legend=0.0)
+    factors, x = found.factors[chosen], np.arange(found.factors.shape[1])
+    low, high = min(factors.min(), 1.0 - _LEAST_SWING), max(factors.max(), 1.0 + _LEAST_SWING)
+    margin = 0.05 * (high - low)
+    ticks = found.positions.ticks
+    ticks = ticks[:: -(-sum(len(text) for _, text in ticks) // _AXIS_WIDTH)]
+    for k, one in zip(chosen, axes, strict=True):
+        color, _ = canvas.line_style(k)
+        one.axhline(1.0, color=GREY, lw=0.8, zorder=1)
+        one.plot(x, found.factors[k], color=color, lw=1.4, marker="." if len(x) <= _FEW else None)
+        one.set_xticks(*zip(*ticks, strict=True), fontsize=8)
+        one.tick_params(axis="y", labelsize=8)
+        one.set_ylim(low - margin, high + margin)
+        one.set_title("\n".join(wrap(summary[k].name, _TITLE_WIDTH)), fontsize=9, loc="left")
+    for one in axes[:: min(len(axes), 3)]:
+        one.set_ylabel(f"factor of the {found.name}", fontsize=8)
+    return axes[0] if canvas.is_index(components) else axes
+
+
+def _season(model: TemporalNMF, name: str | None) -> SeasonSummary:
+    """The season of a model that `name` asks for."""
+    seasons = {season.name: season for season in season_summary(model)}
+    names = " or ".join(map(repr, seasons))
+    if not seasons:
+        why = f"has no season: {model.season_reason_}."
+        remedy = Text("Fit with {week}, or another one.", week=Arg("season", "'week'"))
+        raise ValueError(Text(f"The model {why} {{remedy}}", remedy=remedy))
+    if name is None and len(seasons) > 1:
+        raise ArgumentError("season", name, ": the model has several.", f"Give {names}.")
+    if name is not None and name not in seasons:
+        raise ArgumentError("season", name, "is not a season of the model.", f"Give {names}.")
+    return next(iter(seasons.values())) if name is None else seasons[name]
 
 
 def plot_components(

@@ -37,9 +37,10 @@ def plot_movement(
     """How far components move in a step, and how far the chain expects them to.
 
     Both are distributions of log h_n / h_{n−1} at pairs of observed steps: of posterior draws of
-    the activations, and of one step of the chain from the same h_{n−1}. If the chain is correct,
-    the two agree. If components move much more than expected, the chain is too stiff and a looser
-    one follows them better; if much less, a stiffer one gives narrower bands.
+    the levels, which are activations without seasons and other effects, and of one step of the
+    chain from the same h_{n−1}. If the chain is correct, the two agree. If components move much
+    more than expected, the chain is too stiff and a looser one follows them better; if much less, a
+    stiffer one gives narrower bands.
 
     Parameters
     ----------
@@ -86,8 +87,10 @@ def movements(
     if not len(after):
         raise ValueError("The model has no two adjacent steps that were observed.")
     smooth = model.smooth(random_state=random_state)
-    # (n, N, K): posterior draws if there are any, else the activations themselves.
-    draws = smooth.samples(of="components") if smooth.has_bands else model.activations_[None]
+    # (n, N, K): posterior draws of the levels if there are any, else the levels themselves.
+    draws = model.levels_[None]
+    if smooth.has_bands:
+        draws = smooth.samples(of="components") / smooth.factor
     found = _log_ratio(draws[:, after][..., chosen], draws[:, after - 1][..., chosen])
     if not smooth.has_bands:
         return found, None

@@ -73,7 +73,7 @@ def _largest(subject: Subject) -> str:
 
 def _recent(subject: Subject) -> str:
     """Which component rose and which fell most, comparing the last stretch with the one before."""
-    H = subject.model.activations_
+    H = subject.adjusted(subject.model.activations_, subject.past)
     width = min(max(3, subject.n_steps // 20), subject.n_steps // 2)
     after, before = H[-width:].mean(axis=0), H[-2 * width : -width].mean(axis=0)
     moved = after - before
@@ -88,7 +88,8 @@ def _recent(subject: Subject) -> str:
     if not changes:
         return "No component has changed recently."
     stretch = f"the last {subject.unit.counted(width)} (since {subject.texts[-width]})"
-    return f"In {stretch}, compared with the {width} before, {', and '.join(changes)}."
+    adjusted = ", seasonally adjusted" if subject.model.season_ else ""
+    return f"In {stretch}, compared with the {width} before{adjusted}, {', and '.join(changes)}."
 
 
 def _outlook(subject: Subject) -> str:

@@ -27,6 +27,7 @@ from .curves import charts
 from .made import how_it_was_made
 from .notes import WORDS
 from .runs import Verdict, runs_content, verdict_of
+from .seasons import seasons_content
 from .subject import COVERAGE, Subject
 from .texts import NO_BREAK, Content, clean, level, number, percent, percents, thinned
 
@@ -95,6 +96,7 @@ def report_content(
         "level": level(subject.levels[0]),
         "notes": _notes(subject),
         "components": _components(subject),
+        "seasons": seasons_content(subject),
         "forecast": _forecast(subject) if subject.n_ahead else None,
         "gaps": {
             "words": gaps,
@@ -352,15 +354,15 @@ def _long_run(chain: Chain, subject: Subject) -> str:
 def _movement(subject: Subject) -> list[Content] | None:
     """How far components move in a step: as expected by the chain, and as found.
 
-    Both are the standard deviation of log h_{n+1} − log h_n: of steps of the chain from the
-    fitted activations, and of posterior paths.
+    Both are the standard deviation of log h_{n+1} − log h_n of levels: of steps of the chain from
+    the fitted ones, and of posterior paths.
     """
     chain = subject.model.chain_
     if not chain.dynamic or not subject.past.has_bands:
         return None
     expected = _log_changes(_expected_pairs(subject.model, np.random.default_rng(0)))
     # About 100 evenly spaced paths suffice for one number; draws are ordered by run.
-    paths = subject.past.samples(of="components")
+    paths = subject.past.samples(of="components") / subject.past.factor
     found = _log_changes(paths[:: -(-len(paths) // 100)])
     return [
         {
@@ -376,7 +378,7 @@ def _movement(subject: Subject) -> list[Content] | None:
 
 
 def _expected_pairs(model: TemporalNMF, rng: np.random.Generator) -> Array:
-    """Pairs (n, 2, K) of activations, one step of the chain apart."""
+    """Pairs (n, 2, K) of levels, one step of the chain apart."""
     draws = model.posterior_
     if draws is None:
         starts = rng.choice(model.levels_, size=2000)

@@ -6,6 +6,7 @@ import numpy as np
 
 from .._typing import Array
 from .runs import run_charts
+from .seasons import adjusted_curves, season_charts
 from .subject import Subject
 from .texts import Content, number, numbers, thinned
 
@@ -36,6 +37,8 @@ def charts(subject: Subject) -> Content:
         "gaps": [numbers([_edge(places, n) for n in gap], _EXACT) for gap in subject.gaps],
         "thinned": some if len(kept) < subject.n_steps else None,
         "components": _component_curves(subject, kept, ahead),
+        "seasons": season_charts(subject),
+        "adjusted": adjusted_curves(subject, kept, ahead),
         "totals": _total_curves(subject, kept, ahead) if subject.n_ahead else None,
         "errors": None if errors is None else numbers(errors.error[kept]),
         "worst": np.searchsorted(kept, sorted(subject.worst)).tolist(),
@@ -69,7 +72,8 @@ def _axis(subject: Subject) -> tuple[str, Array]:
 
 def _kept(subject: Subject) -> Array:
     """Past steps to draw: recent ones, some earlier ones, peaks, and the largest errors."""
-    most = min(_MOST_POINTS, _MOST_NUMBERS // (3 * subject.n_components))
+    lines = 4 if subject.model.season_ else 3  # ends of the band, activations, adjusted ones
+    most = min(_MOST_POINTS, _MOST_NUMBERS // (lines * subject.n_components))
     recent = min(subject.window, most // 2)
     older = subject.n_steps - recent
     stride = max(1, -(-older // max(most - recent, 1)))

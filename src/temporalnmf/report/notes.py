@@ -22,8 +22,8 @@ WORDS: notes.Words = {
     "beyond_checked": "Intervals were checked {checked} ahead, and this forecast has {last}: later "
     "ones may be too narrow.",
     "seasons": "The series has seasons: its changes repeat after {length} steps of {step} "
-    "(correlation {correlation:.2f}). The model does not know seasons: the forecast continues from "
-    "the level of the last step ({last}), whatever its season.",
+    "(correlation {correlation:.2f}). The model does not have this season: the forecast continues "
+    "from the level of the last step ({last}), whatever its season. A fit with {wanted} has it.",
     "fades_out": "“{name}” fades out: by {when} it falls below a tenth of its last value in "
     "{share} of the simulated futures.",
     "explodes": "“{name}” explodes: by {when} it exceeds ten times its last value in {share} of "

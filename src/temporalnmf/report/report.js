@@ -140,7 +140,8 @@
 
   // spec: kind, x, text, series [{name, index, y, bands, style, visible}], and optionally gaps,
   // divide, state(i) (words about a step), tall, mini, zero, even (symmetric about zero), log (y
-  // are logarithms), start (position of the cursor).
+  // are logarithms), start (position of the cursor), ticks ([[at, text]] of the x-axis), range ([low,
+  // high] of the y-axis), level (a line across).
   function chart(figure, spec) {
     const plot = figure.querySelector(".plot");
     const key = figure.querySelector(".key");
@@ -162,6 +163,10 @@
     }
 
     function range() {
+      if (spec.range) {
+        const margin = 0.05 * (spec.range[1] - spec.range[0]);
+        return [spec.range[0] - margin, spec.range[1] + margin, false];
+      }
       let low = spec.zero ? 0 : Infinity, high = -Infinity, lines = -Infinity;
       const see = (value) => {
         if (value === null) return;
@@ -196,7 +201,7 @@
       root.replaceChildren();
       root.setAttribute("viewBox", `0 0 ${width} ${height}`);
       const [low, high, cut] = range();
-      const yTicks = multiples(low, high, niceStep(high - low, spec.mini ? 2 : height / 80));
+      const yTicks = multiples(low, high, niceStep(high - low, spec.range ? 3 : spec.mini ? 2 : height / 80));
       const sayTick = (tick) => sayExactly(spec.log ? Number((10 ** tick).toPrecision(2)) : tick);
       const widest = Math.max(...yTicks.map((tick) => sayTick(tick).length), 1);
       margin.left += 7.8 * widest;
@@ -221,7 +226,8 @@
       }
       if (low !== 0) svg(root, "line", { class: "base", x1: margin.left, x2: width - margin.right, y1: floor, y2: floor });
       let end = -Infinity;
-      for (const [at, text] of ticksOf(spec.kind, spec.x, spec.text, x0, x1, inner / (spec.mini ? 90 : 80))) {
+      const along = inner / (spec.mini ? 90 : 80);
+      for (const [at, text] of spec.ticks || ticksOf(spec.kind, spec.x, spec.text, x0, x1, along)) {
         const wide = 3.9 * text.length;
         const middle = Math.min(Math.max(X(at), wide), width - wide);
         if (middle - wide < end + 6) continue;
@@ -237,6 +243,9 @@
           svg(root, "text", { class: "mark", x: room ? at + 5 : at - 5, y: margin.top + 10, "text-anchor": room ? "start" : "end" }, "forecast");
         }
       }
+      if (spec.level !== undefined) {
+        svg(root, "line", { class: "base", x1: margin.left, x2: width - margin.right, y1: Y(spec.level), y2: Y(spec.level) });
+      }
       if (cut) svg(root, "text", { x: margin.left + 4, y: margin.top + 10 }, "bands extend above");
 
       const body = svg(root, "g", { "clip-path": `url(#${clip})` });
@@ -250,7 +259,8 @@
           const path = series.y.map((value, i) => value === null ? "" : `M${px(i)},${floor}V${Y(value)}`).join("");
           svg(group, "path", { class: "bars-of", d: path, "stroke-width": thick.toFixed(2) });
         } else {
-          svg(group, "path", { class: `line ${dash(series)}`, d: pathOf(px, Y, series.y) });
+          const pale = series.style === "pale" ? " pale" : "";
+          svg(group, "path", { class: `line ${dash(series)}${pale}`, d: pathOf(px, Y, series.y) });
         }
         return group;
       });
@@ -434,6 +444,21 @@
     svg(node, "path", { d: line });
     const peak = y.indexOf(Math.max(...y));
     svg(node, "path", { class: "peak", d: `M${px(peak)},${py(y[peak])}h0.01` });
+  });
+
+  // Seasons, a panel per component, and what is left without them.
+  document.querySelectorAll(".minis.season").forEach((group, i) => {
+    const { x, text, ticks, range, lines } = data.seasons[i];
+    group.querySelectorAll(".mini").forEach((figure, index) => {
+      chart(figure, { kind: "text", x, text, ticks, range, level: 1, series: [{ index, y: lines[index], visible: true }], mini: true });
+    });
+  });
+  document.querySelectorAll("#adjusted .mini").forEach((figure, index) => {
+    const series = [
+      { index, y: data.components[index].y, style: "pale", visible: true },
+      { index, y: data.adjusted[index], visible: true },
+    ];
+    chart(figure, { kind: data.kind, x: data.x, text: data.text, gaps: data.gaps, divide: data.divide, zero: true, series, mini: true });
   });
 
   const totals = document.getElementById("totals");

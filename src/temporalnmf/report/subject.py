@@ -58,6 +58,12 @@ class Subject:
         assert self._forecast is not None
         return self._forecast
 
+    def adjusted(self, activations: Array, of: Forecast) -> Array:
+        """Activations (steps, K) of all steps of a forecast, seasonally adjusted."""
+        for name in self.model.season_:
+            activations = activations / of.factors.get(name, 1.0)
+        return activations
+
     @property
     def draws(self) -> PosteriorDraws:
         """The posterior draws, of a model fitted by draws."""

@@ -3,20 +3,20 @@
 With h the levels of a component, c_n = exp(x_nᵀb) its factors and e exposures (of clumps, for
 negative binomial counts), the parts y of the counts are Poisson with mean e c h, so that
 
-    log p(b | y, h) = Σ_n (y_n x_nᵀb − e_n h_n e^{x_nᵀb}) − ½ bᵀΛb,                            (EF4)
+    log p(b | y, h) = Σ_n (y_n x_nᵀb − e_n h_n e^{x_nᵀb}) − ½ bᵀΛb,                            (EF5)
 
 which is concave. Given the activations g = c h, on which the data depend, the levels are those of
 the chain, and h → g e^{−Xb} has the volume e^{−Σ_n x_nᵀb}:
 
-    log p(b | g) = log p(h = g e^{−Xb}) − Σ_n x_nᵀb − ½ bᵀΛb.                                  (EF5)
+    log p(b | g) = log p(h = g e^{−Xb}) − Σ_n x_nᵀb − ½ bᵀΛb.                                  (EF6)
 
 The first step mixes well where the chain is stiff, the second where it is loose and counts are
 large, so a sweep has both (interweaving; Yu and Meng 2011). Each is an independence step of
 Metropolis and Hastings: a multivariate t around the mode, found from a start that does not depend
 on the present b, with the curvature there. Given b, the variance τ² = σ²/P of the P coefficients
-of a term has the prior of (EF3) and is inverse Gamma,
+of a term has the prior of (EF4) and is inverse Gamma,
 
-    τ² ~ IG(P/2, σ₀²/2),   τ² | b ~ IG(P (K + 1)/2, (σ₀² + Σ_kj b_kj²)/2).                     (EF6)
+    τ² ~ IG(P/2, σ₀²/2),   τ² | b ~ IG(P (K + 1)/2, (σ₀² + Σ_kj b_kj²)/2).                     (EF7)
 
 The joint prior is restricted to factors between e^−100 and e^100 at the steps of the fit.
 """
@@ -32,7 +32,6 @@ from .._typing import Array
 from ..chains.base import Chain, First
 from ..effects.design import Design
 from ..effects.effects import FARTHEST, LARGEST_COEFFICIENT, Effects
-from ..inference.strengths import TYPICAL
 from ..kernels.floor import FLOOR
 from ..runtime.states import StateError
 
@@ -61,7 +60,7 @@ class _Target(Protocol):
 
 @dataclass(frozen=True)
 class GivenCounts:
-    """(EF4): the parts of the counts (K, N), and what they would be expected to be if c = 1."""
+    """(EF5): the parts of the counts (K, N), and what they would be expected to be if c = 1."""
 
     columns: Array
     precisions: Array
@@ -89,7 +88,7 @@ class GivenCounts:
 
 @dataclass(frozen=True)
 class GivenActivations:
-    """(EF5): the activations (K, N), and the distribution of their levels."""
+    """(EF6): the activations (K, N), and the distribution of their levels."""
 
     columns: Array
     precisions: Array
@@ -249,12 +248,13 @@ class LearnedEffects:
         self.moved[1] = moves.mean()
 
     def draw_strengths(self, rng: np.random.Generator) -> None:
-        """(EF6) for the terms that are to be learned."""
+        """(EF7) for the terms that are to be learned."""
         effects, sizes, K = self.value, self.design.sizes, len(self.value.coefficients)
+        usual = self.design.usual
         drawn = effects.strengths.copy()
         for t in np.flatnonzero(self.design.learned):
             mine = effects.coefficients[:, self.design.term_of == t]
-            scale = 0.5 * (TYPICAL**2 + np.sum(mine**2))
+            scale = 0.5 * (usual[t] ** 2 + np.sum(mine**2))
             drawn[t] = np.sqrt(sizes[t] * scale / rng.standard_gamma(0.5 * sizes[t] * (K + 1)))
         effects.strengths = drawn
 
@@ -264,5 +264,7 @@ class LearnedEffects:
         of_columns = 0.5 * len(effects.coefficients) * np.log(effects.precisions).sum()
         sizes, inverse = self.design.sizes[learned], effects.strengths[learned] ** -2.0
         # Of log τ², with τ² = σ²/P.
-        of_terms = 0.5 * sizes @ (np.log(sizes * inverse) - TYPICAL**2 * inverse)
+        of_terms = (
+            0.5 * sizes @ (np.log(sizes * inverse) - self.design.usual[learned] ** 2 * inverse)
+        )
         return float(of_columns + of_terms) - effects.value()

@@ -40,6 +40,12 @@ class FitResult:
         return self.features.array()
 
 
+def _exchanged(problem: Problem, effects: Effects, H: Array, aux: Array) -> Array:
+    """Exchange factors between effects and levels H; returns the auxiliary variables."""
+    moved = effects.exchange(H, problem.chain, problem.scale)
+    return problem.chain.auxiliary(H, problem.scale) if moved else aux
+
+
 def h_step(
     problem: Problem, features: Features, H: Array, aux: Array, *, held: int = 0, last: bool = True
 ) -> Array:
@@ -54,6 +60,7 @@ def h_step(
         found = problem.chain.sweep(H, aux, majorizer, problem.scale, held=held)
         if effects is not None:
             effects.move(majorizer, H)
+            found = _exchanged(problem, effects, H, found)
         return found
     bound, room = LocalBound(*sums, H.copy()), ROOM
     while True:
@@ -62,6 +69,7 @@ def h_step(
         if not beyond.any():
             if effects is not None:
                 effects.move(bound.majorizer, H, bound.farthest)
+                found = _exchanged(problem, effects, H, found)
             return found
         bound.widen(beyond, H, room)  # (LB2)
         H[...] = bound.x

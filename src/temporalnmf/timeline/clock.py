@@ -37,6 +37,10 @@ class Clock(NamedTuple):
         """Whether steps are evenly spaced dates."""
         return self.labels.dtype.kind == "M" and self.every != AS_GIVEN
 
+    def take(self, n: int) -> Clock:
+        """The first n steps."""
+        return self._replace(labels=self.labels[:n])
+
     @property
     def positions(self) -> Array:
         """Numbers of the steps: counted from a fixed date if they are dates, or from zero."""
@@ -74,6 +78,29 @@ class Clock(NamedTuple):
             return _share_of_year(seconds)
         monday = 3 * _DAY if cycle == "week" else 0  # 1970-01-01 was a Thursday
         return np.asarray((seconds + monday) / _SECONDS[cycle] % 1.0)
+
+    def days_in(self, days: Array) -> Array:
+        """How many of some days (datetime64[D]) are in each step; in parts of a day, 0 or 1."""
+        starts = self.starts
+        first, last = starts[:-1].astype("datetime64[D]"), starts[1:]
+        if np.all(last - starts[:-1] < np.timedelta64(1, "D")):
+            return np.isin(first, days).astype(float)
+        bounds = np.searchsorted(days.astype(starts.dtype), starts, side="left")
+        return np.diff(bounds).astype(float)
+
+    @property
+    def starts(self) -> Array:
+        """Starts of all steps, and the end of the last, datetime64 in seconds or finer."""
+        ticks, size, unit = self._ticks()
+        ends = np.append(ticks, ticks[-1] + size)
+        if unit == "M":  # labels may be any day of their month
+            return ends.astype("datetime64[M]").astype("datetime64[s]")
+        return ends.astype(f"datetime64[{unit}]")
+
+    def years_around(self) -> tuple[int, int]:
+        """The first year of the steps, and the one after the last."""
+        years = self.starts.astype("datetime64[Y]").astype(np.int64) + 1970
+        return int(years[0]), int(years[-1]) + 1
 
     def _ticks(self) -> tuple[Array, int, str]:
         """Dates as whole numbers of a unit, the length of a step, and the unit."""

@@ -1,0 +1,78 @@
+"""Trends: growth at the end of a series that continues for a while."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from numbers import Real
+from typing import ClassVar
+
+import numpy as np
+
+from .._typing import Array
+from ..messages.errors import ArgumentError
+from ..timeline.clock import Clock
+from .covariates import Covariates
+from .term import Term
+
+_LAST = 2**62  # number of a step
+
+
+@dataclass(frozen=True)
+class Trend(Term):
+    """Growth or decline of each component at the end of the series, which fades out.
+
+    The log factor of a component grows by b φ^s between s + 1 and s steps before the end, and by
+    b φ^s in the s-th step after it: φ is both the memory, since growth of the distant past does not
+    count, and the damping of forecasts, whose total growth is b φ/(1 − φ).
+
+    Parameters
+    ----------
+    damping : float, default=0.8
+        φ, at least 0.5 and at most 1, growth that lasts.
+    strength : float or "learn", default=0.02
+        Standard deviation of b in the prior. With "learn" it is learned for all components
+        together; one component that comes from nothing then lets all of them grow.
+    end : int, default=None
+        Number of the last step; known from the data.
+
+    Examples
+    --------
+    >>> Trend(damping=0.9)
+    Trend(damping=0.9, strength=0.02)
+    """
+
+    damping: float = 0.8
+    strength: float | str = 0.02
+    end: int | None = field(default=None, repr=False)
+
+    usual: ClassVar[float] = 0.02
+
+    def __post_init__(self) -> None:
+        number = isinstance(self.damping, Real) and not isinstance(self.damping, bool)
+        if not (number and 0.5 <= self.damping <= 1.0):
+            raise ArgumentError("damping", self.damping, ": expected a number from 0.5 to 1.")
+        self._check_strength()
+
+    @property
+    def name(self) -> str:
+        return "trend"
+
+    def resolve(self, clock: Clock) -> Trend:
+        return replace(self, end=int(clock.positions[-1]))
+
+    def check_resolved(self, clock: Clock) -> None:
+        if type(self.end) is not int or abs(self.end) > _LAST:
+            raise ValueError(f"its trend ends at {self.end!r:.60}")
+
+    def ending(self, clock: Clock) -> Trend:
+        return self.resolve(clock)
+
+    def columns(self, clock: Clock, covariates: Covariates | None = None) -> Array:
+        """Accumulated growth since the end, before it negative, (N, 1)."""
+        assert self.end is not None, "resolved"
+        away = (clock.positions - self.end).astype(float)
+        if self.damping == 1.0:
+            return away[:, None]
+        sums = -np.expm1(np.abs(away) * np.log(self.damping)) / (1.0 - self.damping)
+        ahead = np.where(away > 0.0, self.damping, 1.0)  # the first step ahead grows by φ b
+        return np.asarray(np.sign(away) * ahead * sums)[:, None]

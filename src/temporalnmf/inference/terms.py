@@ -1,0 +1,256 @@
+"""The terms of a model: those that the user asked for, or those that predict better."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from .._typing import Array
+from ..data.series import AnySeries, Series
+from ..effects.covariates import Covariates, influences
+from ..effects.design import Design, candidates, resolved, trends_of
+from ..effects.holidays import holiday_terms
+from ..effects.season import Season
+from ..effects.term import Term
+from ..effects.trend import Trend
+from ..kernels.floor import FLOOR
+from ..messages.errors import Arg, ArgumentError, Text
+from ..messages.formatting import percent
+from ..messages.warning import without
+from ..timeline.clock import Clock
+from .config import AUTO, FIRST, Config, Factors, likelihood_of
+from .fitting import effects_at, fit_factors, infer_effects
+from .smoothing import SMOOTHING
+
+# Share of observed steps that a trial hides for each season, in runs of this share of its cycle.
+_HIDDEN, _RUN = 0.2, 1.0 / 3.0
+# Past forecasts that judge a trend, from the second half of the series, the most steps of each, and
+# the fewest steps before the first.
+_ORIGINS, _AHEAD, _BEFORE = 8, 6, 8
+# Iterations and tolerance of trials.
+_MAX_ITER, _TOL = 200, 1e-5
+# A term is worth it if errors fall by two standard errors, or by one and by this share; with fewer
+# errors than the fewest, in each of them and by this share.
+_FEWEST, _SHARE = 4, 0.01
+# Rounds of EM for the strength of a trend in a past forecast.
+_ROUNDS = 3
+
+
+class Choice(NamedTuple):
+    """The columns of the terms of a model, and why it has its seasons and its trend, in words."""
+
+    design: Design | None
+    season: str
+    trend: str
+
+
+def choose_terms(config: Config, series: AnySeries, covariates: Covariates | None) -> Choice:
+    """The terms of a fit."""
+    assert series.timeline is not None
+    clock = series.timeline.clock
+    if not config.chain.has_law:
+        config = _without_effects(config, covariates)
+    known = [term.resolve(clock) for term in holiday_terms(config.holidays)]
+    given: tuple[Term, ...] = tuple(known)
+    if covariates is not None:
+        given += influences(covariates, series.observed)
+    trial = _Trial(config, series, clock, covariates)
+    seasons, season = trial.seasons(given)
+    trends, trend = trial.trend((*given, *seasons))
+    return Choice(Design.of((*given, *seasons, *trends), clock, covariates), season, trend)
+
+
+def _without_effects(config: Config, covariates: Covariates | None) -> Config:
+    """The parameters for plain NMF, whose activations are free at every step; refuses effects."""
+    asked = {"season": config.season, "trend": config.trend, "holidays": config.holidays}
+    given = [name for name, value in asked.items() if value not in (None, AUTO)]
+    if given or covariates is not None:
+        problem = Text(
+            "has free activations at every step, so {given} cannot be told apart from them.",
+            given=Arg(given[0] if given else "covariates"),
+        )
+        remedy = "Use another chain, such as 'rate'."
+        raise ArgumentError("chain", config.chain.name, problem, remedy)
+    return replace(config, season=None, trend=None)
+
+
+class _Trial(NamedTuple):
+    """The choice of terms by short fits."""
+
+    config: Config
+    series: AnySeries
+    clock: Clock
+    covariates: Covariates | None
+
+    def seasons(self, given: tuple[Term, ...]) -> tuple[tuple[Season, ...], str]:
+        """The seasons, besides given terms, and why."""
+        wanted, clock = self.config.season, self.clock
+        if wanted != AUTO:
+            found = resolved(wanted, clock)
+            return found, "as given" if found else "not wanted"
+        possible = candidates(clock)
+        if not isinstance(self.series, Series):
+            return (), "data that are not in memory are not searched for seasons"
+        if not possible:
+            long = "fewer than two cycles of any season"
+            return (), long if clock.dated else "times are not dates"
+        runs = _runs(self.series.observed, possible)
+        if not runs:
+            return (), "too few observed steps to hold some out"
+        return self._best_seasons(given, possible, runs)
+
+    def _best_seasons(
+        self, given: tuple[Term, ...], possible: tuple[Season, ...], runs: list[Array]
+    ) -> tuple[tuple[Season, ...], str]:
+        """The seasons with which held-out runs are predicted best, added one by one."""
+        assert isinstance(self.series, Series)
+        hidden = np.zeros((self.series.n_steps, 1), dtype=bool)
+        hidden[np.concatenate(runs)] = True
+        known, held = self.series.split(hidden)
+        config, kept, words = _short(self.config), given, []
+        best, factors = _tried(config, self._designed(known, kept), held, runs)
+        for season in possible:
+            tried = self._designed(known, (*kept, season))
+            errors, found = _tried(replace(config, previous=factors), tried, held, runs)
+            if _better(errors, best):
+                lower = 1.0 - errors.sum() / best.sum()
+                words.append(f"{season.name}: errors of held-out steps are {percent(lower)} lower")
+                kept, best, factors = (*kept, season), errors, found
+            else:
+                words.append(f"no {season.name}: it does not predict held-out steps better")
+        return tuple(t for t in kept[len(given) :] if isinstance(t, Season)), "; ".join(words)
+
+    def trend(self, given: tuple[Term, ...]) -> tuple[tuple[Trend, ...], str]:
+        """The trend, besides given terms, and why."""
+        wanted, series = self.config.trend, self.series
+        if wanted != AUTO:
+            found = tuple(trend.resolve(self.clock) for trend in trends_of(wanted))
+            return found, "as given" if found else "not wanted"
+        if not isinstance(series, Series):
+            return (), "data that are not in memory are not searched for a trend"
+        origins = list(_origins(series.observed))
+        if len(origins) < _FEWEST:
+            return (), "too few observed steps for past forecasts"
+        with without(ConvergenceWarning, UserWarning):
+            factors = fit_factors(_short(self.config), self._designed(series, given)).factors
+        plain, trending = (
+            np.array([self._ahead(factors, origin, given, trend) for origin in origins])
+            for trend in ((), (Trend(),))
+        )
+        if _better(trending, plain):
+            lower = 1.0 - trending.sum() / plain.sum()
+            chosen = (Trend().resolve(self.clock),)
+            return chosen, f"errors of past forecasts are {percent(lower)} lower"
+        return (), "it does not make past forecasts better"
+
+    def _ahead(
+        self, factors: Factors, origin: int, given: tuple[Term, ...], trend: tuple[Trend, ...]
+    ) -> float:
+        """The error of a forecast from an origin, at fixed components."""
+        config, series = _short(self.config), self.series
+        assert isinstance(series, Series)
+        before, steps = np.arange(origin), min(_AHEAD, series.n_steps - origin)
+        here = tuple(t.resolve(self.clock.take(origin)) for t in trend)
+        design = Design.of((*given, *here), self.clock, self.covariates)
+        past = series.take(before).designed(None if design is None else design.take(before))
+        with without(ConvergenceWarning, UserWarning):
+            H, effects = infer_effects(config, factors, past, _ROUNDS)
+        chain = factors.chain
+        G = chain.point_forecast(chain.state_of(H.T), steps, "mean", config.map_scale)
+        came = np.arange(origin, origin + steps)
+        if effects is not None and design is not None:
+            G = G * effects.at(design.take(came)).factors
+        pairs = [
+            _compared(series, n, factors.components.T, G[:, i]) for i, n in enumerate(came.tolist())
+        ]
+        v, mean = (np.concatenate(part) for part in zip(*pairs, strict=True))
+        return factors.likelihood.error(v, np.maximum(mean, FLOOR))
+
+    def _designed(self, series: Series, terms: tuple[Term, ...]) -> Series:
+        """A series with the columns of terms."""
+        return series.designed(Design.of(terms, self.clock, self.covariates))
+
+
+def _origins(observed: Array) -> Iterator[int]:
+    """Steps of the second half after which forecasts begin."""
+    seen = np.flatnonzero(observed)
+    first = max(len(seen) // 2, _BEFORE)
+    last = len(seen) - 1
+    if last < first:
+        return
+    for place in np.unique(np.linspace(first, last, _ORIGINS).astype(int)).tolist():
+        yield int(seen[place])
+
+
+def _better(errors: Array, before: Array) -> bool:
+    """Whether errors of runs, or of forecasts, are clearly lower than before."""
+    lower = before - errors
+    total, worthy = float(lower.sum()), bool(lower.sum() > _SHARE * before.sum())
+    if len(lower) < _FEWEST:
+        return worthy and bool(np.all(lower > 0.0))
+    standard_error = float(np.std(lower, ddof=1)) * np.sqrt(len(lower))
+    return total > 2.0 * standard_error or (worthy and total > standard_error)
+
+
+def _short(config: Config) -> Config:
+    """A short fit."""
+    counts = config.likelihood.counts
+    return replace(
+        config,
+        solver="accelerated",
+        chain=config.chain.unlearned(),
+        likelihood=likelihood_of(FIRST) if counts else config.likelihood,
+        smoothing=config.smoothing if config.smoothing != "learn" else SMOOTHING,
+        max_iter=min(_MAX_ITER, config.max_iter),
+        tol=max(_TOL, config.tol),
+        init=config.init if isinstance(config.init, str) else "random",
+        n_init=1, callback=None, verbose=0, checkpoint=None, previous=None, automatic=False,
+        random_state=0,
+    )  # fmt: skip
+
+
+def _runs(observed: Array, possible: tuple[Season, ...]) -> list[Array]:
+    """Observed steps to hide: for each season, runs of a share of its cycle, one per segment."""
+    seen, rng = np.flatnonzero(observed), np.random.default_rng(0)
+    free = seen[1:]  # the first step stays
+    found: list[Array] = []
+    for season in possible:
+        assert season.steps is not None
+        length = max(2, round(_RUN * season.steps))
+        n_runs = max(1, round(_HIDDEN * len(seen) / length))
+        for segment in np.array_split(free, n_runs):
+            if len(segment) > length:
+                start = rng.integers(len(segment) - length)
+                run = segment[start : start + length]
+                found.append(run[~np.isin(run, np.concatenate([[-1], *found]))])
+        free = free[~np.isin(free, np.concatenate([[-1], *found]))]
+    return [run for run in found if len(run) > 1]
+
+
+def _tried(config: Config, known: Series, held: Series, runs: list[Array]) -> tuple[Array, Factors]:
+    """Errors of held-out runs, each relative to its total, and the fit that predicts them.
+
+    Errors of the level, which no season predicts, would hide those of the pattern.
+    """
+    with without(ConvergenceWarning, UserWarning):
+        fitted = fit_factors(config, known)
+    effects = effects_at(fitted.effects, known)
+    G = fitted.H if effects is None else fitted.H * effects.factors
+    errors = []
+    for run in runs:
+        pairs = [_compared(held, n, fitted.W, G[:, n]) for n in run.tolist()]
+        v, mean = (np.concatenate(part) for part in zip(*pairs, strict=True))
+        level = max(float(v.sum()), FLOOR) / max(float(mean.sum()), FLOOR)
+        errors.append(fitted.likelihood.error(v, np.maximum(level * mean, FLOOR)))
+    return np.array(errors), fitted.factors
+
+
+def _compared(series: Series, n: int, W: Array, g: Array) -> tuple[Array, Array]:
+    """Observed entries of a step, and their means at components W (F, K) and activations (K,)."""
+    x, weight = series.row(n)
+    seen = weight > 0.0
+    return x[seen], series.exposure[n] * (W[seen] @ g)
