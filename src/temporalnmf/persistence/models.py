@@ -31,6 +31,7 @@ from ..chains.base import Chain, Point
 from ..chains.rate import Rate
 from ..components import OURS, ShardedComponents, set_aside, staged_copy
 from ..data.series import Series, arrays_of, dense, matrix_of
+from ..effects.effects import Effects
 from ..effects.reasons import reason_of
 from ..inference.config import Config
 from ..inference.gaps import fitted_steps
@@ -40,13 +41,21 @@ from ..messages.errors import ArgumentError
 from ..messages.warning import warn
 from ..runtime.archives import LARGEST, Archive, Json, refuse_wild_indices
 from ..runtime.files import refuse_overwriting, refuse_replacing, written_whole
-from ..sampling.draws import PosteriorDraws
+from ..sampling.draws import PosteriorDraws, cycles_of
 from ..sampling.run import drawn_steps
 from ..solvers.options import OPTIONS, flattened, nested
 from ..timeline.grid import Timeline
 from .arrays import checked_arrays, is_known
 from .calibrations import calibration_arrays, calibration_of
-from .effects import described_effects, effects_arrays, effects_of, read_terms, written_terms
+from .effects import (
+    described_effects,
+    drawn_arrays,
+    drawn_effects,
+    effects_arrays,
+    effects_of,
+    read_terms,
+    written_terms,
+)
 
 if TYPE_CHECKING:
     from ..estimator import TemporalNMF
@@ -266,6 +275,7 @@ def _arrays(model: TemporalNMF, data: bool) -> dict[str, Array]:
     arrays |= {f"{_LEARNED}{name}": rows for name, rows in model.learned_.items()}
     if (draws := model.posterior_) is not None:
         arrays |= {f"draws_{name}": getattr(draws, name) for name in _DRAWS}
+        arrays |= drawn_arrays(draws.effects)
         arrays |= {f"draws_of_{name}": values for name, values in draws.parameters.items()}
         arrays |= {f"draws_likelihood_{n}": values for n, values in draws.of_likelihood.items()}
     if model.calibration_ is not None:
@@ -374,7 +384,7 @@ def _attributes(
     if series is not None and effects is not None:
         series = series.designed(effects.design)
     likelihood = _likelihood_of(header)
-    draws = _draws_of(header.get("draws"), arrays, likelihood)
+    draws = _draws_of(header.get("draws"), arrays, likelihood, effects)
     learned = {n.removeprefix(_LEARNED): a for n, a in arrays.items() if n.startswith(_LEARNED)}
     if not learned.keys() <= chain.get_params().keys():
         raise ValueError("it has learned parameters that its chain does not have")
@@ -395,7 +405,7 @@ def _attributes(
         "exposure_": arrays["exposure"],
         "levels_": arrays.get("levels", arrays["activations_"]),
         "_effects": effects,
-        "season_": {} if effects is None else effects.cycles(),
+        "season_": cycles_of(effects, draws),
         "effects_": {} if effects is None else effects.influences(),
         "trend_": None if effects is None else effects.trend(),
         **_reasons_of(header),
@@ -462,7 +472,10 @@ def _is_text(value: object) -> bool:
 
 
 def _draws_of(
-    described: Json | None, arrays: dict[str, Array], likelihood: Likelihood
+    described: Json | None,
+    arrays: dict[str, Array],
+    likelihood: Likelihood,
+    effects: Effects | None,
 ) -> PosteriorDraws | None:
     if described is None:
         return None
@@ -476,8 +489,12 @@ def _draws_of(
     of_likelihood = described.get("likelihood", [])  # older files have none
     if not set(of_likelihood) <= set(likelihood.get_params()):
         raise ValueError("its draws have parameters that its likelihood does not have")
+    components, activations, *rest = (arrays[f"draws_{name}"] for name in _DRAWS)
     return PosteriorDraws(
-        **{name: arrays[f"draws_{name}"] for name in _DRAWS},
+        components,
+        activations,
+        smoothing=rest[0],
+        log_posterior=rest[1],
         parameters={name: arrays[f"draws_of_{name}"] for name in described["parameters"]},
         chain=chain,
         likelihood=likelihood,
@@ -485,6 +502,7 @@ def _draws_of(
         learned=tuple(described["learned"]),
         thin=thin,
         of_likelihood={name: arrays[f"draws_likelihood_{name}"] for name in of_likelihood},
+        effects=drawn_effects(effects, arrays),
     )
 
 
