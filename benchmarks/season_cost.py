@@ -44,7 +44,7 @@ def iteration(frame: pd.DataFrame, K: int, season: Season | None, solver: str) -
     """CPU time of an iteration."""
     options = {"season": season, "solver": solver, "likelihood": "poisson", "tol": 0.0}
     few, many = (seconds(frame, K, max_iter=n, **options) for n in (FEW, MANY))
-    return (many - few) / (MANY - FEW)
+    return max(many - few, 1e-6) / (MANY - FEW)
 
 
 def look(name: str, repeats: int) -> list[dict[str, Any]]:

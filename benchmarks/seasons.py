@@ -8,7 +8,9 @@ are those of single steps ahead, averaged over origins: the Kullback–Leibler e
 mean absolute error (MAE) of entries, and both of totals. Naive forecasts get 0.05 in the KLE of
 entries, and forecasts are at least 0.01. AutoETS forecasts each series by itself, at most the 300
 largest features, and all methods are scored on these as well. Its interpreter is
-TEMPORALNMF_ETS_PYTHON; without it AutoETS is left out. Needs TEMPORALNMF_DATA, except with --read.
+TEMPORALNMF_ETS_PYTHON; without it AutoETS is left out. Runs can be split by data set and by method
+(`--settings` alone: naive forecasts and AutoETS) and put together by --read. Needs
+TEMPORALNMF_DATA, except with --read.
 """
 
 from __future__ import annotations
@@ -65,14 +67,17 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "arg, no season": {"chain": "arg", "season": None},
     "bgar": {"chain": "bgar"},
     "bgar, no season": {"chain": "bgar", "season": None},
+    # Whether seasons and levels have come apart when a fit of the default tolerance stops.
+    "rate, tol 1e-8": {"chain": "rate", "tol": 1e-8, "max_iter": 2000},
+    "bgar, tol 1e-8": {"chain": "bgar", "tol": 1e-8, "max_iter": 2000},
 }
 NAIVE = ("last value", "seasonal naive")
 MEASURES = ("kle", "mae", "total_kle", "total_mae")
 
 
 def known_settings() -> list[str]:
-    """The settings whose chain is registered."""
-    return [name for name, options in SETTINGS.items() if options["chain"] in CHAINS]
+    """The settings whose chain is registered, of the default tolerance."""
+    return [n for n, options in SETTINGS.items() if options["chain"] in CHAINS and "tol" not in n]
 
 
 def frame_of(name: str) -> pd.DataFrame:
@@ -258,13 +263,14 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results/seasons.csv"))
     parser.add_argument("--data", nargs="*", default=list(CASES), choices=list(CASES))
     parser.add_argument("--settings", nargs="*", default=known_settings(), choices=list(SETTINGS))
-    parser.add_argument("--read", type=Path, nargs="*", help="raw results of runs, not a run")
+    parser.add_argument("--read", type=Path, nargs="*", help="rows of runs, not a run")
     parser.add_argument("--raw", type=Path, default=Path("results/seasons_raw.csv"))
     parser.add_argument("--page", type=Path, default=None, help="page to write the tables to")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     if given.read:
         frame = pd.concat([pd.read_csv(path) for path in given.read])
+        frame = frame.drop_duplicates(["data", "method", "origin", "ahead", "features"])
     else:
         given.raw.parent.mkdir(parents=True, exist_ok=True)
         rows: list[dict[str, Any]] = []
