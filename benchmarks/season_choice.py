@@ -33,6 +33,7 @@ STRENGTHS = (0.0, 0.02, 0.05, 0.1, 0.3)
 STEPS = {"days": (180, 730, "D", 7, "week"), "months": (36, 150, "MS", 12, "year")}
 LEVELS = {"dense": 20.0, "sparse": 0.5}
 NOISES = ("poisson", "negative binomial")
+CASE = ["every", "level", "noise"]
 
 
 def simulated(
@@ -127,7 +128,9 @@ def cells(row: pd.Series, measures: dict[str, str]) -> list[str]:
 
 
 def write_page(page: Path, frame: pd.DataFrame) -> None:
-    false = shares(frame[frame["strength"] == 0.0], ["every", "level", "noise"])
+    none = frame[frame["strength"] == 0.0]
+    pooled = shares(none.assign(every="all", level="all", noise="all"), CASE)
+    false = pd.concat([shares(none, CASE), pooled])
     measures = dict.fromkeys(("inside", "worst inside", "ahead", "worst ahead"), "{:.3f}")
     lines = [
         [*row[["every", "level", "noise", "series"]], *cells(row, measures)]
