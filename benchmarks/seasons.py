@@ -205,9 +205,14 @@ def table(means: pd.DataFrame, name: str, features: str, measure: str) -> list[l
     shown = wide[list(CASES[name].shown)].assign(mean=wide.mean(axis=1))
     best = shown.min()
     return [
-        [name, method, *(f"**{v:,.4g}**" if v <= best[c] else f"{v:,.4g}" for c, v in row.items())]
+        [name, method, *(f"**{short(v)}**" if v <= best[c] else short(v) for c, v in row.items())]
         for method, row in shown.iterrows()
     ]
+
+
+def short(value: float) -> str:
+    """A number with four digits, or all those before the point."""
+    return f"{value:,.0f}" if value >= 1000.0 else f"{value:.4g}"
 
 
 GROUPS = {
@@ -243,6 +248,9 @@ def models(frame: pd.DataFrame) -> pd.DataFrame:
     """How often each season was chosen, the likelihoods, and seconds of a fit and forecast."""
     lines = []
     once = frame.drop_duplicates(["data", "method", "origin"])
+    # Naive forecasts and AutoETS have neither.
+    once = once.reindex(columns=list(dict.fromkeys([*once, "seasons", "likelihood", "seconds"])))
+    once = once.sort_values("data", key=lambda names: names.map(list(CASES).index), kind="stable")
     for (name, method), part in once.groupby(["data", "method"], sort=False):
         if part["seconds"].isna().all():
             continue
