@@ -7,13 +7,22 @@ from typing import Literal, NamedTuple, get_args
 from ..messages.formatting import percent
 
 Code = Literal[
-    "given", "not_wanted", "tried", "no_dates", "too_short", "few_steps", "not_local", "unknown"
+    "given",
+    "not_wanted",
+    "tried",
+    "no_dates",
+    "no_cycle",
+    "too_short",
+    "few_steps",
+    "not_local",
+    "unknown",
 ]
 
 _WORDS: dict[Code, str] = {
     "given": "as given",
     "not_wanted": "not wanted",
     "no_dates": "times are not dates",
+    "no_cycle": "steps are as long as the longest cycle of the calendar",
     "too_short": "fewer than two cycles of any season",
     "few_steps": "too few observed steps to hold some out",
     "not_local": "data that are not in memory are not searched",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from ..data.series import AnySeries, Series
 from ..effects.covariates import Covariates, influences
 from ..effects.design import Design, candidates, resolved, trends_of
 from ..effects.holidays import holiday_terms
-from ..effects.reasons import Reason, Trial
+from ..effects.reasons import Code, Reason, Trial
 from ..effects.season import Season
 from ..effects.term import Term
 from ..effects.trend import Trend
@@ -27,10 +27,12 @@ from .fitting import effects_at, fit_factors, infer_effects
 from .smoothing import SMOOTHING
 
 # Share of observed steps that a trial hides for each season, in runs of this share of its cycle.
-_HIDDEN, _RUN = 0.2, 1.0 / 3.0
+_HIDDEN, _RUN = 0.2, 0.5
 # Past forecasts that judge a trend, from the second half of the series, the most steps of each, and
 # the fewest steps before the first.
 _ORIGINS, _AHEAD, _BEFORE = 8, 6, 8
+# With fewer runs than enough, several folds are hidden in turn.
+_ENOUGH_RUNS, _MOST_FOLDS = 6, 4
 # Steps of a long cycle.
 _LONG = 24
 # Iterations and tolerance of trials.
@@ -98,32 +100,47 @@ class _Trial(NamedTuple):
         if not isinstance(self.series, Series):
             return (), Reason("not_local")
         if not possible:
-            return (), Reason("too_short" if clock.dated else "no_dates")
-        runs = _runs(self.series.observed, possible)
-        if not runs:
+            return (), Reason(_why_none(clock))
+        folds = _folds(self.series.observed, possible)
+        if not folds:
             return (), Reason("few_steps")
-        return self._best_seasons(given, possible, runs)
+        return self._best_seasons(given, possible, folds)
 
     def _best_seasons(
-        self, given: tuple[Term, ...], possible: tuple[Season, ...], runs: list[Array]
+        self, given: tuple[Term, ...], possible: tuple[Season, ...], folds: list[Fold]
     ) -> tuple[tuple[Season, ...], Reason]:
         """The seasons with which held-out runs are predicted best, added one by one."""
-        assert isinstance(self.series, Series)
-        hidden = np.zeros((self.series.n_steps, 1), dtype=bool)
-        hidden[np.concatenate(runs)] = True
-        known, held = self.series.split(hidden)
         config, kept, trials = _short(self.config, possible), given, []
-        best, factors = _tried(config, self._designed(known, kept), held, runs)
+        best, starts = self._tried(config, folds, kept, [None] * len(folds))
         for season in possible:
-            tried = self._designed(known, (*kept, season))
-            errors, found = _tried(replace(config, previous=factors), tried, held, runs)
+            errors, found = self._tried(config, folds, (*kept, season), starts)
             if _better(errors, best):
                 trials.append(Trial(season.name, float(1.0 - errors.sum() / best.sum())))
-                kept, best, factors = (*kept, season), errors, found
+                kept, best, starts = (*kept, season), errors, found
             else:
                 trials.append(Trial(season.name, None))
         chosen = tuple(term for term in kept[len(given) :] if isinstance(term, Season))
         return chosen, Reason("tried", tuple(trials))
+
+    def _tried(
+        self,
+        config: Config,
+        folds: list[Fold],
+        terms: tuple[Term, ...],
+        starts: Sequence[Factors | None],
+    ) -> tuple[Array, list[Factors]]:
+        """Errors of the held-out runs of all folds, and the fits that predict them."""
+        assert isinstance(self.series, Series)
+        errors, found = [], []
+        for runs, start in zip(folds, starts, strict=True):
+            hidden = np.zeros((self.series.n_steps, 1), dtype=bool)
+            hidden[np.concatenate(runs)] = True
+            known, held = self.series.split(hidden)
+            known = self._designed(known, terms)
+            of_fold, factors = _errors(replace(config, previous=start), known, held, runs)
+            errors.append(of_fold)
+            found.append(factors)
+        return np.concatenate(errors), found
 
     def trend(self, given: tuple[Term, ...]) -> tuple[tuple[Trend, ...], Reason]:
         """The trend, besides given terms, and why."""
@@ -216,11 +233,32 @@ def _short(config: Config, seasons: tuple[Season, ...] = ()) -> Config:
     )  # fmt: skip
 
 
-def _runs(observed: Array, possible: tuple[Season, ...]) -> list[Array]:
+def _why_none(clock: Clock) -> Code:
+    """Why there is no season to try."""
+    if not clock.dated:
+        return "no_dates"
+    return "too_short" if Season("year").length(clock) >= 2.0 else "no_cycle"
+
+
+Fold = list[Array]  # runs of steps that are hidden together
+
+
+def _folds(observed: Array, possible: tuple[Season, ...]) -> list[Fold]:
+    """Folds of runs to hide, so many that there are enough runs to compare."""
+    rng = np.random.default_rng(0)
+    found: list[Fold] = []
+    while len(found) < _MOST_FOLDS and sum(map(len, found)) < _ENOUGH_RUNS:
+        if not (runs := _runs(observed, possible, rng)):
+            break
+        found.append(runs)
+    return found
+
+
+def _runs(observed: Array, possible: tuple[Season, ...], rng: np.random.Generator) -> Fold:
     """Observed steps to hide: for each season, runs of a share of its cycle, one per segment."""
-    seen, rng = np.flatnonzero(observed), np.random.default_rng(0)
+    seen = np.flatnonzero(observed)
     free = seen[1:]  # the first step stays
-    found: list[Array] = []
+    found: Fold = []
     for season in possible:
         assert season.steps is not None
         length = max(2, round(_RUN * season.steps))
@@ -234,7 +272,7 @@ def _runs(observed: Array, possible: tuple[Season, ...]) -> list[Array]:
     return [run for run in found if len(run) > 1]
 
 
-def _tried(config: Config, known: Series, held: Series, runs: list[Array]) -> tuple[Array, Factors]:
+def _errors(config: Config, known: Series, held: Series, runs: Fold) -> tuple[Array, Factors]:
     """Errors of held-out runs, each relative to its total, and the fit that predicts them.
 
     Errors of the level, which no season predicts, would hide those of the pattern.
