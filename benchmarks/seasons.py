@@ -29,6 +29,7 @@ import pandas as pd
 from default_intervals import COMPONENTS, data_of, write_table
 
 from temporalnmf import TemporalNMF
+from temporalnmf.effects import Trend
 from temporalnmf.metrics import kl_error
 from temporalnmf.registry import CHAINS
 
@@ -67,17 +68,15 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "arg, no season": {"chain": "arg", "season": None},
     "bgar": {"chain": "bgar"},
     "bgar, no season": {"chain": "bgar", "season": None},
-    # Whether seasons and levels have come apart when a fit of the default tolerance stops.
-    "rate, tol 1e-8": {"chain": "rate", "tol": 1e-8, "max_iter": 2000},
-    "bgar, tol 1e-8": {"chain": "bgar", "tol": 1e-8, "max_iter": 2000},
+    "rate, trend": {"chain": "rate", "trend": Trend()},
 }
 NAIVE = ("last value", "seasonal naive")
 MEASURES = ("kle", "mae", "total_kle", "total_mae")
 
 
 def known_settings() -> list[str]:
-    """The settings whose chain is registered, of the default tolerance."""
-    return [n for n, options in SETTINGS.items() if options["chain"] in CHAINS and "tol" not in n]
+    """The settings whose chain is registered."""
+    return [n for n, options in SETTINGS.items() if options["chain"] in CHAINS]
 
 
 def frame_of(name: str) -> pd.DataFrame:
