@@ -3,6 +3,7 @@
 import io
 import warnings
 
+import dask.array
 import numpy as np
 import pandas as pd
 import pytest
@@ -326,3 +327,21 @@ def test_covariates_trends_and_events_are_drawn():
     )
     tree = model.to_arviz()
     assert len(set(tree["posterior"]["column"].values)) == 14
+
+
+def test_data_in_blocks_have_seasons():
+    X = months(gaps=False)
+    blocks = dask.array.from_array(X.to_numpy(), chunks=(40, 2))
+    model = fitted(blocks, season=12, n_draws=10, n_tune=10)
+    assert model.posterior_.effects.coefficients.shape == (2, 10, 2, 11)
+    # Counted from the first step, as the pattern is.
+    found = model.season_["12 steps"][np.argsort(model.components_[:, 0])[::-1]]
+    assert np.corrcoef(found[0], 1.0 / found[1])[0, 1] > 0.9
+    assert np.ptp(np.log(found[0])) > 0.8
+    assert model.forecast(2).values.shape == (2, 5)
+
+
+def test_calibration_fits_seasons_again_by_draws():
+    model = fitted(months(gaps=False), likelihood="poisson", n_draws=8, n_tune=4).calibrate(5)
+    assert model.calibration_.refitted
+    assert model.forecast(1).interval(0.9)[0].shape == (1, 5)
