@@ -22,6 +22,7 @@ from temporalnmf.effects import Season
 from temporalnmf.report import report_content
 from temporalnmf.solvers import Checkpoint
 from test_gibbs_blocks import BOUNDS, _Held, _InBlocks, split_here
+from test_hostile_checkpoints import changed, nothing
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -184,6 +185,38 @@ def test_a_checkpoint_of_another_season_is_refused(tmp_path):
         fitted(season=Season("year", terms=2), checkpoint=file, callback=StopAfter(13))
     with pytest.raises(ValueError, match="is of a fit with"):
         fitted(season=Season("year", terms=2, strength=0.3), checkpoint=file)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("state_coefficients", lambda a: a[:, :3]),
+        ("state_coefficients", lambda a: a * np.nan),
+        ("state_coefficients", lambda a: a + 1e4),
+        ("state_coefficients", lambda a: a + 90.0),  # factors out of range
+        ("state_coefficients", nothing),
+        ("state_strengths", lambda a: -a),
+        ("kept_coefficients", lambda a: a[:1]),
+        ("kept_coefficients", lambda a: a * np.nan),
+        ("kept_strengths", lambda a: 0.0 * a),
+        ("kept_moved", lambda a: a + 2.0),
+    ],
+)
+def test_states_of_effects_that_no_fit_writes_are_refused(name, change, stopped, tmp_path):
+    path = tmp_path / "state.npz"
+    path.write_bytes(stopped)
+    changed(path, name, change)
+    with pytest.raises(ValueError, match=r"state\.npz' is not a checkpoint of a fit, or is dama"):
+        fitted(checkpoint=Checkpoint(path, every=0.0))
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory):
+    """A checkpoint of the second run."""
+    path = tmp_path_factory.mktemp("stopped") / "state.npz"
+    with pytest.raises(StopError):
+        fitted(checkpoint=Checkpoint(path, every=0.0), callback=StopAfter(67))
+    return path.read_bytes()
 
 
 # Files that no fit has written.
