@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from temporalnmf import registry
-from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
+from temporalnmf.chains import ARG, BGAR, GaP, HierRate, HierShape, Rate, Shape
 from temporalnmf.chains.base import First
 from temporalnmf.data.series import Series
 from temporalnmf.likelihoods.poisson import Poisson
@@ -34,10 +34,11 @@ SETTINGS = {
     "shape": Shape(1.5, 1.5),
     "hier_shape": HierShape(1.3, 0.9),
     "bgar": BGAR(3.0, 1.2, 0.6),
+    "arg": ARG(3.0, 1.2, 0.6),
 }
 
 # Chains whose first activation has a law of their own: Gamma(α, β).
-OWN_FIRST_LAW = {"gap", "bgar"}
+OWN_FIRST_LAW = {"gap", "bgar", "arg"}
 
 # What was observed: all, all but a step, or not even one of the features besides.
 MASKS = {"all": np.ones((N, 1)), "steps": np.ones((N, 1)), "entries": np.ones((N, F))}
@@ -45,7 +46,7 @@ MASKS["steps"][2] = MASKS["entries"][2] = 0.0
 MASKS["entries"][0, 1] = MASKS["entries"][3, 3] = 0.0
 MASKS["entries"][:, 2] = 0.0
 
-# 24 tests of up to 19 functionals: |z| beyond this by chance once in 300 runs of them all.
+# 28 tests of up to 19 functionals: |z| beyond this by chance once in 300 runs of them all.
 BOUND = 4.5
 
 

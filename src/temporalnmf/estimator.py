@@ -25,6 +25,7 @@ from .data.validation import check_features, check_held_out, check_series
 from .effects.covariates import Covariates
 from .effects.design import Design, SeasonsLike, TrendLike
 from .effects.effects import Effects
+from .effects.reasons import Reason
 from .forecasting.appending import fit_again, infer_again, whole_series
 from .forecasting.calibrating import Calibration, calibrate
 from .forecasting.forecast import Forecast
@@ -87,7 +88,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     n_components : int, default=5
     chain : str or Chain, default="rate"
         Prior on how activations change: "none" (plain NMF), "gap", "rate", "hier_rate", "shape",
-        "hier_shape", "bgar", or an object from `temporalnmf.chains` with its hyper-parameters.
+        "hier_shape", "bgar", "arg", or an object from `temporalnmf.chains` with its
+        hyper-parameters.
     likelihood : str or Likelihood, default="auto"
         "auto": whole numbers that vary more than Poisson counts get "negative_binomial", all other
         data "poisson" (so do data that are not in memory); see `likelihood_`.
@@ -259,8 +261,9 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     _fingerprint: int
     _kept: Array
     _posterior: Posterior | None
-    # The effects at the steps of the fit.
+    # The effects at the steps of the fit, and why it has them.
     _effects: Effects | None = None
+    _reasons: Mapping[str, Reason]
     # Parameters of the fit that were lowered when the model was loaded.
     _capped: Mapping[str, int] = MappingProxyType({})
 
@@ -365,7 +368,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         choice = choose_terms(config, series, covariates)
         series = series.designed(choice.design)
         self._take(fit_factors(config, series), series)
-        self.season_reason_, self.trend_reason_ = choice.season, choice.trend
+        self._reasons = {"season": choice.season, "trend": choice.trend}
+        self.season_reason_, self.trend_reason_ = map(str, self._reasons.values())
 
     def fit_transform(
         self,

@@ -120,7 +120,7 @@ def candidates(clock: Clock) -> tuple[Season, ...]:
     long_enough = []
     for season in found:
         length = season.length(clock)
-        if 2.0 <= length <= len(clock.labels) / 2.0:
+        if length >= 2.0 and np.floor(2.0 * length) <= len(clock.labels):
             long_enough.append(season.resolve(clock))
     return tuple(long_enough)
 

@@ -32,6 +32,7 @@ from ..chains.rate import Rate
 from ..components import OURS, ShardedComponents, set_aside, staged_copy
 from ..data.series import Series, arrays_of, dense, matrix_of
 from ..effects.effects import Effects
+from ..effects.reasons import reason_of
 from ..inference.config import Config
 from ..inference.gaps import fitted_steps
 from ..inference.laplace import Posterior
@@ -215,7 +216,7 @@ def _header(model: TemporalNMF) -> Json:
         "likelihood": description_of(model.likelihood_, registry.LIKELIHOODS, "likelihood"),
         "draws": _described_draws(model.posterior_),
         "effects": described_effects(model._effects),
-        "reasons": {"season": model.season_reason_, "trend": model.trend_reason_},
+        "reasons": {name: [r.code, r.trials] for name, r in model._reasons.items()},
         "numbers": {name: _plain(getattr(model, name)) for name in _NUMBERS},
         "provenance": getattr(model, "provenance_", None),
     }
@@ -420,15 +421,13 @@ def _attributes(
     }  # fmt: skip
 
 
-def _reasons_of(header: Json) -> dict[str, str]:
+def _reasons_of(header: Json) -> dict[str, object]:
     """Why the model has its seasons and its trend."""
     stored = header.get("reasons", {})
     if not isinstance(stored, dict):
         raise ValueError(f"its reasons are {stored!r:.60}")
-    found = {f"{n}_reason_": stored.get(n, "of an earlier version") for n in ("season", "trend")}
-    if not all(isinstance(text, str) for text in found.values()):
-        raise ValueError("its reasons are not text")
-    return found
+    found = {name: reason_of(stored.get(name)) for name in ("season", "trend")}
+    return {"_reasons": found} | {f"{name}_reason_": str(r) for name, r in found.items()}
 
 
 def _checked_numbers(header: Json) -> dict[str, object]:
