@@ -129,8 +129,8 @@ BREAKS = {
 }  # fmt: skip
 
 
-# Geweke's test: three cases per chain, of up to 24 functionals; |z| beyond 4.5 by chance once in 300
-# runs of them all.
+# Geweke's test: three cases per chain, of up to 24 functionals; |z| beyond 4.5 by chance once in
+# 300 runs of them all.
 
 
 @pytest.mark.quick("rate-poisson", "gap-learned")
