@@ -3,6 +3,7 @@
 import io
 import warnings
 
+import dask.array
 import numpy as np
 import pandas as pd
 import pytest
@@ -21,6 +22,7 @@ from temporalnmf.effects import Season
 from temporalnmf.report import report_content
 from temporalnmf.solvers import Checkpoint
 from test_gibbs_blocks import BOUNDS, _Held, _InBlocks, split_here
+from test_hostile_checkpoints import changed, nothing
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -185,6 +187,38 @@ def test_a_checkpoint_of_another_season_is_refused(tmp_path):
         fitted(season=Season("year", terms=2, strength=0.3), checkpoint=file)
 
 
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("state_coefficients", lambda a: a[:, :3]),
+        ("state_coefficients", lambda a: a * np.nan),
+        ("state_coefficients", lambda a: a + 1e4),
+        ("state_coefficients", lambda a: a + 90.0),  # factors out of range
+        ("state_coefficients", nothing),
+        ("state_strengths", lambda a: -a),
+        ("kept_coefficients", lambda a: a[:1]),
+        ("kept_coefficients", lambda a: a * np.nan),
+        ("kept_strengths", lambda a: 0.0 * a),
+        ("kept_moved", lambda a: a + 2.0),
+    ],
+)
+def test_states_of_effects_that_no_fit_writes_are_refused(name, change, stopped, tmp_path):
+    path = tmp_path / "state.npz"
+    path.write_bytes(stopped)
+    changed(path, name, change)
+    with pytest.raises(ValueError, match=r"state\.npz' is not a checkpoint of a fit, or is dama"):
+        fitted(checkpoint=Checkpoint(path, every=0.0))
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory):
+    """A checkpoint of the second run."""
+    path = tmp_path_factory.mktemp("stopped") / "state.npz"
+    with pytest.raises(StopError):
+        fitted(checkpoint=Checkpoint(path, every=0.0), callback=StopAfter(67))
+    return path.read_bytes()
+
+
 # Files that no fit has written.
 
 
@@ -326,3 +360,21 @@ def test_covariates_trends_and_events_are_drawn():
     )
     tree = model.to_arviz()
     assert len(set(tree["posterior"]["column"].values)) == 14
+
+
+def test_data_in_blocks_have_seasons():
+    X = months(gaps=False)
+    blocks = dask.array.from_array(X.to_numpy(), chunks=(40, 2))
+    model = fitted(blocks, season=12, n_draws=10, n_tune=10)
+    assert model.posterior_.effects.coefficients.shape == (2, 10, 2, 11)
+    # Counted from the first step, as the pattern is.
+    found = model.season_["12 steps"][np.argsort(model.components_[:, 0])[::-1]]
+    assert np.corrcoef(found[0], 1.0 / found[1])[0, 1] > 0.9
+    assert np.ptp(np.log(found[0])) > 0.8
+    assert model.forecast(2).values.shape == (2, 5)
+
+
+def test_calibration_fits_seasons_again_by_draws():
+    model = fitted(months(gaps=False), likelihood="poisson", n_draws=8, n_tune=4).calibrate(5)
+    assert model.calibration_.refitted
+    assert model.forecast(1).interval(0.9)[0].shape == (1, 5)
