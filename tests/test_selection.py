@@ -19,8 +19,8 @@ from temporalnmf.selection import (
     Selection,
     select,
 )
-from temporalnmf.selection.grids import OUR_GRIDS
 from temporalnmf.selection.data import Gridded
+from temporalnmf.selection.grids import OUR_GRIDS
 from temporalnmf.selection.prediction import last_values, mean_activation
 from temporalnmf.selection.search import choose
 

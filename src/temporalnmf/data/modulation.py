@@ -101,8 +101,13 @@ class Days(Exposure):
     known_ahead: ClassVar[bool] = True
 
     @classmethod
-    def of(cls, timeline: Timeline) -> Days:
-        """Of all steps of a timeline; an error if they are not dates."""
+    def of(cls, timeline: Timeline, like: Timeline | None = None) -> Days:
+        """Of all steps of a timeline; an error if they are not dates.
+
+        A single step, which has no spacing, is as long as those of another timeline.
+        """
+        if like is not None and len(timeline.labels) == 1:
+            timeline = replace(timeline, every=like.every)
         return cls(timeline.clock.days, timeline)
 
     def ahead(self, steps: int) -> Days:

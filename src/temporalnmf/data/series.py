@@ -131,10 +131,10 @@ class Series:
         """The factors between activations and data."""
         return exposure_of(self.exposure, self.timeline, self.days)
 
-    def by_days(self) -> Series:
-        """With the days in each step as exposure."""
+    def by_days(self, like: Timeline | None = None) -> Series:
+        """With the days in each step as exposure; see `Days.of`."""
         assert self.timeline is not None
-        return replace(self, exposure=Days.of(self.timeline).values, days=True)
+        return replace(self, exposure=Days.of(self.timeline, like).values, days=True)
 
     def in_unit(self, unit: float) -> Series:
         """The same data, with values counted in a unit."""

@@ -89,7 +89,7 @@ def check_series(
     columns = list(getattr(given.cells, "columns", range(cells.shape[1])))
     checked = _checked_entries(cells, weights, likelihood, columns)
     series = Series(*checked, sizes, features=given.features).on_grid(timeline)
-    return Checked(series.by_days() if days else series, given.cells, given.names)
+    return Checked(series.by_days(like) if days else series, given.cells, given.names)
 
 
 def checked_part(
