@@ -23,7 +23,7 @@ from joblib import Parallel, delayed
 from scipy import sparse
 
 from temporalnmf import TemporalNMF
-from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, NoChain, Rate, Shape
+from temporalnmf.chains import ARG, BGAR, GaP, HierRate, HierShape, NoChain, Rate, Shape
 from temporalnmf.datasets import load_sotu
 from temporalnmf.metrics import kl_error
 
@@ -60,6 +60,9 @@ def settings(level: float) -> Iterator[tuple[str, Any, float]]:
     for rho in (0.9, 0.97, 0.99):
         for a in (0.5, 1.0, 5.0):
             yield f"bgar {a:g}, rho {rho:g}", BGAR(a, rho=rho), 0.1
+    for rho in (0.9, 0.97, 0.99, 0.999):
+        for a in (0.5, 1.0, 5.0):
+            yield f"arg {a:g}, rho {rho:g}", ARG(a, rho=rho), 0.1
 
 
 def held_out_error(X: np.ndarray, chain: Any, smoothing: float, seed: int) -> tuple[float, float]:
@@ -83,10 +86,15 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--chains", nargs="*", help="only these; by default, all")
     arguments = parser.parse_args()
     rows = []
     for name, X in datasets():
-        choices = list(settings(X.sum(axis=1).mean() / K))
+        choices = [
+            choice
+            for choice in settings(X.sum(axis=1).mean() / K)
+            if not arguments.chains or choice[1].name in arguments.chains
+        ]
         errors = Parallel(arguments.jobs)(
             delayed(held_out_error)(X, chain, smoothing, seed)
             for _, chain, smoothing in choices

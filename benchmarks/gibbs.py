@@ -21,7 +21,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from temporalnmf import TemporalNMF
-from temporalnmf.chains import BGAR, Chain, GaP, HierRate, HierShape, Rate, Shape
+from temporalnmf.chains import ARG, BGAR, Chain, GaP, HierRate, HierShape, Rate, Shape
 from temporalnmf.chains.base import First
 from temporalnmf.data.series import Series
 from temporalnmf.likelihoods.base import Likelihood
@@ -169,7 +169,8 @@ def chains() -> None:
     start = started(X, 5)
     beta = X.shape[0] * 5 / float(X.sum())
     laws = (GaP(1.0, beta), Rate(300.0, 300.0), HierRate(300.0, 299.0, 300.0, 300.0),
-            Shape(1.0, 1.0), HierShape(1.0, 1.0), BGAR(1.0, beta, 0.97))  # fmt: skip
+            Shape(1.0, 1.0), HierShape(1.0, 1.0), BGAR(1.0, beta, 0.97),
+            ARG(1.0, beta, 0.97))  # fmt: skip
     with Threads(1) as one:
         runs = {chain.name: sampler(X, start, chain, one).sweep for chain in laws}
         rows = {name: shown(times) for name, times in turns(runs, 3).items()}

@@ -22,7 +22,7 @@ from joblib import Parallel, delayed
 from scipy.special import logit
 
 from temporalnmf import TemporalNMF
-from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
+from temporalnmf.chains import ARG, BGAR, GaP, HierRate, HierShape, Rate, Shape
 
 N, K, F, LEVEL = 150, 2, 20, 400.0
 
@@ -43,6 +43,9 @@ def cases() -> Iterator[tuple[Any, tuple[str, ...]]]:
     yield BGAR(5.0, 5.0 / LEVEL, 0.8), ("beta",)
     yield BGAR(5.0, 5.0 / LEVEL, 0.8), ("rho",)
     yield BGAR(5.0, 5.0 / LEVEL, 0.8), ("alpha", "beta", "rho")
+    yield ARG(5.0, 5.0 / LEVEL, 0.8), ("beta",)
+    yield ARG(5.0, 5.0 / LEVEL, 0.8), ("rho",)
+    yield ARG(5.0, 5.0 / LEVEL, 0.8), ("alpha", "beta", "rho")
 
 
 def simulated(chain: Any, seed: int) -> np.ndarray:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from temporalnmf.chains import BGAR, HierRate, HierShape, Rate, Shape
+from temporalnmf.chains import ARG, BGAR, HierRate, HierShape, Rate, Shape
 from temporalnmf.chains.base import First
 from temporalnmf.sampling.diagnostics import ess_bulk
 from temporalnmf.sampling.learning import LearnedChain
@@ -38,6 +38,9 @@ KNOWN = {
     "bgar, α = 3, ρ = 0.9": BGAR(3.0, 3.0 / LEVEL, 0.9),
     "bgar, α = 20, ρ = 0.97": BGAR(20.0, 20.0 / LEVEL, 0.97),
     "bgar, α = 1000, ρ = 0.97": BGAR(1e3, 1e3 / LEVEL, 0.97),
+    "arg, α = 1, ρ = 0.97": ARG(1.0, 1.0 / LEVEL, 0.97),
+    "arg, α = 20, ρ = 0.97": ARG(20.0, 20.0 / LEVEL, 0.97),
+    "arg, α = 1000, ρ = 0.97": ARG(1e3, 1e3 / LEVEL, 0.97),
 }
 LEARNED = {
     "rate": Rate(alpha="learn", beta="learn"),
@@ -45,6 +48,7 @@ LEARNED = {
     "shape": Shape(alpha="learn"),
     "hier_shape": HierShape(beta="learn"),
     "bgar": BGAR(alpha="learn", rho="learn"),
+    "arg": ARG(alpha="learn", rho="learn"),
 }
 
 

@@ -120,14 +120,24 @@ def _shape(H, Z, p, chain, lost):
 
 def _hier_shape(H, Z, p, chain, lost):
     """(HS0), (HS1)"""
-    alpha, beta = chain.alpha, chain.beta
+    return _poisson_gamma(p.copy(), np.ones_like(H), Z, chain.alpha, chain.beta, 1.0, lost)
+
+
+def _arg(H, Z, p, chain, lost):
+    """(A0)–(A3)"""
     p, q = p.copy(), np.ones_like(H)
+    p[:, 0] += chain.alpha - lost
+    q[:, 0] += chain.beta
+    return _poisson_gamma(p, q, Z, chain.alpha, chain.beta / (1.0 - chain.rho), chain.rho, lost)
+
+
+def _poisson_gamma(p, q, Z, alpha, tau, rho, lost):
     p[:, 1:] += alpha - lost + Z
-    q[:, 1:] += beta
+    q[:, 1:] += tau
     p[:, :-1] += Z
-    q[:, :-1] += beta
+    q[:, :-1] += tau * rho
     H = p / q
-    x = 2.0 * beta * np.sqrt(H[:, :-1] * H[:, 1:])
+    x = 2.0 * tau * np.sqrt(rho * H[:, :-1] * H[:, 1:])
     return H, 0.5 * x * ive(alpha, x) / ive(alpha - 1.0, x)
 
 
@@ -185,4 +195,5 @@ UPDATES: dict[str, Callable] = {
     "shape": _shape,
     "hier_shape": _hier_shape,
     "bgar": _bgar,
+    "arg": _arg,
 }

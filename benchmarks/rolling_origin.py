@@ -25,7 +25,7 @@ from joblib import Parallel, delayed
 from scipy.stats import binomtest
 
 from temporalnmf import TemporalNMF
-from temporalnmf.chains import BGAR, HierRate, Rate, Shape
+from temporalnmf.chains import ARG, BGAR, HierRate, Rate, Shape
 from temporalnmf.data.series import Series
 from temporalnmf.datasets import fetch_icews, fetch_nips, load_sotu
 from temporalnmf.forecasting.calibrating import calibration_of, past_forecast
@@ -87,6 +87,7 @@ LEARNED = {
     "hier_rate": HierRate(alpha_z="learn", alpha_h="learn"),
     "shape": Shape(alpha="learn"),
     "bgar": BGAR(alpha="learn", beta="learn", rho="learn"),
+    "arg": ARG(alpha="learn", beta="learn", rho="learn"),
 }
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from temporalnmf import TemporalNMF
 from temporalnmf.sampling import gibbs
 
-CHAINS = ("gap", "rate", "hier_rate", "shape", "hier_shape")
+CHAINS = ("gap", "rate", "hier_rate", "shape", "hier_shape", "arg")
 
 
 def main() -> None:

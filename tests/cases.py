@@ -10,7 +10,7 @@ from scipy import sparse
 
 from clusters import inside
 from temporalnmf import TemporalNMF, registry
-from temporalnmf.chains import BGAR, GAR, GaP, HierRate, HierShape, NoChain, Rate, Shape
+from temporalnmf.chains import ARG, BGAR, GAR, GaP, HierRate, HierShape, NoChain, Rate, Shape
 from temporalnmf.cluster.block_data import MemorySource
 from temporalnmf.cluster.blocks import Blocks
 from temporalnmf.cluster.executor import LocalExecutor
@@ -44,6 +44,7 @@ _SETTINGS: dict[str, list[Any]] = {
     "shape": [Shape(0.9, 0.8), Shape(0.2, 0.25)],
     "hier_shape": [HierShape(1.6, 0.7), HierShape(0.4, 0.3)],
     "bgar": [BGAR(4.0, 0.4, 0.6), BGAR(2.0, 0.2, 0.9)],
+    "arg": [ARG(1.6, 0.2, 0.7), ARG(0.4, 0.05, 0.9)],
 }
 _BOTH_SCALES = {"hier_rate": 2}
 
@@ -55,6 +56,7 @@ _LAWS: dict[str, list[Any]] = {
     "shape": [Shape(2.0, 2.0), Shape(0.5, 0.9), Shape(40.0, 30.0)],
     "hier_shape": [HierShape(1.5, 2.0), HierShape(0.3, 0.8), HierShape(4.0, 100.0)],
     "bgar": [BGAR(2.0, 1.0, 0.9), BGAR(6.0, 0.5, 0.5), BGAR(0.5, 1.0, 0.3), BGAR(30.0, 3.0, 0.8)],
+    "arg": [ARG(2.0, 1.0, 0.9), ARG(0.5, 1.0, 0.3), ARG(30.0, 3.0, 0.8)],
     "gar": [GAR(2.0, 1.0, 0.9), GAR(0.5, 2.0, 0.4)],
 }
 

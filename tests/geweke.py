@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from temporalnmf import registry
-from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
+from temporalnmf.chains import ARG, BGAR, GaP, HierRate, HierShape, Rate, Shape
 from temporalnmf.chains.base import First
 from temporalnmf.data.series import Series
 from temporalnmf.likelihoods.poisson import Poisson
@@ -34,10 +34,11 @@ SETTINGS = {
     "shape": Shape(1.5, 1.5),
     "hier_shape": HierShape(1.3, 0.9),
     "bgar": BGAR(3.0, 1.2, 0.6),
+    "arg": ARG(3.0, 1.2, 0.6),
 }
 
 # Chains whose first activation has a law of their own: Gamma(α, β).
-OWN_FIRST_LAW = {"gap", "bgar"}
+OWN_FIRST_LAW = {"gap", "bgar", "arg"}
 
 # What was observed: all, all but a step, or not even one of the features besides.
 MASKS = {"all": np.ones((N, 1)), "steps": np.ones((N, 1)), "entries": np.ones((N, F))}
@@ -45,7 +46,7 @@ MASKS["steps"][2] = MASKS["entries"][2] = 0.0
 MASKS["entries"][0, 1] = MASKS["entries"][3, 3] = 0.0
 MASKS["entries"][:, 2] = 0.0
 
-# 24 tests of up to 19 functionals: |z| beyond this by chance once in 300 runs of them all.
+# 28 tests of up to 19 functionals: |z| beyond this by chance once in 300 runs of them all.
 BOUND = 4.5
 
 
@@ -55,12 +56,13 @@ def started(series, chain, W, H, smoothing, first, seed, workers):
     return Gibbs(series, known, W, H, first, seed, workers)
 
 
-def known_parameters(chain, smoothing, n_components, level=1.0, likelihood=None):
+def known_parameters(chain, smoothing, n_components, level=1.0, likelihood=None, effects=None):
     """Parameters of which none is learned, if chain and likelihood have numbers."""
     return Parameters(
         LearnedChain(chain, level, n_components),
         LearnedSmoothing(smoothing, False),
         LearnedLikelihood((likelihood or Poisson()).resolve()),
+        effects,
     )
 
 
@@ -141,10 +143,10 @@ class Simulation:
         self._structure = [part.astype(np.int32) for part in rows]
 
     def draw_prior(self):
-        """Hyper-parameters, smoothing, components and activations."""
+        """Hyper-parameters, smoothing, components, levels and effects."""
         run, rng = self.run, self.rng
         n_components, n_steps = run.H.shape
-        chain, smoothing, likelihood = run.parameters
+        chain, smoothing, likelihood, effects = run.parameters
         chain.move(prior_coordinates(chain, n_components, rng))
         if smoothing.learned:
             at = rng.normal(np.log(learning.SMOOTHING), learning._WIDE)
@@ -155,10 +157,12 @@ class Simulation:
         run.W = np.zeros_like(run.W)
         run.W[self.active] = rng.dirichlet(weights, size=n_components).T
         run.H, run.Z = paths(run.chain, n_components, n_steps, rng, FIRST_LAW)
+        if effects is not None:
+            draw_effects(effects, rng)
 
     def draw_data(self):
         """Counts given the rest, for the run to go on with."""
-        rates, likelihood = self.run.W @ self.run.H, self.run.parameters.likelihood.value
+        rates, likelihood = self.run.W @ self.run.activations, self.run.parameters.likelihood.value
         self.X = likelihood.sample(self.exposure * rates, self.rng).T * self.seen
         self.run._counts = (*self._structure, self.X.T.ravel())
         if likelihood.learns:
@@ -171,7 +175,7 @@ class Simulation:
     def functionals(self):
         """Thirteen numbers and two per learned one, the same if components are swapped.
 
-        Three for dispersion.
+        Three for dispersion; five for effects, and two per strength.
         """
         W, H, X = self.run.W, self.run.H, self.X
         u, v = np.log(np.maximum(H, 1e-8)), np.log(np.maximum(W, 1e-8))
@@ -180,7 +184,7 @@ class Simulation:
             v.mean(), v[0].mean(), W.max(), np.sum(W**2), np.tanh((v[0] * u[:, 0]).mean()),
             np.log1p(X.sum()), np.log1p(X[0, 0]), np.log1p(W[:, 0] @ W[:, -1]),
         ]  # fmt: skip
-        chain, smoothing, likelihood = self.run.parameters
+        chain, smoothing, likelihood, effects = self.run.parameters
         for x in chain.coordinates.values():
             found += [x.mean(), np.tanh((x * (u[:, -1] - u[:, 0])).mean())]
         if smoothing.learned:
@@ -190,7 +194,30 @@ class Simulation:
             log_d = np.log(likelihood.value.excess)
             found += [np.mean(X == 0.0), np.log1p(X.max())]
             found += [log_d, np.tanh(log_d * u.mean())] if likelihood.value.learns else []
+        if effects is not None:
+            b, logs = effects.value.coefficients, np.log(effects.value.factors)
+            found += [
+                b.mean(), np.log1p(np.sum(b**2)), np.tanh((logs * u).mean()),
+                np.tanh((logs * np.log1p(X.sum(axis=1))).mean()), np.log1p(np.ptp(logs)),
+            ]  # fmt: skip
+            for log_s, mine in zip(
+                np.log(effects.value.strengths[effects.design.learned]),
+                (b[:, effects.design.term_of == t] for t in np.flatnonzero(effects.design.learned)),
+                strict=True,
+            ):
+                found += [log_s, np.tanh(log_s * np.log(np.sum(mine**2)))]
         return np.array(found)
+
+
+def draw_effects(effects, rng):
+    """Strengths and coefficients from their prior."""
+    strengths, sizes = effects.value.strengths.copy(), effects.design.sizes
+    for t in np.flatnonzero(effects.design.learned):
+        inverse = rng.gamma(0.5 * sizes[t], 2.0 / effects.design.usual[t] ** 2)
+        strengths[t] = np.sqrt(sizes[t] / inverse)
+    effects.value.strengths = strengths
+    shape = effects.value.coefficients.shape
+    effects.value.coefficients = rng.normal(size=shape) / np.sqrt(effects.value.precisions)
 
 
 def fixed(name, mask, seed):
@@ -204,7 +231,7 @@ def sharing_seldom(part):
     right = sampler.share
 
     def share(*args):
-        if args[-1].random() < part:
+        if args[7].random() < part:
             right(*args)
 
     with pytest.MonkeyPatch.context() as patch:

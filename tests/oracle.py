@@ -115,7 +115,7 @@ def chain_value(chain, H, aux, scale):
         for n in range(len(h)):
             if chain.name == "none":
                 continue
-            if chain.name == "gap" or (chain.name == "bgar" and n == 0):
+            if chain.name == "gap" or (chain.name in ("bgar", "arg") and n == 0):
                 total -= _gamma(h[n], chain.alpha, chain.beta) + log_scale * np.log(h[n])
                 continue
             if n == 0:
@@ -146,6 +146,10 @@ def chain_value(chain, H, aux, scale):
                 fresh = h[n] - b * before
                 total -= stats.beta.logpdf(b, eta, gamma) + _gamma(fresh, gamma, chain.beta)
                 total -= log_scale * (np.log(b) + np.log1p(-b) + np.log(fresh))
+            elif chain.name == "arg":  # 2τ h_n is non-central χ²
+                tau = chain.beta / (1.0 - chain.rho)
+                law = stats.ncx2(2.0 * chain.alpha, 2.0 * tau * chain.rho * before)
+                total -= law.logpdf(2.0 * tau * h[n]) + np.log(2.0 * tau) + jacobian
             else:
                 raise AssertionError(f"no oracle for chain {chain.name}: write its density here")
     return float(total)

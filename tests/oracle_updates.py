@@ -63,6 +63,13 @@ def hier_shape_step(before, after, z, jacobian, alpha, beta):
     return poisson_law(z, beta * before) + gamma_law(after, alpha + z, beta) + jacobian(after)
 
 
+def arg_step(before, after, z, jacobian, alpha, beta, rho):
+    """Linear in the count z, like that of HierShape."""
+    tau = beta / (1 - rho)
+    kept = poisson_law(z, tau * rho * before)
+    return kept + gamma_law(after, alpha + z, tau) + jacobian(after)
+
+
 def bgar_step(before, after, b, jacobian, alpha, beta, eta, gamma):
     fresh = after - b * before
     kept = beta_law(b, eta, gamma) + jacobian(b) + jacobian(1 - b)
@@ -76,6 +83,7 @@ STEPS = {
     "shape": shape_step,
     "hier_shape": hier_shape_step,
     "bgar": bgar_step,
+    "arg": arg_step,
 }
 
 
@@ -91,8 +99,8 @@ class Law:
         return log(x) if self.scale == "log" else 0
 
     def first(self, h):
-        """Of h_1, which is flat except under GaP and BGAR."""
-        if self.name not in ("gap", "bgar"):
+        """Of h_1, which is flat except under GaP, BGAR and ARG."""
+        if self.name not in ("gap", "bgar", "arg"):
             return 0
         alpha, beta = self.parameters["alpha"], self.parameters["beta"]
         return -gamma_law(h, alpha, beta) - self.jacobian(h)

@@ -8,7 +8,7 @@ import pytest
 
 from cases import SCALES, chains
 from temporalnmf import TemporalNMF, registry
-from temporalnmf.chains import BGAR, GAR, GaP, HierRate, HierShape, NoChain, Rate, Shape
+from temporalnmf.chains import ARG, BGAR, GAR, GaP, HierRate, HierShape, NoChain, Rate, Shape
 from temporalnmf.likelihoods.base import Majorizer
 
 
@@ -28,7 +28,7 @@ def test_automatic_values_preserve_the_mean_or_match_the_level():
     h = np.array([1.0, 4.0, 9.0])
     for chain in (Rate(7.0), Shape(3.0), Shape(), HierRate(5.0, "auto", 2.0)):
         np.testing.assert_allclose(chain.resolve(level, K).conditional_mean(h), h, rtol=1e-14)
-    for chain in (GaP(3.0), BGAR(2.0)):
+    for chain in (GaP(3.0), BGAR(2.0), ARG(2.0)):
         resolved = chain.resolve(level, K)
         assert resolved.alpha / resolved.beta == level / K
     drift = HierShape(1.0).resolve(level, K)
@@ -49,7 +49,7 @@ def test_a_chain_with_one_value_per_component_is_the_sum_of_its_components(scale
             continue
         factors = np.array([1.0, 1.1, 1.3])
         many = type(chain)(**{**chain.get_params(), **{k: v * factors for k, v in numbers.items()}})
-        if chain.name == "bgar":
+        if chain.name in ("bgar", "arg"):
             many.set_params(rho=np.array([0.6, 0.55, 0.5]))
         total = 0.0
         for k in range(3):
@@ -148,7 +148,7 @@ def test_what_is_learned_begins_at_its_default():
     assert not HierRate().learns
 
 
-@pytest.mark.parametrize("kind", [BGAR, GAR, GaP, HierRate, HierShape, Rate, Shape])
+@pytest.mark.parametrize("kind", [ARG, BGAR, GAR, GaP, HierRate, HierShape, Rate, Shape])
 def test_defaults_are_the_documented_ones(kind):
     documented = {}
     for names, default in re.findall(r"^    (\w.*) : .*default=(.*)$", kind.__doc__, re.MULTILINE):
@@ -158,9 +158,9 @@ def test_defaults_are_the_documented_ones(kind):
 
 def test_a_chain_knows_whether_its_objective_is_bounded_below():
     """On the linear scale a Gamma density with a shape below one is unbounded at zero."""
-    for chain in (GaP(1.0), GaP([1.0, 2.0]), HierShape(1.0), NoChain()):
+    for chain in (GaP(1.0), GaP([1.0, 2.0]), HierShape(1.0), ARG(1.0), NoChain()):
         assert not chain.bottomless()
-    for chain in (GaP(0.9), GaP([2.0, 0.9]), HierShape(0.9), Shape(2.0), Rate(2.0)):
+    for chain in (GaP(0.9), GaP([2.0, 0.9]), HierShape(0.9), ARG(0.9), Shape(2.0), Rate(2.0)):
         assert chain.bottomless()
 
 
@@ -180,9 +180,10 @@ def test_backcasts_and_point_forecasts_have_their_closed_forms():
         np.testing.assert_array_equal(chain.point_forecast(h, 3), [[2.0] * 3, [5.0] * 3])
     # E[h_{n−s} | h_n] = ρ^s h_n + (1 − ρ^s) α/β, the farthest step first.
     share = np.array([0.125, 0.25, 0.5])
-    np.testing.assert_allclose(
-        BGAR(4.0, 2.0, 0.5).backcast(h, 3), h[:, None] * share + (1.0 - share) * 2.0, rtol=1e-14
-    )
+    for chain in (BGAR(4.0, 2.0, 0.5), ARG(4.0, 2.0, 0.5)):
+        np.testing.assert_allclose(
+            chain.backcast(h, 3), h[:, None] * share + (1.0 - share) * 2.0, rtol=1e-14
+        )
 
 
 @pytest.mark.parametrize("scale", SCALES)

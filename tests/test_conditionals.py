@@ -5,7 +5,7 @@ import pytest
 
 import cases
 from temporalnmf import registry
-from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
+from temporalnmf.chains import ARG, BGAR, GaP, HierRate, HierShape, Rate, Shape
 from temporalnmf.chains.base import First
 
 N = 5
@@ -14,7 +14,9 @@ FIRST_LAW = First(2.0, 3.0)
 CHAINS = [
     GaP(2.0, 0.7), Rate(4.0, 4.0), Rate(0.8, 1.1), HierRate(6.0, 5.0, 4.0, 4.0),
     Shape(1.5, 1.5), HierShape(1.3, 0.9), BGAR(3.0, 1.2, 0.6), BGAR(0.8, 0.5, 0.9),
+    ARG(3.0, 1.2, 0.6), ARG(0.8, 0.5, 0.9),
 ]  # fmt: skip
+LONG = ("bgar", "hier_shape", "arg")
 
 
 def test_every_chain_with_a_law_has_its_conditionals():
@@ -25,7 +27,7 @@ def test_every_chain_with_a_law_has_its_conditionals():
 
 
 def first_values(chain, n_paths, rng):
-    if chain.stationary() is not None:  # gap and bgar have a law of their own
+    if chain.stationary() is not None:  # gap, bgar and arg have a law of their own
         return None
     return rng.gamma(FIRST_LAW.shape, FIRST_LAW.level / FIRST_LAW.shape, size=n_paths)
 
@@ -48,10 +50,7 @@ def functionals(H, Y):
     "chain",
     [
         # A chain's second, and those of which the draws take long.
-        pytest.param(
-            chain,
-            marks=pytest.mark.long if i in (2, 7) or chain.name in ("bgar", "hier_shape") else (),
-        )
+        pytest.param(chain, marks=pytest.mark.long if i in (2, 9) or chain.name in LONG else ())
         for i, chain in enumerate(CHAINS)
     ],
     ids=cases.named,

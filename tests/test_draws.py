@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from cases import estimator
 from stops import StopAfter, StopError
 from temporalnmf import load
-from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
+from temporalnmf.chains import ARG, BGAR, GaP, HierRate, HierShape, Rate, Shape
 from temporalnmf.sampling import run
 from temporalnmf.solvers import Gibbs
 from temporalnmf.summary import step_errors
@@ -24,6 +24,7 @@ from temporalnmf.summary import step_errors
 CHAINS = [
     GaP("learn", "learn"), Rate("learn", "learn"), HierRate("learn", "auto", "learn"),
     Shape("learn"), HierShape("learn", "learn"), BGAR("learn", "learn", "learn"),
+    ARG("learn", "learn", "learn"),
 ]  # fmt: skip
 
 

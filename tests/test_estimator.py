@@ -11,7 +11,7 @@ from sklearn.base import clone
 from cases import likelihoods, random_data
 from oracle import log_density
 from temporalnmf import TemporalNMF, registry
-from temporalnmf.chains import BGAR, HierRate, HierShape, Rate, Shape
+from temporalnmf.chains import ARG, BGAR, HierRate, HierShape, Rate, Shape
 from temporalnmf.solvers import Checkpoint, Gibbs
 from temporalnmf.solvers.options import flattened
 
@@ -124,7 +124,7 @@ def test_missing_steps_are_filled_by_the_chain_or_by_interpolation(chain):
     else:
         np.testing.assert_allclose(H[22], model.chain_.conditional_mean(H[21]), rtol=1e-12)
         np.testing.assert_allclose(H[23], model.chain_.conditional_mean(H[22]), rtol=1e-12)
-    if chain == "bgar":
+    if chain in ("bgar", "arg"):
         rho, mean = model.chain_.rho, model.chain_.alpha / model.chain_.beta
         np.testing.assert_allclose(H[0], rho**2 * H[2] + (1 - rho**2) * mean, rtol=1e-12)
     else:
@@ -170,9 +170,12 @@ def test_modes_one_step_ahead_have_their_closed_forms(chain, linear, log):
     np.testing.assert_allclose(chain.conditional_mode(h, "log"), log(h), rtol=1e-9)
 
 
-def test_mode_of_hier_shape_is_the_top_of_its_density():
-    chain, h = HierShape(1.5, 2.0), 3.0
-    law = stats.ncx2(2 * 1.5, 2 * 2.0 * h, scale=1 / (2 * 2.0))  # 2βh′ is non-central χ²
+@pytest.mark.parametrize(
+    ("chain", "tau", "rho"), [(HierShape(1.5, 2.0), 2.0, 1.0), (ARG(1.5, 2.0, 0.8), 10.0, 0.8)]
+)
+def test_mode_of_steps_with_counts_is_the_top_of_their_density(chain, tau, rho):
+    h = 3.0
+    law = stats.ncx2(2 * 1.5, 2 * tau * rho * h, scale=1 / (2 * tau))  # 2τh′ is non-central χ²
     mode = chain.conditional_mode(np.array([h]), "linear")[0]
     assert law.pdf(mode) > max(law.pdf(mode * 1.001), law.pdf(mode * 0.999))
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cases import SCALES, chains
-from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
+from temporalnmf.chains import ARG, BGAR, GaP, HierRate, HierShape, Rate, Shape
 from temporalnmf.kernels.floor import FLOOR
 
 CASES = [(chain, scale) for scale in SCALES for chain in chains(scale)]
@@ -99,11 +99,14 @@ def test_curvature_is_the_derivative_of_the_slope(chain, scale, shape):
 def extreme_chains(alpha, scale):
     """Every chain at this shape that the scale admits."""
     if scale == "linear" and alpha < 3.0:
-        return [GaP(alpha, 1.0), Shape(alpha, alpha), HierShape(alpha, alpha)]
+        return [
+            GaP(alpha, 1.0), Shape(alpha, alpha), HierShape(alpha, alpha), ARG(alpha, 1.0, 0.9),
+        ]  # fmt: skip
     return [
         GaP(alpha, 1.0), Rate(alpha, alpha), HierRate(alpha, alpha, alpha, alpha),
         HierRate(alpha, 1.0, alpha, 1.0, marginal=True), Shape(alpha, alpha),
         HierShape(alpha, alpha), BGAR(alpha, 1.0, 0.5), BGAR(alpha, 1e3, 0.4),
+        ARG(alpha, 1.0, 0.5), ARG(alpha, 1e3, 0.999),
     ]  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from sklearn.base import clone
 import cases
 from series import FRAME, LEVELS, PARTS, X, fitted
 from temporalnmf import TemporalNMF, registry
-from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
+from temporalnmf.chains import ARG, BGAR, GaP, HierRate, HierShape, Rate, Shape
 from temporalnmf.cli import notes as cli_notes
 from temporalnmf.forecasting import futures
 from temporalnmf.forecasting.checks import Noise, Unseen
@@ -22,7 +22,10 @@ from temporalnmf.report import notes as report_notes
 from temporalnmf.summary import component_summary
 
 # Every chain that has dynamics, with laws that have a variance.
-DYNAMIC = [Rate(60.0), HierRate(90.0, alpha_h=90.0), Shape(), HierShape(1.0), BGAR(4.0, rho=0.9)]
+DYNAMIC = [
+    Rate(60.0), HierRate(90.0, alpha_h=90.0), Shape(), HierShape(1.0), BGAR(4.0, rho=0.9),
+    ARG(4.0, rho=0.9),
+]  # fmt: skip
 
 
 def test_every_dynamic_chain_is_tested_here():

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 from temporalnmf import TemporalNMF, registry
-from temporalnmf.chains import BGAR
+from temporalnmf.chains import ARG, BGAR
 from temporalnmf.messages.errors import ArgumentError
 
 SEEN = np.array([0, 1, 4, 9, 10, 17])
 DYNAMIC = [name for name in registry.CHAINS if registry.load(registry.CHAINS[name]).dynamic]
-RANDOM_WALKS = [name for name in DYNAMIC if name != "bgar"]
+RANDOM_WALKS = [name for name in DYNAMIC if name not in ("bgar", "arg")]
+reverting = pytest.mark.parametrize("kind", [BGAR, ARG])
 
 
 def kriged(values, covariance, mean, seen, steps):
@@ -19,11 +20,12 @@ def kriged(values, covariance, mean, seen, steps):
     return mean + across @ np.linalg.solve(among, values - mean)
 
 
-def test_bgar_interpolates_as_its_covariance_says():
+@reverting
+def test_reverting_chains_interpolate_as_their_covariance_says(kind):
     alpha, beta, rho = np.array([2.0, 0.7]), np.array([0.1, 3.0]), np.array([0.6, 0.97])
     H = np.random.default_rng(0).gamma(2.0, 10.0, (2, len(SEEN)))
     steps = np.arange(SEEN[-1] + 1)
-    found = BGAR(alpha, beta, rho).between(H, SEEN, steps)
+    found = kind(alpha, beta, rho).between(H, SEEN, steps)
     for k in range(2):
         mean = alpha[k] / beta[k]
         wanted = kriged(H[k], lambda n, m, r=rho[k]: r ** np.abs(n - m), mean, SEEN, steps)
@@ -31,9 +33,10 @@ def test_bgar_interpolates_as_its_covariance_says():
     np.testing.assert_allclose(found[:, SEEN], H, rtol=1e-15)
 
 
-def test_bgar_near_a_random_walk_interpolates_linearly():
+@reverting
+def test_reverting_chains_near_a_random_walk_interpolate_linearly(kind):
     H = np.array([[3.0, 8.0]])
-    found = BGAR(1.0, 0.1, 1.0 - 1e-12).between(H, np.array([0, 5]), np.arange(6))
+    found = kind(1.0, 0.1, 1.0 - 1e-12).between(H, np.array([0, 5]), np.arange(6))
     np.testing.assert_allclose(found[0], np.linspace(3.0, 8.0, 6), rtol=1e-10)
 
 

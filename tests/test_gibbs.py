@@ -123,21 +123,23 @@ def test_gewekes_test_finds_a_wrong_conditional(mutation, monkeypatch):
     assert abs(z).max() > 2.0 * BOUND, z
 
 
-def geweke_of_sharing(name, off=0.0, n_chains=250, rounds=8):
+def geweke_of_sharing(name, off=0.0, n_chains=250, rounds=8, simulation=None):
     """z of each functional, with nothing but moves that share, from the prior; no data needed."""
-    simulation, differences = fixed(name, "entries", 0), []
+    simulation, differences = simulation or fixed(name, "entries", 0), []
     run = simulation.run
     for _ in range(n_chains):
         simulation.draw_prior()
         simulation.draw_data()
-        before, rates = simulation.functionals(), run.W @ run.H
+        before, rates = simulation.functionals(), run.W @ run.activations
         for _round in range(rounds):
             sampler.share(
-                run.W, run.H, run.Z, run.chain, SMOOTHING + off, FIRST_LAW, run.active, run._rng
-            )
-        np.testing.assert_allclose(run.W @ run.H, rates, rtol=1e-6, atol=1e-12)
+                run.W, run.H, run.Z, run.chain, SMOOTHING + off, FIRST_LAW, run.active, run._rng,
+                run.factors,
+            )  # fmt: skip
+        np.testing.assert_allclose(run.W @ run.activations, rates, rtol=1e-6, atol=1e-12)
         differences.append(simulation.functionals() - before)
     differences = np.delete(differences, [10, 11], axis=1)  # the data, which stay
+    differences = differences[:, np.ptp(differences, axis=0) > 0.0]  # and the effects
     return np.mean(differences, axis=0) / (np.std(differences, axis=0) / np.sqrt(n_chains))
 
 

@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 
 from stops import StopAt, StopError
 from temporalnmf import TemporalNMF, load
-from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
+from temporalnmf.chains import ARG, BGAR, GaP, HierRate, HierShape, Rate, Shape
 from temporalnmf.chains.coordinates import Coordinates, Prior
 from temporalnmf.inference import learning
 from temporalnmf.inference.laplace import Posterior
@@ -32,6 +32,9 @@ TRUTHS = [
     (HierShape(2.0, 100.0 / LEVEL), ("alpha", "beta"), 2.5),
     (BGAR(5.0, 5.0 / LEVEL, 0.8), ("beta",), 1.5),
     (BGAR(5.0, 5.0 / LEVEL, 0.8), ("rho",), 2.0),
+    (ARG(5.0, 5.0 / LEVEL, 0.8), ("beta",), 1.5),
+    (ARG(5.0, 5.0 / LEVEL, 0.8), ("rho",), 2.0),
+    (ARG(5.0, 5.0 / LEVEL, 0.8), ("alpha", "beta", "rho"), 2.0),
 ]
 
 
@@ -127,7 +130,7 @@ def test_covariances_between_steps_are_those_of_the_dense_inverse():
         (GaP(2.0, 0.2), GaP(4.0, 0.3)), (Rate(5.0, 5.0), Rate(30.0, 25.0)),
         (HierRate(5.0, 4.0, 6.0, 6.0), HierRate(20.0, 20.0, 30.0, 30.0)),
         (Shape(1.0, 1.0), Shape(4.0, 3.0)), (HierShape(1.0, 0.5), HierShape(2.0, 2.0)),
-        (BGAR(3.0, 0.3, 0.4), BGAR(8.0, 0.8, 0.6)),
+        (BGAR(3.0, 0.3, 0.4), BGAR(8.0, 0.8, 0.6)), (ARG(3.0, 0.3, 0.4), ARG(8.0, 0.8, 0.6)),
     ],
     ids=lambda chain: chain.name,
 )  # fmt: skip
@@ -200,6 +203,7 @@ def test_hand_overs_do_not_decide_how_much_components_move(monkeypatch):
         GaP("learn", "learn"), Rate("learn", "learn"), HierRate("learn", "learn", "learn"),
         Shape("learn", "learn"), HierShape("learn", "learn"),
         pytest.param(BGAR("learn", "learn", "learn"), marks=pytest.mark.long),
+        ARG("learn", "learn", "learn"),
     ],
     ids=lambda chain: chain.name,
 )  # fmt: skip

@@ -6,7 +6,7 @@ from scipy import stats
 
 import geweke as joint
 from temporalnmf import registry
-from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
+from temporalnmf.chains import ARG, BGAR, GaP, HierRate, HierShape, Rate, Shape
 from temporalnmf.chains.base import PathLaw
 from temporalnmf.likelihoods.poisson import Poisson
 from temporalnmf.sampling import learning
@@ -35,6 +35,10 @@ LEARNED = {
         BGAR("learn", "learn", "learn"),
         {"alpha": (1.2, 0.5), "beta": (-0.8, 0.5), "rho": (0.0, None)},
     ),
+    "arg": (
+        ARG("learn", "learn", "learn"),
+        {"alpha": (1.2, 0.5), "beta": (-0.8, 0.5), "rho": (0.0, None)},
+    ),
 }  # fmt: skip
 # Words in other places: a rate that goes along with its shape, and one that does not.
 SOME = [
@@ -47,6 +51,8 @@ SOME = [
     (HierShape(1.3, "learn"), {"beta": (-0.1, 0.5)}),
     (BGAR(3.0, "auto", "learn"), {"rho": (0.0, 1.0)}),
     (BGAR("learn", "auto", 0.6), {"alpha": (1.2, 0.5)}),
+    (ARG(3.0, "auto", "learn"), {"rho": (0.0, 1.0)}),
+    (ARG("learn", "auto", 0.6), {"alpha": (1.2, 0.5)}),
 ]
 
 
@@ -99,14 +105,20 @@ def test_a_path_that_has_died_teaches_nothing_more(n_dead):
 
 
 @pytest.mark.parametrize(
-    ("chain", "shape"), [(GaP(0.02, 0.7), 0.02), (Shape(0.05, 0.7), 0.1)], ids=["gap", "shape"]
+    ("chain", "law"),
+    [
+        (GaP(0.02, 0.7), stats.gamma(0.02, scale=1.0 / 0.7)),
+        (Shape(0.05, 0.7), stats.gamma(0.1, scale=1.0 / 0.7)),
+        (HierShape(0.02, 0.7), stats.ncx2(0.04, 2.8, scale=0.5 / 0.7)),
+        (ARG(0.02, 0.7, 0.3), stats.ncx2(0.04, 1.2, scale=0.5)),
+    ],
+    ids=lambda given: getattr(given, "name", ""),
 )
-def test_the_floor_holds_all_that_is_below_it(chain, shape):
+def test_the_floor_holds_all_that_is_below_it(chain, law):
     """A tiny activation is one at the floor: it has a probability there, not a density."""
     H, H_above = np.array([[2.0, 1e-30]]), np.array([[2.0, 1e-29]])
     nothing = np.zeros((1, 1))
-    first = stats.gamma(0.02, scale=1.0 / 0.7).logpdf(2.0) if chain.name == "gap" else 0.0
-    law = stats.gamma(shape, scale=1.0 / 0.7)
+    first = chain.stationary().logpdf(2.0) if chain.own_first else 0.0
     assert log_law(chain, H, nothing)[0] - first == pytest.approx(law.logcdf(1e-30))
     assert log_law(chain, H_above, nothing)[0] - first == pytest.approx(law.logpdf(1e-29))
 
@@ -150,7 +162,7 @@ def test_transitions_of_bgar_add_up():
 def test_paths_and_what_they_teach_keep_their_joint_law(learned):
     """Geweke's test for one component, very many of them side by side."""
     z = geweke_of_paths(narrowed(*learned, 3000))
-    # 15 laws of 13 to 23 functionals each: beyond it by chance once in 500 runs of them all.
+    # 18 laws of 13 to 23 functionals each: beyond it by chance once in 500 runs of them all.
     assert abs(z).max() < joint.BOUND, z
 
 
@@ -292,7 +304,8 @@ def test_priors_are_centred_at_the_defaults():
     }  # fmt: skip
     assert priors(Rate(50.0, "learn")) == {"beta": (pytest.approx(np.log(50.0)), 0.5)}
     assert priors(GaP(3.0, "learn")) == {"beta": (pytest.approx(np.log(3.0 / 6.0)), 2.0)}
-    assert priors(BGAR(2.0, 1.0, "learn")) == {"rho": (pytest.approx(np.log(0.97 / 0.03)), None)}
+    for kind, odds in ((BGAR, 0.97 / 0.03), (ARG, 0.99 / 0.01)):
+        assert priors(kind(2.0, 1.0, "learn")) == {"rho": (pytest.approx(np.log(odds)), None)}
 
 
 @pytest.mark.parametrize(("chain", "names"), [(case[0], case[1]) for case in SOME])

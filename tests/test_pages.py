@@ -103,8 +103,8 @@ def test_guide_runs_and_draws(guide, workplace):
     assert set(workplace.iterdir()) - before <= {workplace / "__pycache__"}  # it leaves nothing
 
 
-def test_there_are_six_guides_and_each_says_its_limits():
-    assert len(GUIDES) == 6
+def test_there_are_seven_guides_and_each_says_its_limits():
+    assert len(GUIDES) == 7
     for guide in GUIDES:
         assert "What not to believe" in guide.read_text(encoding="utf-8"), guide
 

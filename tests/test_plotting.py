@@ -73,11 +73,12 @@ def test_a_path_of_one_step_is_drawn_as_a_dot(ax):
 def test_every_panel_of_the_paper_has_its_own_regime():
     for name, chains in plotting.PAPER_PANELS.items():
         assert {chain.name for chain in chains} == {name}
-        if name != "bgar":
+        if name not in ("bgar", "arg"):
             regimes = [chain.regime() for chain in chains]
             assert len({(r.mean, r.var, r.paths) for r in regimes}) == len(chains)
     assert len(plotting.PAPER_PANELS["rate"]) >= 5
-    assert [c.rho for c in plotting.PAPER_PANELS["bgar"]] == [0.5, 0.9, 0.99]
+    for name in ("bgar", "arg"):
+        assert [c.rho for c in plotting.PAPER_PANELS[name]] == [0.5, 0.9, 0.99]
 
 
 def test_paper_figures_have_ten_paths_of_fifty_steps_and_bgar_its_mean():
@@ -85,7 +86,7 @@ def test_paper_figures_have_ten_paths_of_fifty_steps_and_bgar_its_mean():
     for ax in figure.axes:
         paths = [line for line in ax.lines if line.get_marker() != "x"]
         assert [len(line.get_xdata()) for line in paths] == [50] * 10
-    for ax in plotting.paper_figures()["bgar"]().axes:
+    for ax in [ax for name in ("bgar", "arg") for ax in plotting.paper_figures()[name]().axes]:
         assert any(line.get_linestyle() == "--" and line.get_ydata()[0] == 2.0 for line in ax.lines)
 
 

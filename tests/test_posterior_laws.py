@@ -6,7 +6,7 @@ from scipy import special, stats
 
 import geweke as joint
 import test_learning as learning
-from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
+from temporalnmf.chains import ARG, BGAR, GaP, HierRate, HierShape, Rate, Shape
 from temporalnmf.chains.base import Chain, First
 from temporalnmf.data.series import Series
 from temporalnmf.runtime.threads import Threads
@@ -154,6 +154,7 @@ TINY = {
     "shape": Shape(4.0, 4.5),
     "hier_shape": HierShape(1.3, 1.9),
     "bgar": BGAR(5.0, 1.6, 0.6),
+    "arg": ARG(5.0, 1.6, 0.6),
 }
 COUNTS = np.array([[2.0, 1.0], [0.0, 0.0], [4.0, 3.0], [0.0, 1.0]])
 TINY_EXPOSURE = np.array([1.5, 0.0, 0.7, 2.0])  # the second step was not observed
@@ -193,7 +194,7 @@ def test_activations_have_the_means_of_quadrature(name):
         run, lambda run: np.concatenate([run.H[0], np.log(run.H[0]), run.H[0] ** 2]), 12000
     )
     assert np.all(error < 0.05 * np.maximum(abs(expected), 1.0)), error
-    # Six chains, twelve means, errors from 40 batches: once in 500 runs of them all by chance.
+    # Seven chains, twelve means, errors from 40 batches: once in 500 runs of them all by chance.
     assert np.all(abs(found - expected) < 5.0 * error), (found - expected) / error
 
 

@@ -16,6 +16,7 @@ from scipy import stats
 
 from cases import named, processes
 from temporalnmf.chains import (  # fmt: skip
+    ARG,
     BGAR,
     GAR,
     GaP,
@@ -74,6 +75,8 @@ def table(law, h1, n):
     mean = rho**s * h1 + (1 - rho**s) * a / b
     if law.name == "gar":
         return mean, (1 - rho ** (2 * s)) * a / b**2
+    if law.name == "arg":
+        return mean, (1 - rho**s) / b * (2 * rho**s * h1 + (1 - rho**s) * a / b)
     second, first, gamma = h1**2, h1, a * (1 - rho)
     for _ in range(s):
         second = (
@@ -142,7 +145,9 @@ def test_correlations_far_from_the_start_are_those_of_the_limit(law):
 
 def test_correlations_have_their_closed_forms():
     lags = np.arange(6)
-    for law in (BGAR(2.0, 1.0, 0.9), BGAR(0.4, 3.0, 0.2), GAR(2.0, 1.0, 0.7)):
+    for law in (
+        BGAR(2.0, 1.0, 0.9), BGAR(0.4, 3.0, 0.2), GAR(2.0, 1.0, 0.7), ARG(0.4, 3.0, 0.7)
+    ):  # fmt: skip
         np.testing.assert_allclose(law.autocorrelation(lags), law.rho**lags, rtol=1e-14)
         np.testing.assert_allclose(law.autocorrelation(lags, 3), law.rho**lags, rtol=1e-13)
     np.testing.assert_array_equal(GaP(2.0, 1.0).autocorrelation(lags), [1, 0, 0, 0, 0, 0])
@@ -306,13 +311,15 @@ def test_bgar_density_is_finite_and_continuous_at_the_value_before():
 @pytest.mark.parametrize(
     "chain",
     [Rate(1.5, 1.3), HierRate(3.0, 2.0, 1.4, 1.1, marginal=True), Shape(0.9, 0.8),
-     HierShape(1.6, 0.7), HierShape(0.4, 0.3)],
+     HierShape(1.6, 0.7), HierShape(0.4, 0.3), ARG(1.6, 0.7, 0.8), ARG(0.4, 0.3, 0.2)],
     ids=named,
 )  # fmt: skip
 def test_density_is_the_one_that_fits_maximise(chain):
     H = np.random.default_rng(0).gamma(2.0, 5.0, size=(3, 8))
     value = chain.value(H, chain.auxiliary(H, "linear"), "linear")
     found = chain.log_density(H[:, 1:], H[:, :-1]).sum()
+    if chain.stationary() is not None:
+        found += chain.stationary().logpdf(H[:, 0]).sum()
     np.testing.assert_allclose(-found, value, rtol=1e-12)
 
 
@@ -335,11 +342,42 @@ def test_hier_shape_without_a_source_dies():
     assert law.transition(before) is None
 
 
+DIFFUSIONS = [HierShape(0.7, 1.3), ARG(0.7, 0.4, 0.8)]
+
+
+@pytest.mark.parametrize("law", DIFFUSIONS, ids=named)
 @pytest.mark.parametrize("steps", [1, 2, 7])
-def test_hier_shape_has_its_law_after_several_steps(steps):
-    law = HierShape(0.7, 1.3)
+def test_diffusions_have_their_law_after_several_steps(law, steps):
     draws = law.sample(20_000, steps + 1, 16, 2.5)[:, -1]
     assert_follows(draws, law.transition(2.5, steps).cdf)
+
+
+@pytest.mark.parametrize("law", DIFFUSIONS, ids=named)
+@pytest.mark.parametrize(("first", "then"), [(1, 1), (0.3, 0.7), (2.5, 0.25)])
+def test_transitions_of_diffusions_compose(law, first, then):
+    """The Chapman–Kolmogorov equation, by quadrature over the fourth root of h between."""
+    root, width = np.linspace(1e-4, 3.0, 4_001, retstep=True)
+    h, after = root**4, np.array([0.05, 1.0, 3.0, 8.0])
+    reached = law.transition(2.5, first).pdf(h) * 4.0 * root**3 * width
+    found = reached @ law.transition(h[:, None], then).pdf(after)
+    np.testing.assert_allclose(found, law.transition(2.5, first + then).pdf(after), rtol=1e-6)
+
+
+def test_arg_is_a_diffusion_whose_correlation_decays_with_time():
+    law = ARG(2.0, 0.5, 0.7)
+    for time in (0.5, 2, 3):
+        there, rho = law.transition(2.5, time), 0.7**time
+        assert there.mean() == pytest.approx(rho * 2.5 + (1.0 - rho) * 4.0)
+        one_step = ARG(2.0, 0.5, rho).transition(2.5)
+        np.testing.assert_allclose(there.ppf([0.1, 0.9]), one_step.ppf([0.1, 0.9]))
+    np.testing.assert_allclose(law.transition(2.5, 200).ppf(0.3), law.stationary().ppf(0.3))
+
+
+def test_arg_near_a_random_walk_is_hier_shape():
+    walk, h = HierShape(1.4, 3.0), np.array([0.5, 2.0, 4.0])
+    near = ARG(1.4, 3.0 * 1e-10, 1.0 - 1e-10)
+    np.testing.assert_allclose(near.log_density(h, 2.0), walk.log_density(h, 2.0), rtol=1e-6)
+    np.testing.assert_allclose(near.var(2.0, 9), walk.var(2.0, 9), rtol=1e-6)
 
 
 @pytest.mark.parametrize("law", WITH_DENSITY, ids=named)
@@ -360,7 +398,7 @@ def test_transition_laws_have_the_density(law):
 @every_law
 def test_stationary_chains_keep_their_law(law):
     stationary = law.stationary()
-    if law.name not in ("gap", "bgar", "gar"):
+    if law.name not in ("gap", "bgar", "arg", "gar"):
         assert stationary is None
         np.testing.assert_array_equal(law.sample(3, 2, 0)[:, 0], 1.0)
         return
@@ -384,6 +422,18 @@ def test_bgar_without_correlation_is_independent():
     np.testing.assert_allclose(mixed, one)
     np.testing.assert_allclose(law.transition([5.0, 6.0], 3).mean(), [2.0 / 1.5] * 2)
     assert BGAR(2.0, 1.5, [0.0, 0.5]).transition(5.0) is None
+
+
+def test_arg_without_correlation_is_independent():
+    law, h = ARG(2.0, 1.5, 0.0), np.array([0.2, 1.0, 4.0])
+    paths, z = law.sample(20_000, 2, 18, 5.0, return_aux=True)
+    np.testing.assert_array_equal(z, 0.0)
+    assert_follows(paths[:, 1], stats.gamma(2.0, scale=1 / 1.5).cdf)
+    np.testing.assert_allclose(law.log_density(h, 5.0), GaP(2.0, 1.5).log_density(h, 5.0))
+    mixed = ARG(2.0, 1.5, [0.0, 0.5]).log_density([1.0, 1.0], [5.0, 5.0])
+    one = [law.log_density(1.0, 5.0), ARG(2.0, 1.5, 0.5).log_density(1.0, 5.0)]
+    np.testing.assert_allclose(mixed, one)
+    np.testing.assert_allclose(law.transition(5.0, 3).ppf(0.4), law.stationary().ppf(0.4))
 
 
 def test_gar_steps_are_a_share_and_jumps():
@@ -413,6 +463,10 @@ def test_auxiliary_variables_are_those_of_the_step():
     assert_mean(z[:, 0], 0.9 * before)
     assert_mean(z[:, 0] == 0, np.exp(-0.9 * before))
     rest = stats.gamma(1.2 + z[:, 0], scale=1 / 0.9).cdf(paths[:, 1])
+    assert_follows(rest, "uniform")
+    paths, z = ARG(1.2, 0.9, 0.4).sample(n, 2, 24, before, return_aux=True)
+    assert_mean(z[:, 0], 0.9 / 0.6 * 0.4 * before)
+    rest = stats.gamma(1.2 + z[:, 0], scale=0.6 / 0.9).cdf(paths[:, 1])
     assert_follows(rest, "uniform")
     _, nothing = Rate(2.0).sample(5, 4, 0, return_aux=True)
     assert nothing.shape == (5, 0)
@@ -448,6 +502,8 @@ REGIMES = [
     (GaP(0.3, 2.0), FIN, FIN, Paths.STATIONARY),
     (BGAR(2.0, 1.0, 0.99), FIN, FIN, Paths.STATIONARY),
     (BGAR(2.0, 1.0, 0.0), FIN, FIN, Paths.STATIONARY),
+    (ARG(2.0, 1.0, 0.99), FIN, FIN, Paths.STATIONARY),
+    (ARG(2.0, 1.0, 0.0), FIN, FIN, Paths.STATIONARY),
     (GAR(2.0, 1.0, 0.5), FIN, FIN, Paths.STATIONARY),
 ]
 # So near to a border that numbers show the difference after millions of steps only.
@@ -571,7 +627,8 @@ def test_regime_titles_are_short_and_differ():
     [Rate(3.0, 1.0), Rate(0.001, 5.0), Rate(1e6, 1.0), HierRate(0.01, 1.0, 5.0, 1e-3),
      HierRate(5.0, 1e-3, 0.01, 1.0), Shape(1e6, 1.0), Shape(1e-3, 1.0), Shape(1e9, 1e-9),
      HierShape(1e6, 1e-12), HierShape(1e-3, 1e12), HierShape(0.0, 1e12), GaP(1e-3, 1.0),
-     BGAR(1e-3, 1.0, 0.5), BGAR(1e6, 1e-6, 0.999999), GAR(1e-3, 1.0, 0.5), GAR(1e3, 1.0, 0.99)],
+     BGAR(1e-3, 1.0, 0.5), BGAR(1e6, 1e-6, 0.999999), ARG(1e-3, 1.0, 0.5),
+     ARG(1e6, 1e-6, 0.999999), GAR(1e-3, 1.0, 0.5), GAR(1e3, 1.0, 0.99)],
     ids=named,
 )  # fmt: skip
 @pytest.mark.parametrize("h1", [1e-200, 1.0, 1e200])
@@ -598,7 +655,7 @@ def test_values_far_from_one_neither_overflow_nor_cancel():
         (1e-200, 0.5, 229.6861449), (1e-200, 3.0, -921.7271819), (1e200, 3.0, -231.5240214),
     ):  # fmt: skip
         assert HierShape(alpha, 1.0).log_density(h, h) == pytest.approx(expected, rel=1e-8)
-    for law in (Shape(2.0, 2.0), HierShape(1.0, 1.0), GaP(2.0, 1.0), GAR(2.0, 1.0)):
+    for law in (Shape(2.0, 2.0), HierShape(1.0, 1.0), GaP(2.0, 1.0), GAR(2.0, 1.0), ARG(2.0, 1.0)):
         assert not np.isnan(law.conditional_var(1e300))
     assert np.isfinite(BGAR(0.2, 1.0, 0.5).log_density([5e-324, 1e-310], [1.0, 1e3])).all()
     np.testing.assert_array_equal(GaP(10.0, 1e-308).sample(3, 2, 0), 1e300)
@@ -661,7 +718,7 @@ def test_samples_repeat_with_the_same_seed_and_differ_with_another(law):
 
 
 def test_auto_without_data_means_a_level_of_one():
-    for law in (GaP(), BGAR(), GAR()):
+    for law in (GaP(), BGAR(), ARG(), GAR()):
         assert law.mean(None, 3) == pytest.approx(1.0)
     for law in (Rate(), HierRate(), Shape()):
         assert law.conditional_mean(1.0) == pytest.approx(1.0)
@@ -805,6 +862,7 @@ REFUSED = {
     "beta_h": (lambda: HierRate(beta_h=np.nan).regime(), r"HierRate\(beta_h=nan\).*positive"),
     "rho of one": (lambda: BGAR(rho=1.0).sample(**DRAW), r"rho=1.0.*\[0, 1\)"),
     "rho below zero": (lambda: BGAR(rho=-0.2).sample(**DRAW), r"rho=-0.2.*\[0, 1\)"),
+    "rho of arg": (lambda: ARG(rho=1.0).sample(**DRAW), r"ARG\(rho=1.0\).*\[0, 1\)"),
     "rho of gar": (lambda: GAR(rho=1.5).sample(**DRAW), r"GAR\(rho=1.5\).*\[0, 1\)"),
     "h1 of zero": (lambda: Rate(2.0).sample(**DRAW, h1=0.0), r"h1=0.0.*positive"),
     "h1 below zero": (lambda: Rate(2.0).mean(-1.0, 2), r"h1=-1.0.*positive"),
@@ -819,6 +877,8 @@ REFUSED = {
     "seed": (lambda: Rate(2.0).sample(2, 2, -1), r"rng=-1.*at least 0"),
     "half a path": (lambda: Rate(2.0).forecast(1.0, 2, n_paths=1.5), r"n_paths=1.5"),
     "several steps": (lambda: Rate(2.0).transition(1.0, [1, 2]), r"steps=\[1, 2\]"),
+    "half a step of rate": (lambda: Rate(2.0).transition(1.0, 0.5), r"steps=0.5.*whole number"),
+    "no time": (lambda: ARG().transition(1.0, 0.0), r"steps=0.0.*positive, finite"),
     "too many jumps": (lambda: GAR(1e20, 1.0, 0.5).sample(2, 2), r"alpha=1e\+20.*jumps.*BGAR"),
     "region": (lambda: map_region(2.0, 0.5, "lin"), r"scale='lin'"),
     "h1 of words": (lambda: Rate(2.0).sample(**DRAW, h1="one"), r"h1='one'"),
@@ -851,10 +911,13 @@ def test_invalid_input_is_refused_by_name(case):
 def test_hyper_parameters_outside_the_admissible_sets_are_refused():
     HierShape(0.0, 1.0).check("simulate")
     BGAR(2.0, 1.0, 0.0).check("simulate")
+    ARG(2.0, 1.0, 0.0).check("simulate")
     with pytest.raises(ValueError, match="positive"):
         HierShape(0.0, 1.0).check("map")
     with pytest.raises(ValueError, match="strictly between 0 and 1"):
         BGAR(2.0, 1.0, 0.0).check("map")
+    with pytest.raises(ValueError, match="strictly between 0 and 1"):
+        ARG(2.0, 1.0, 0.0).check("map")
     BGAR(2.0, 1.0, 0.9).check("map", "log")
     np.testing.assert_array_equal(map_region([2.0, 4.0, 4.0], [0.5, 0.25, 0.75]), False)  # edges
     for alpha in (0.5, 1.9, 2.1, 5.0, 11.0):

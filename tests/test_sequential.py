@@ -7,7 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from series import X, fitted
 from temporalnmf import TemporalNMF, load
-from temporalnmf.chains import BGAR, GaP, Rate, Shape
+from temporalnmf.chains import ARG, BGAR, GaP, Rate, Shape
 from temporalnmf.data.series import Series
 from temporalnmf.forecasting.checks import Noise
 from temporalnmf.forecasting.learned_noise import level_of, own_of, scale_of
@@ -64,7 +64,8 @@ def test_the_filter_agrees_with_quadrature():
 
 
 @pytest.mark.parametrize(
-    "chain", [Rate(50.0, 48.0), Shape(2.0, 2.0), BGAR(3.0, 0.1, 0.7), GaP(4.0, 0.2)]
+    "chain",
+    [Rate(50.0, 48.0), Shape(2.0, 2.0), BGAR(3.0, 0.1, 0.7), ARG(3.0, 0.1, 0.7), GaP(4.0, 0.2)],
 )
 def test_predictions_have_the_moments_of_simulated_paths(chain):
     """200,000 paths; means within 5 standard errors, variances of logs within 6 %."""

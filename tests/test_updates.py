@@ -23,7 +23,7 @@ from oracle_updates import (
     root,
     simplex_by_bisection,
 )
-from temporalnmf.chains import BGAR, GaP, HierRate, HierShape, Rate, Shape
+from temporalnmf.chains import ARG, BGAR, GaP, HierRate, HierShape, Rate, Shape
 from temporalnmf.cluster.executor import Slot
 from temporalnmf.cluster.features import SplitFeatures
 from temporalnmf.cluster.requests import result
@@ -42,9 +42,10 @@ CHAINS = {
     "shape": Shape,
     "hier_shape": HierShape,
     "bgar": BGAR,
+    "arg": ARG,
 }
 # Steps at which the density on the linear scale can be unbounded at zero.
-ZEROS = {"gap": (0, 1, 2), "shape": (2,), "hier_shape": (1, 2)}
+ZEROS = {"gap": (0, 1, 2), "shape": (2,), "hier_shape": (1, 2), "arg": (0, 1, 2)}
 N_CHAINS = 170  # of three steps each, per scale: a thousand updates per prior
 N_STEPS = 3
 RELATIVE = 1e-13
@@ -106,13 +107,16 @@ def hyper_parameters(rng, name, scale, size):
         if scale == "linear":
             gamma, eta = above_one(rng, size), above_one(rng, size)
         return {"alpha": gamma + eta, "beta": rates[0], "rho": eta / (gamma + eta)}
+    if name == "arg":
+        rho = rng.choice([rng.random(size), 1.0 - 10.0 ** rng.uniform(-6.0, 0.0, size)])
+        return {"alpha": anything[0], "beta": rates[0], "rho": rho}
     return {"alpha": restricted if name == "rate" else anything[0], "beta": rates[0]}
 
 
 def auxiliary_variables(rng, name, decades, H):
     """Any feasible z, E z or b: the updates of h hold them, optimal or not."""
     size = (len(H), N_STEPS - 1)
-    if name in ("hier_rate", "hier_shape"):
+    if name in ("hier_rate", "hier_shape", "arg"):
         return spread_out(rng, decades, size)
     if name == "bgar":
         share = rng.random(size)
@@ -299,15 +303,19 @@ def test_marginal_z_is_the_mean_for_hier_rate(scale):
     np.testing.assert_allclose(chain.auxiliary(H, scale)[:, 0], mean, rtol=1e-12)
 
 
+@pytest.mark.parametrize("name", ["hier_shape", "arg"])
 @pytest.mark.parametrize("scale", SCALES)
-def test_z_is_the_mean_count_for_hier_shape(scale):
+def test_z_is_the_mean_count(scale, name):
     rng = np.random.default_rng(5)
     size = 300
-    alpha, beta = 10.0 ** rng.uniform(-2.0, 2.0, size), spread_out(rng, 2.0, size)
-    H = spread_out(rng, 1.5, (size, 2)) / beta[:, None]
-    got = HierShape(alpha, beta).auxiliary(H, scale)[:, 0]
+    alpha, tau = 10.0 ** rng.uniform(-2.0, 2.0, size), spread_out(rng, 2.0, size)
+    H = spread_out(rng, 1.5, (size, 2)) / tau[:, None]
+    rho = rng.random(size) if name == "arg" else np.ones(size)
+    chain = ARG(alpha, tau * (1.0 - rho), rho) if name == "arg" else HierShape(alpha, tau)
+    got = chain.auxiliary(H, scale)[:, 0]
     z = np.arange(1000.0)
-    shape, (before, after) = alpha[:, None] + z, (beta * H.T)[:, :, None]
+    shape = alpha[:, None] + z
+    before, after = (tau * rho * H[:, 0])[:, None], (tau * H[:, 1])[:, None]
     log_density = z * np.log(before) - gammaln(z + 1.0) + shape * np.log(after) - gammaln(shape)
     weight = np.exp(log_density - log_density.max(axis=1, keepdims=True))
     np.testing.assert_allclose(got, weight @ z / weight.sum(axis=1), rtol=1e-11)

@@ -39,7 +39,7 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = Path("src/temporalnmf")
 COPIED = ("src", "tests", "tools", "benchmarks", "pyproject.toml")
-CHAINS = ("gap", "gar", "rate", "hier_rate", "shape", "hier_shape", "bgar")
+CHAINS = ("gap", "gar", "rate", "hier_rate", "shape", "hier_shape", "bgar", "arg")
 TESTS = ["chains", "expansion", "updates", "processes"]
 # Files without a part in a fit, which the tests of updates cannot notice.
 LAWS = ("gar", "multiplicative", "outlook", "parameters", "process", "regime", "stationary")
@@ -200,6 +200,8 @@ def relevant(test: str, file: str) -> bool:
     """Whether a test may notice a change: it names the chain of the file, or no chain."""
     test = test.lower()
     named = {name for name in CHAINS if re.search(rf"(?<!hier_)(?<!hier){name}|{name}\(", test)}
+    if not re.search(r"(?<![a-z])arg(?![a-z])", test):  # it is part of other words
+        named.discard("arg")
     named |= {f"hier_{name}" for name in ("rate", "shape") if f"hier{name}" in test}
     named |= {name for name in ("hier_rate", "hier_shape") if name in test}
     own = Path(file).stem

@@ -25,6 +25,7 @@ from .data.validation import check_features, check_held_out, check_series
 from .effects.covariates import Covariates
 from .effects.design import Design, SeasonsLike, TrendLike
 from .effects.effects import Effects
+from .effects.reasons import Reason
 from .forecasting.appending import fit_again, infer_again, whole_series
 from .forecasting.calibrating import Calibration, calibrate
 from .forecasting.forecast import Forecast
@@ -41,7 +42,7 @@ from .messages.arguments import check_count
 from .messages.warning import warn
 from .persistence.models import read_model, save_model
 from .reading import read_table
-from .sampling.draws import PosteriorDraws
+from .sampling.draws import PosteriorDraws, cycles_of
 from .sampling.traces import required_draws
 from .solvers.monitor import Callback
 from .solvers.options import OPTIONS, Checkpoint, Gibbs, nested
@@ -87,7 +88,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     n_components : int, default=5
     chain : str or Chain, default="rate"
         Prior on how activations change: "none" (plain NMF), "gap", "rate", "hier_rate", "shape",
-        "hier_shape", "bgar", or an object from `temporalnmf.chains` with its hyper-parameters.
+        "hier_shape", "bgar", "arg", or an object from `temporalnmf.chains` with its
+        hyper-parameters.
     likelihood : str or Likelihood, default="auto"
         "auto": whole numbers that vary more than Poisson counts get "negative_binomial", all other
         data "poisson" (so do data that are not in memory); see `likelihood_`.
@@ -172,10 +174,11 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Missing steps are filled.
     levels_ : array, (n_times, n_components)
         The activations without seasons, which the chain describes: `activations_` are these times
-        the factors of the seasons. Without seasons, both are the same.
+        the factors of the seasons; of draws, means of the products. Without seasons, both are the
+        same.
     season_ : dict of arrays, (n_components, positions)
         The factors of each season, by its name and from the start of its cycle: of a week, from
-        Monday. Empty without seasons.
+        Monday; of draws, the means of the factors. Empty without seasons.
     season_reason_, trend_reason_ : str
         Why the model has these seasons, and this trend, or none.
     effects_ : dict of arrays, (n_components, 3)
@@ -260,8 +263,9 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     _posterior: Posterior | None
     # Whether the exposure is the days in each step.
     _days: bool = False
-    # The effects at the steps of the fit.
+    # The effects at the steps of the fit, and why it has them.
     _effects: Effects | None = None
+    _reasons: Mapping[str, Reason]
     # Parameters of the fit that were lowered when the model was loaded.
     _capped: Mapping[str, int] = MappingProxyType({})
 
@@ -369,7 +373,12 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         choice = choose_terms(config, series, covariates)
         series = series.designed(choice.design)
         self._take(fit_factors(config, series), series)
-        self.season_reason_, self.trend_reason_ = choice.season, choice.trend
+        self._give_reasons(choice.season, choice.trend)
+
+    def _give_reasons(self, season: Reason, trend: Reason) -> None:
+        """Keep why the model has its seasons, and its trend."""
+        self._reasons = {"season": season, "trend": trend}
+        self.season_reason_, self.trend_reason_ = str(season), str(trend)
 
     def fit_transform(
         self,
@@ -411,10 +420,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self._check_exposure_given(X, exposure)
         with self._checked(X, mask, exposure, reset=False) as series:
             series = self._designed(series, covariates, continue_chain)
-            state = self._state(series)
-            levels = posterior_of(state).mean(series, continue_chain=continue_chain).T
-            factors = state.factors_of(series.design)
-            return (levels if factors is None else levels * factors)[series.rows]
+            posterior = posterior_of(self._state(series))
+            return posterior.activations(series, continue_chain=continue_chain)[series.rows]
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, as in scikit-learn; `chain__alpha=…` also for a chain given by name."""
@@ -688,7 +695,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             self.levels_, self.posterior_ = found.levels, found.draws
             if self._effects is not None and whole.design is not None:
                 self._effects = self._effects.at(whole.design)
-            self.activations_ = self._times_factors(found.levels)
+            self.activations_ = found.activations
             self.likelihood_ = state.likelihood
             self.reconstruction_err_ = found.divergence
             self._remember(whole, found.kept)
@@ -728,8 +735,10 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         -------
         xarray.DataTree
             In the group "posterior" `components` (chain, draw, component, feature), `activations`
-            (chain, draw, time, component), hyper-parameters if any was learned and `smoothing` if
-            it was. In "sample_stats" the log posterior `lp`, in "observed_data" the data and in
+            (chain, draw, time, component), hyper-parameters if any was learned, `smoothing` if it
+            was, and with seasons the coefficients `effects` (chain, draw, component, column) and
+            `strengths` (chain, draw, term). In "sample_stats" the log posterior `lp` and the shares
+            of components with `moved` coefficients, in "observed_data" the data and in
             "constant_data" the exposure. Times are those of the steps that were drawn, up to the
             last observed one, features have their names, components their numbers from 1.
 
@@ -776,10 +785,6 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _factors(self) -> Factors:
         return Factors(self.components_, self.levels_, self.chain_, self.likelihood_, self._effects)
-
-    def _times_factors(self, levels: Array) -> Array:
-        """Activations (N, K) of the fitted steps from their levels."""
-        return levels if self._effects is None else levels * self._effects.factors.T
 
     @property
     def _covariate_names(self) -> tuple[str, ...]:
@@ -946,9 +951,9 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         monitor = fitted.monitor
         factors = fitted.factors
         self.components_, self.levels_, self.chain_, self.likelihood_, self._effects = factors
-        self.activations_ = self._times_factors(self.levels_)
         effects = self._effects
-        self.season_ = {} if effects is None else effects.cycles()
+        self.activations_ = fitted.activations(self.levels_)
+        self.season_ = cycles_of(effects, fitted.draws)
         self.effects_ = {} if effects is None else effects.influences()
         self.trend_ = None if effects is None else effects.trend()
         self.history_ = np.array(monitor.history)

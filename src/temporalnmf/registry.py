@@ -19,6 +19,7 @@ CHAINS = {
     "shape": "temporalnmf.chains.shape:Shape",
     "hier_shape": "temporalnmf.chains.hier_shape:HierShape",
     "bgar": "temporalnmf.chains.bgar:BGAR",
+    "arg": "temporalnmf.chains.arg:ARG",
 }
 
 # Processes to simulate: all chains that define how activations change, and some without a solver.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -249,12 +248,9 @@ def season_summary(model: TemporalNMF) -> list[SeasonSummary]:
     ]
 
 
-_LEFT_OUT = re.compile(r"(?:^|; )no (\w+): it does not predict held-out steps better")
-
-
 def seasons_left_out(model: TemporalNMF) -> list[str]:
-    """The seasons that `season="auto"` tried and left out, from `season_reason_`."""
-    return _LEFT_OUT.findall(model.season_reason_)
+    """The seasons that `season="auto"` tried and left out."""
+    return list(model._reasons["season"].left_out)
 
 
 class StepErrors(NamedTuple):

@@ -205,10 +205,10 @@ def _hyper(choose: Choose, chain: str, scale: str, n_components: int) -> dict[st
     def values(options: Sequence[float]) -> Any:
         return [choose(options) for _ in range(n_components)] if kind == "each" else choose(options)
 
-    if chain == "bgar":
+    if chain in ("bgar", "arg"):
         rho = values((1e-3, 0.3, 0.5, 0.9, 0.999))
-        if scale == "log":
-            alpha = values(_ALPHAS)
+        if scale == "log" or chain == "arg":
+            alpha = values([a for a in _ALPHAS if scale == "log" or a >= 1.0])
         else:  # at the edge: the smaller of α(1−ρ) and αρ is just above one
             just = choose((1e-6, 0.1, 10.0))
             alpha = (1.0 + just) / np.minimum(rho, 1.0 - np.asarray(rho))
@@ -525,7 +525,7 @@ def _check_scaled(trial: Trial, data: Data) -> None:
     """
     free = trial.chain == "none" and not trial.smoothing and trial.likelihood == "poisson"
     if trial.likelihood in ("exponential", "gamma"):
-        matched = trial.chain in ("gap", "bgar") and "beta" not in trial.hyper
+        matched = trial.chain in ("gap", "bgar", "arg") and "beta" not in trial.hyper
         free = trial.chain in ("none", "rate", "hier_rate") or matched
     if not free:
         return

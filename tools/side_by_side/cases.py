@@ -24,6 +24,7 @@ _SETTINGS: dict[str, list[dict[str, Any]]] = {
     "shape": [{"alpha": 0.9, "beta": 0.8}, {"alpha": 0.2, "beta": 0.25}],
     "hier_shape": [{"alpha": 1.6, "beta": 0.7}, {"alpha": 0.4, "beta": 0.3}],
     "bgar": [{"alpha": 4.0, "beta": 0.4, "rho": 0.6}, {"alpha": 2.0, "beta": 0.2, "rho": 0.9}],
+    "arg": [{"alpha": 1.6, "beta": 0.2, "rho": 0.7}, {"alpha": 0.4, "beta": 0.05, "rho": 0.9}],
 }
 MASKS = ("none", "steps", "entries", "weights")
 STORAGES = ("dense", "csr", "sparse mask")
@@ -110,4 +111,5 @@ def learned_chains() -> dict[str, Any]:
         "hier_shape": chains.HierShape(beta="learn"),
         "hier_rate": chains.HierRate(alpha_h="learn"),
         "bgar": chains.BGAR(alpha=2.0, beta="learn", rho="learn"),
+        "arg": chains.ARG(alpha=2.0, beta="learn", rho="learn"),
     }

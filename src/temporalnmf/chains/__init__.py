@@ -1,5 +1,6 @@
 """Chains: priors on the activations over time, which can also be simulated."""
 
+from .arg import ARG
 from .base import Chain
 from .bgar import BGAR, map_region
 from .gap import GaP
@@ -14,6 +15,7 @@ from .regime import LongRun, Paths, Regime
 from .shape import Shape
 
 __all__ = [
+    "ARG",
     "BGAR",
     "GAR",
     "Chain",

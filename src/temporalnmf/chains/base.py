@@ -113,6 +113,8 @@ class Chain(ActivationPrior, Process):
     _growth: ClassVar[tuple[str, ...]] = ()
     _measured_in: ClassVar[Mapping[str, str]] = MappingProxyType({"beta": "alpha"})
     _exclusive: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    # Most turns of an M step over all that is learned; one is enough unless they are entangled.
+    _turns: ClassVar[int] = 1
 
     def _rows(self, n_components: int, scale: Scale) -> Array:
         """The numbers of the chain for compiled code, a row per component."""

@@ -15,10 +15,10 @@ from ..kernels.roots import LAST_STEP, _barrier_root, _retained_guess, _retained
 from ..kernels.rows import seven
 from ..kernels.transition import bgar_log_density
 from ..messages.arguments import check_choice
-from .base import Chain, Kernels, Parameter, Row, Scale, dominate, lost_power, rows_of
+from .base import Kernels, Parameter, Row, Scale, dominate, lost_power, rows_of
 from .bgar_draws import draw, log_law, log_volume
 from .process import Moments
-from .stationary import Stationary
+from .stationary import Reverting
 
 # Numbers of a component: β, κ = η − s, λ = γ − s, the powers α − s of h_1 and α − 2s = κ + λ of
 # every h_{n−1}, and the constants of h_1 and of a transition; s = 1 on the linear scale.
@@ -320,7 +320,7 @@ def _expand(H: Array, Z: Array, rows: Array, slope: Array, diagonal: Array, off:
     return total
 
 
-class BGAR(Stationary, Chain):
+class BGAR(Reverting):
     """A stationary chain with a Gamma distribution and correlation ρ.
 
     Density: h_1 ~ Gamma(α, β); h_n = b_n h_{n−1} + ε_n with b_n ~ Beta(αρ, α(1−ρ)) and
@@ -355,10 +355,7 @@ class BGAR(Stationary, Chain):
         {"alpha": 50.0, "rho": 0.97},
         {"alpha": "learn", "rho": "learn"},
     )
-    _per_unit = ("beta",)
     _kernels = Kernels(_terms, _value, _sweep, _expand, draw, log_law, _auxiliary)
-    _auto = ("beta",)
-    _zero = _fraction = ("rho",)
 
     def __init__(
         self, alpha: Parameter = 1.0, beta: Parameter = "auto", rho: Parameter = 0.97
@@ -400,7 +397,7 @@ class BGAR(Stationary, Chain):
             constant=fresh / beta / beta,
         )
 
-    def _transition(self, h: Array, steps: int) -> Law | None:
+    def _transition(self, h: Array, steps: float) -> Law | None:
         return self._independent(h) if np.all(np.asarray(self.rho) == 0.0) else None
 
     def _log_density(self, h: Array, before: Array) -> Array:
@@ -418,25 +415,6 @@ class BGAR(Stationary, Chain):
         tied = np.where(eta > 0.0, eta, 1.0)
         b = np.where(eta > 0.0, rng.beta(tied, gamma, size=h.shape), 0.0)
         return b * h + rng.standard_gamma(gamma, size=h.shape) / beta, b
-
-    def between(self, H: Array, seen: Array, steps: Array) -> Array:
-        """(B6): towards the stationary mean, with the correlation ρ^r of steps r apart."""
-        alpha, beta, rho = (np.reshape(v, (-1, 1)) for v in self._values("alpha", "beta", "rho"))
-        mean, decay = alpha / beta, np.log(rho)
-        left = np.clip(np.searchsorted(seen, steps, side="right") - 1, 0, max(len(seen) - 2, 0))
-        right = np.minimum(left + 1, len(seen) - 1)
-        since, until = steps - seen[left], seen[right] - steps
-        whole = np.expm1(2.0 * np.maximum(since + until, 1) * decay)
-        before = np.exp(since * decay) * np.expm1(2.0 * until * decay) / whole
-        after = np.exp(until * decay) * np.expm1(2.0 * since * decay) / whole
-        if len(seen) == 1:
-            before = np.ones_like(before)
-        found: Array = mean + before * (H[:, left] - mean) + after * (H[:, right] - mean)
-        return found
-
-    def backcast(self, h_first: Array, steps: int) -> Array:
-        """The chain is reversible in its mean: E[h_{n−s} | h_n] = ρ^s h_n + (1−ρ^s) α/β."""
-        return self.point_forecast(h_first, steps)[:, ::-1]
 
 
 def map_region(alpha: ArrayLike, rho: ArrayLike, scale: Scale = "linear") -> Array:

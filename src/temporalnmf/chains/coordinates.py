@@ -5,7 +5,7 @@ the value it would have otherwise:
 
     log-normal, by default with a spread of e^2, so 95 % lie within a factor of 50;
     a rate β that determines growth (rate, hier_rate, shape): β/α log-normal, with e^(1/2);
-    ρ of BGAR: uniform between 0 and 1.
+    ρ of BGAR and ARG: uniform between 0 and 1.
 
 Where both a shape α and its rate β are learned, the coordinate of β is that of the ratio β/α: the
 ratio determines the level or the growth of a path. A β that is "auto" follows its α, as always.

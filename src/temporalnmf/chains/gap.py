@@ -132,7 +132,7 @@ class GaP(Stationary, Chain):
         alpha, beta = self._values("alpha", "beta")
         return Moments(slope=np.zeros_like(beta), offset=alpha / beta, constant=alpha / beta / beta)
 
-    def _transition(self, h: Array, steps: int) -> Law | None:
+    def _transition(self, h: Array, steps: float) -> Law | None:
         return self._independent(h)
 
     def _step(self, h: Array, rng: np.random.Generator) -> tuple[Array, None]:

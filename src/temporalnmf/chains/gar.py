@@ -17,9 +17,9 @@ class GAR(Stationary):
 
     h_1 ~ Gamma(α, β); h_n = ρ h_{n−1} + ε_n, where ε_n = Σ_{i ≤ M} ρ^{U_i} E_i with
     M ~ Poisson(−α log ρ), U_i uniform on (0, 1) and E_i ~ Exponential(β). Every h_n ~ Gamma(α, β),
-    corr(h_n, h_{n+r}) = ρ^r, as with `BGAR`; but with probability ρ^α nothing is added and h_n is
-    exactly ρ h_{n−1}. A step therefore has no density, and this chain cannot be fitted: the paper
-    sets it aside for that reason.
+    corr(h_n, h_{n+r}) = ρ^r, as with `BGAR` and `ARG`; but with probability ρ^α nothing is added
+    and h_n is exactly ρ h_{n−1}. A step therefore has no density, and this chain cannot be fitted:
+    the paper sets it aside for that reason.
 
     Domain: α, β > 0, 0 ≤ ρ < 1 (ρ = 0: independent steps).
 
@@ -51,7 +51,7 @@ class GAR(Stationary):
         self.rho = rho
 
     def _check_mode(self, scale: Scale) -> None:
-        raise ValueError("GAR is for simulation only. BGAR has the same stationary law.")
+        raise ValueError("GAR is for simulation only. BGAR and ARG have the same stationary law.")
 
     def _moments(self) -> Moments:
         alpha, beta, rho = self._values("alpha", "beta", "rho")
@@ -64,7 +64,7 @@ class GAR(Stationary):
     def _log_density(self, h: Array, before: Array) -> Array:
         raise ValueError(
             "GAR has no transition density: with probability rho**alpha a step is exactly rho "
-            "times the one before. BGAR has one, and the same stationary law."
+            "times the one before. BGAR and ARG have one, and the same stationary law."
         )
 
     def _step(self, h: Array, rng: np.random.Generator) -> tuple[Array, None]:

@@ -277,7 +277,7 @@ class HierRate(Multiplicative):
     def _all(self) -> list[Array]:
         return self._values("alpha_z", "beta_z", "alpha_h", "beta_h")
 
-    def _transition(self, h: Array, steps: int) -> Law | None:
+    def _transition(self, h: Array, steps: float) -> Law | None:
         alpha_z, beta_z, alpha_h, beta_h = self._all()
         return stats.betaprime(alpha_h, alpha_z, scale=beta_z / beta_h * h) if steps == 1 else None
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._typing import Array, Law, Seed
-from ..messages.arguments import check_choice, check_count, check_rng, check_steps
+from ..messages.arguments import check_choice, check_count, check_rng, check_steps, check_time
 from .outlook import Outlook
 from .parameters import Parametric, Scale
 from .regime import Paths, Regime, long_run_of_moments
@@ -53,6 +53,9 @@ class Process(Parametric):
     """
 
     name: ClassVar[str]
+
+    # Whether it is defined at all times, not only at whole steps.
+    _any_time: ClassVar[bool] = False
 
     # Moments
 
@@ -154,15 +157,24 @@ class Process(Parametric):
 
     # Distributions
 
-    def transition(self, h: ArrayLike, steps: int = 1) -> Law | None:
+    def transition(self, h: ArrayLike, steps: float = 1) -> Law | None:
         """The distribution of h_{n+steps} given h_n = h, as a frozen SciPy distribution.
 
         None if it has no closed form; `log_density` may still have its density.
+
+        Parameters
+        ----------
+        h : float or array
+        steps : int
+            `HierShape` and `ARG`, diffusions observed at unit times, take any positive number.
         """
         chain = self._concrete()
-        return chain._transition(chain._check_values_of("h", h), check_count("steps", steps))
+        given = chain._check_values_of("h", h)
+        if not chain._any_time:
+            return chain._transition(given, check_count("steps", steps))
+        return chain._transition(given, check_time("steps", steps))
 
-    def _transition(self, h: Array, steps: int) -> Law | None:
+    def _transition(self, h: Array, steps: float) -> Law | None:
         return None
 
     def log_density(self, h: ArrayLike, before: ArrayLike) -> Array:

@@ -179,6 +179,6 @@ class Rate(Multiplicative):
         alpha, beta = self._values("alpha", "beta")
         return log_gamma_draws(alpha, shape, rng) - np.log(beta), None
 
-    def _transition(self, h: Array, steps: int) -> Law | None:
+    def _transition(self, h: Array, steps: float) -> Law | None:
         alpha, beta = self._values("alpha", "beta")
         return stats.gamma(alpha, scale=h / beta) if steps == 1 else None

@@ -227,7 +227,7 @@ class Shape(Chain):
         alpha, beta = self._values("alpha", "beta")
         return Moments(slope=alpha / beta, linear=alpha / beta / beta)
 
-    def _transition(self, h: Array, steps: int) -> Law | None:
+    def _transition(self, h: Array, steps: float) -> Law | None:
         alpha, beta = self._values("alpha", "beta")
         return stats.gamma(alpha * h, scale=1.0 / beta) if steps == 1 else None
 

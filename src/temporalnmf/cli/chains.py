@@ -96,7 +96,7 @@ def figures(
     out: Annotated[Path, Option(help="Folder for the pictures.")],
     seed: Annotated[int, Option(min=0, help="The same seed gives the same pictures.")] = 0,
 ) -> None:
-    """Draw the six figures of the paper, and the prior of each chain at its defaults."""
+    """Draw the six figures of the paper, one of `arg`, and the prior of each chain by default."""
     from ..plotting import paper_figures, prior_figures
 
     for name, draw in {**paper_figures(seed), **prior_figures(seed)}.items():

@@ -1,7 +1,7 @@
 """Gibbs sampling on data in blocks: weights and counts stay with their blocks.
 
-Each sweep sends H and receives Σ_f v_fkn; columns of W are normalised by K sums. Each block has
-its own random streams, so draws do not depend on which worker holds it.
+Each sweep sends the activations and receives Σ_f v_fkn; columns of W are normalised by K sums.
+Each block has its own random streams, so draws do not depend on which worker holds it.
 """
 
 from __future__ import annotations
@@ -76,10 +76,12 @@ class SplitGibbs(Sweeps):
         self._slot.drop()
 
     def _value(self, likelihood: Likelihood) -> float:
-        return float(self._slot.add(GibbsBlock.value, self.H, likelihood))
+        return float(self._slot.add(GibbsBlock.value, self.activations, likelihood))
 
     def _allocate(self) -> Array:
-        return self._slot.add(GibbsBlock.allocate, self.H, self.parameters.likelihood.value)
+        return self._slot.add(
+            GibbsBlock.allocate, self.activations, self.parameters.likelihood.value
+        )
 
     def _draw_components(self) -> None:
         slot, smoothing = self._slot, self.parameters.smoothing

@@ -49,6 +49,23 @@ class Design:
         """The number of columns of each term."""
         return np.bincount(self.term_of, minlength=len(self.terms))
 
+    @property
+    def learned(self) -> Array:
+        """Whether the strengths of the terms are learned."""
+        return np.array([term.strength == "learn" for term in self.terms])
+
+    @property
+    def usual(self) -> Array:
+        """The strengths that learned ones are shrunk towards."""
+        return np.array([term.usual for term in self.terms])
+
+    @property
+    def labels(self) -> list[str]:
+        """Names of the columns."""
+        numbers = [np.arange(size) + 1 for size in self.sizes]
+        pairs = zip(self.terms, numbers, strict=True)
+        return [f"{term.name} {n}" for term, of_term in pairs for n in of_term]
+
     def at(self, clock: Clock, covariates: Covariates | None = None) -> Design:
         """The same terms at other steps."""
         parts = [term.columns(clock, covariates) for term in self.terms]
@@ -103,7 +120,7 @@ def candidates(clock: Clock) -> tuple[Season, ...]:
     long_enough = []
     for season in found:
         length = season.length(clock)
-        if 2.0 <= length <= len(clock.labels) / 2.0:
+        if length >= 2.0 and np.floor(2.0 * length) <= len(clock.labels):
             long_enough.append(season.resolve(clock))
     return tuple(long_enough)
 

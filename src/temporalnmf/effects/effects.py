@@ -15,6 +15,8 @@ from .design import Design
 from .season import Season
 from .trend import Trend
 
+# Largest coefficient of a valid effect, and largest log factor at the steps of a fit by draws.
+LARGEST_COEFFICIENT, FARTHEST = 1e3, 100.0
 # A strength that is learned starts at this multiple of its usual value.
 _START = 3.0
 # Half the width of a 90 % interval, in standard deviations.
@@ -109,7 +111,7 @@ class Effects:
         found = {}
         for t, season in enumerate(self.design.terms):
             if isinstance(season, Season):
-                mine = self.coefficients[:, self.design.term_of == t]
+                mine = self.coefficients[..., self.design.term_of == t]
                 found[season.name] = np.exp(mine @ season.cycle().T)
         return found
 

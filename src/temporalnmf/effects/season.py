@@ -87,7 +87,7 @@ class Season(Term):
         if most < 1:
             problem = f"is no longer than a step (one {clock.every}): it cannot be seen."
             raise ArgumentError("season", self.period, problem, "Leave it out.")
-        if len(clock.labels) < CYCLES_NEEDED * length:
+        if len(clock.labels) < np.floor(CYCLES_NEEDED * length):
             problem = (
                 f": a cycle has {length:.4g} steps, and the series has {len(clock.labels)}; at "
                 f"least two cycles are needed."

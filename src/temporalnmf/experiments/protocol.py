@@ -29,7 +29,7 @@ PAPER_SEED = 20200928
 _PAPER_INITS = 5
 
 _SMALL, _LARGE = (0.1, 1.0, 10.0), (1.5, 10.0, 100.0)
-# The paper's grids, the same for all components. HierShape, not in the paper, has one like GaP's.
+# The paper's grids, the same for all components. HierShape and ARG are not in the paper.
 PAPER_GRIDS: dict[str, Grid] = {
     LAST_VALUE: [{}],
     "none": [{}],
@@ -43,6 +43,7 @@ PAPER_GRIDS: dict[str, Grid] = {
     "bgar": [
         {"alpha": a, "beta": b, "rho": 0.9} for a, b in product((11.0, 110.0, 1100.0), _SMALL)
     ],
+    "arg": [{"alpha": a, "beta": b, "rho": 0.9} for a, b in product((1.0, 10.0, 100.0), _SMALL)],
 }
 MODELS = tuple(PAPER_GRIDS)
 # Suffix of models that are fitted by posterior draws.
@@ -112,8 +113,8 @@ class Protocol:
     Examples
     --------
     >>> protocol = paper_protocol(n_components=3)
-    >>> len(protocol.tasks()) // 25  # fits per split and start, two models besides the paper's
-    41
+    >>> len(protocol.tasks()) // 25  # fits per split and start, four models besides the paper's
+    50
     """
 
     n_components: int

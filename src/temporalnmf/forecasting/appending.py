@@ -24,6 +24,7 @@ class Appended(NamedTuple):
     series: Series
     kept: Array  # the steps that took part
     levels: Array  # (N, K)
+    activations: Array  # (N, K)
     draws: PosteriorDraws | None  # None for a mode
     divergence: float  # of the whole series
 
@@ -46,13 +47,18 @@ def infer_again(state: State, whole: Series) -> Appended:
     if draws is None:
         kept = fitted_steps(whole.observed, state.chain, config.point)
         levels = np.ascontiguousarray(infer_mode(config, state.factors, whole).T)
+        factors = state.factors_of(whole.design)
+        activations = levels if factors is None else levels * factors
     else:
         kept = drawn_steps(whole.observed, draws.chain)
         draws = redraw(config, draws, whole, kept)
         numbers = np.arange(draws.n_draws)
-        levels = draws.expected_steps(numbers, kept, whole.n_steps).mean(axis=0)
-    divergence = divergence_of(config, state.factors, whole, levels.T)
-    return Appended(whole, kept, levels, draws, divergence)
+        expected = draws.expected_steps(numbers, kept, whole.n_steps)
+        levels = activations = expected.mean(axis=0)
+        if draws.effects is not None and whole.design is not None:
+            activations = (expected * draws.effects.factors(numbers, whole.design)).mean(axis=0)
+    divergence = divergence_of(config, state.factors, whole, activations.T)
+    return Appended(whole, kept, levels, activations, draws, divergence)
 
 
 def fit_again(state: State, whole: Series) -> Fitted:

@@ -11,6 +11,7 @@ import numpy as np
 from .._typing import Array
 from ..chains.base import Point
 from ..data.series import AnySeries, Series
+from ..effects.design import Design
 from ..inference.fitting import check_observed, infer_mode
 from ..inference.gaps import draw_steps, fitted_steps, interpolates
 from ..messages.errors import ArgumentError
@@ -29,23 +30,12 @@ Rows = Callable[[int], Array]  # the data (F,) of a step, by its number
 class Steps(NamedTuple):
     """Steps of the past or of the future."""
 
-    levels: Array  # (T, K), the point prediction
+    levels: Array  # (T, K), the point prediction; activations once they have factors of effects
     point: str  # its name
     draws: Array | None  # (S, T, K); None if chain or likelihood is no distribution
     drawn: DrawnComponents | None = None
     which: Array | None = None  # (S,), the draw of the components of each draw
     start: Array = np.empty(0)  # (K,), the levels from which futures start
-
-    def times(self, factors: Array | None) -> Steps:
-        """Activations: levels times the factors (T, K) of effects."""
-        if factors is None:
-            return self
-        draws, drawn = self.draws, self.drawn
-        return self._replace(
-            levels=self.levels * factors,
-            draws=None if draws is None else draws * factors,
-            drawn=None if drawn is None else replace(drawn, expected=drawn.expected * factors),
-        )
 
 
 class ModePosterior:
@@ -100,12 +90,27 @@ class ModePosterior:
             name = f"{name} from the mode of h"
         return Steps(np.ascontiguousarray(H.T), name, draws, start=start)
 
+    def activations(self, series: AnySeries, *, continue_chain: bool = False) -> Array:
+        """Activations (N, K) of all steps: levels times the factors of effects."""
+        levels, factors = (
+            self.mean(series, continue_chain=continue_chain).T,
+            self._state.factors_of(series.design),
+        )
+        return levels if factors is None else levels * factors
+
     def expected_rows(self, series: Series, *, continue_chain: bool = False) -> Rows:
         """The expected data (F,) of each step of a series, as a function of the step."""
-        H = self.mean(series, continue_chain=continue_chain)
-        components, factors = self._state.components, self._state.factors_of(series.design)
-        H = H if factors is None else H * factors.T
-        return lambda n: series.exposure[n] * (H[:, n] @ components)
+        G = self.activations(series, continue_chain=continue_chain)
+        components = self._state.components
+        return lambda n: series.exposure[n] * (G[n] @ components)
+
+    def with_factors(self, steps: Steps, design: Design | None) -> Steps:
+        """Activations at the steps of a design."""
+        factors = self._state.factors_of(design)
+        if factors is None:
+            return steps
+        draws = None if steps.draws is None else steps.draws * factors
+        return steps._replace(levels=steps.levels * factors, draws=draws)
 
 
 class DrawnPosterior:
@@ -119,12 +124,36 @@ class DrawnPosterior:
         fitted = FittedSteps(state.kept, state.n_steps, state.fingerprint)
         return infer_draws(state.config, self._draws, fitted, series, continue_chain=continue_chain)
 
-    def mean(self, series: AnySeries, *, continue_chain: bool = False) -> Array:
+    def activations(self, series: AnySeries, *, continue_chain: bool = False) -> Array:
+        """The means of the products of levels and factors."""
         check_observed(series, continue_chain)
         if not isinstance(series, Series):
             problem = "X is not in memory, as a model that was fitted by draws needs it."
             raise ValueError(f"{problem} Give the steps you need as an array.")
-        return self._inferred(series, continue_chain).expected.mean(axis=0).T
+        return self._expected(series, continue_chain).expected.mean(axis=0)
+
+    def _expected(self, series: Series, continue_chain: bool) -> DrawnComponents:
+        """Draws of components, with expected activations."""
+        numbers, _, levels = self._inferred(series, continue_chain)
+        factors = self._factors(numbers, series.design)
+        expected = levels if factors is None else levels * factors
+        return DrawnComponents(self._draws.flat("components"), numbers, expected)
+
+    def _factors(self, which: Array, design: Design | None) -> Array | None:
+        return None if design is None else self._draws.factors(which, design)
+
+    def with_factors(self, steps: Steps, design: Design | None) -> Steps:
+        """Activations at the steps of a design: each draw has its own factors."""
+        assert steps.drawn is not None
+        factors = self._factors(steps.drawn.numbers, design)
+        if factors is None:
+            return steps
+        expected = steps.drawn.expected * factors
+        draws = steps.draws
+        if draws is not None and steps.which is not None:
+            draws = draws * self._factors(steps.which, design)
+        drawn = replace(steps.drawn, expected=expected)
+        return steps._replace(levels=expected.mean(axis=0), draws=draws, drawn=drawn)
 
     def sample(self, series: Series | None, n_samples: int, rng: np.random.Generator) -> Steps:
         state, posterior = self._state, self._draws
@@ -156,13 +185,12 @@ class DrawnPosterior:
             name = "last value (posterior mean of the last observed step)"
         elif not posterior.has_means:
             name = "median of the draws (the mean is infinite)"
-        start = posterior.flat("activations")[:, -1].mean(axis=0)
+        start = posterior.flat("levels")[:, -1].mean(axis=0)
         drawn = DrawnComponents(posterior.flat("components"), numbers, expected)
         return Steps(expected.mean(axis=0), name, draws, drawn, which, start)
 
     def expected_rows(self, series: Series, *, continue_chain: bool = False) -> Rows:
-        numbers, _, expected = self._inferred(series, continue_chain)
-        drawn = DrawnComponents(self._draws.flat("components"), numbers, expected)
+        drawn = self._expected(series, continue_chain)
         return lambda n: series.exposure[n] * drawn.at(np.array([n])).values()[0]
 
 

@@ -126,7 +126,7 @@ def _made(
     first: int,
 ) -> Forecast:
     """A forecast: levels times factors; `first` is the index of its first step."""
-    found = levels.times(state.factors_of(design))
+    found = posterior_of(state).with_factors(levels, design)
     return Forecast(
         times=times,
         activations=found.levels,

@@ -146,10 +146,8 @@ def learned_strengths(effects: Effects, covariances: Array) -> Array:
     design, K = effects.design, len(effects.coefficients)
     second = effects.coefficients**2 + np.diagonal(covariances, axis1=1, axis2=2)
     sums = np.array([second[:, design.term_of == t].sum() for t in range(len(design.terms))])
-    usual = np.array([term.usual for term in design.terms])
-    found = np.sqrt(design.sizes * (usual**2 + sums) / (design.sizes * (1.0 + K)))
-    given = np.array([term.strength != "learn" for term in design.terms])
-    return np.where(given, effects.strengths, np.maximum(found, _LEAST))
+    found = np.sqrt(design.sizes * (design.usual**2 + sums) / (design.sizes * (1.0 + K)))
+    return np.where(design.learned, np.maximum(found, _LEAST), effects.strengths)
 
 
 def learn_effects(

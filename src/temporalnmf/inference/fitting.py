@@ -72,6 +72,8 @@ class Fitted:
     `draws` is None for a posterior mode; `posterior` is set if the data cannot be read again later.
     `learned` has value and 90 % interval (K, 3) of each hyper-parameter that a mode learned.
     `smoothing` is the one that was used, or the mean of draws.
+    `effects` of draws have the means of the coefficients, and `expected` are the means of the
+    activations (N, K), which are not the products of means.
     W may be in files: `ShardedComponents`.
     """
 
@@ -89,6 +91,13 @@ class Fitted:
     posterior: Posterior | None = None
     learned: dict[str, Array] = field(default_factory=dict)
     effects: Effects | None = None
+    expected: Array | None = None
+
+    def activations(self, levels: Array) -> Array:
+        """Activations (N, K) from the levels."""
+        if self.expected is not None:
+            return self.expected
+        return levels if self.effects is None else levels * self.effects.factors.T
 
     @property
     def factors(self) -> Factors:
@@ -125,7 +134,7 @@ def fit_factors(config: Config, series: AnySeries) -> Fitted:
         with _checkpoints(given, series, problem_of, seeds) as checkpoints:
             for start in _starts(config, problem, series, kept, seeds, checkpoints, unit):
                 problem.observations.use(config.likelihood)
-                fresh = replace(problem, effects=_effects(config, used))
+                fresh = replace(problem, effects=effects_at_start(config, used))
                 with nullcontext() if checkpoints is None else checkpoints.reading():
                     results.append(solver.solve(fresh, *start, checkpoints=checkpoints))
             best, stability = _best(results)
@@ -154,10 +163,10 @@ def _problem(config: Config, used: AnySeries, unit: float, threads: Threads) -> 
     chain.check("map", config.map_scale)
     observations.check_room(config.n_components)
     smoothing = SMOOTHING if config.smoothing == "learn" else float(config.smoothing)
-    return Problem(observations, chain, config.map_scale, smoothing, _effects(config, used))
+    return Problem(observations, chain, config.map_scale, smoothing, effects_at_start(config, used))
 
 
-def _effects(config: Config, used: AnySeries) -> Effects | None:
+def effects_at_start(config: Config, used: AnySeries) -> Effects | None:
     """The effects at the start of a solve: those of a warm start, if they are of the same terms."""
     if used.design is None:
         return None
@@ -461,15 +470,13 @@ def effects_at(effects: Effects | None, series: AnySeries) -> Effects | None:
     return effects.at(series.design)
 
 
-def divergence_of(config: Config, fitted: Factors, series: Series, H: Array) -> float:
-    """Divergence of the observed entries from fitted components times levels H (K, N)."""
+def divergence_of(config: Config, fitted: Factors, series: Series, G: Array) -> float:
+    """Divergence of the observed entries from fitted components times activations G (K, N)."""
     unit = _unit(series, fitted.likelihood)
     with machinery(config) as threads:
         observations = series.in_unit(unit).observe(fitted.likelihood, threads)
         features = observations.hold(np.array(fitted.components.T, order=observations.order))
-        effects = effects_at(fitted.effects, series)
-        G = H / unit if effects is None else H / unit * effects.factors
-        return max(features.value(np.ascontiguousarray(G)) - observations.saturated, 0.0)
+        return max(features.value(np.ascontiguousarray(G / unit)) - observations.saturated, 0.0)
 
 
 def _unit(series: AnySeries, likelihood: Likelihood) -> float:

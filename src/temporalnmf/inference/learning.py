@@ -232,10 +232,14 @@ class ChainLearner:
         return H, moves_of(laplace(self._part(), H, chain), weighted=not chain.own_first)
 
     def _maximise(self, moves: Moves) -> dict[str, Array]:
-        """M step, one hyper-parameter after the other."""
+        """M step, one hyper-parameter after the other, in turns until none moves."""
         x = dict(self.x)
-        for name in x:
-            x[name] = self._bounded(name, climb(self._value_in(name, moves, x), x[name]))
+        for _ in range(self.chain()._turns if len(x) > 1 else 1):
+            before = dict(x)
+            for name in x:
+                x[name] = self._bounded(name, climb(self._value_in(name, moves, x), x[name]))
+            if max(float(np.abs(x[name] - before[name]).max()) for name in x) < _SETTLED:
+                break
         return x
 
     def _value_in(self, name: str, moves: Moves, x: dict[str, Array]) -> Callable[[Array], Array]:

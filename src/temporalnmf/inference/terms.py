@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -14,12 +14,12 @@ from ..data.series import AnySeries, Series
 from ..effects.covariates import Covariates, influences
 from ..effects.design import Design, candidates, resolved, trends_of
 from ..effects.holidays import holiday_terms
+from ..effects.reasons import Code, Reason, Trial
 from ..effects.season import Season
 from ..effects.term import Term
 from ..effects.trend import Trend
 from ..kernels.floor import FLOOR
 from ..messages.errors import Arg, ArgumentError, Text
-from ..messages.formatting import percent
 from ..messages.warning import without
 from ..timeline.clock import Clock
 from .config import AUTO, FIRST, Config, Factors, likelihood_of
@@ -27,10 +27,14 @@ from .fitting import effects_at, fit_factors, infer_effects
 from .smoothing import SMOOTHING
 
 # Share of observed steps that a trial hides for each season, in runs of this share of its cycle.
-_HIDDEN, _RUN = 0.2, 1.0 / 3.0
+_HIDDEN, _RUN = 0.2, 0.5
 # Past forecasts that judge a trend, from the second half of the series, the most steps of each, and
 # the fewest steps before the first.
 _ORIGINS, _AHEAD, _BEFORE = 8, 6, 8
+# With fewer runs than enough, several folds are hidden in turn.
+_ENOUGH_RUNS, _MOST_FOLDS = 6, 4
+# Steps of a long cycle.
+_LONG = 24
 # Iterations and tolerance of trials.
 _MAX_ITER, _TOL = 200, 1e-5
 # A term is worth it if errors fall by two standard errors, or by one and by this share; with fewer
@@ -41,11 +45,11 @@ _ROUNDS = 3
 
 
 class Choice(NamedTuple):
-    """The columns of the terms of a model, and why it has its seasons and its trend, in words."""
+    """The columns of the terms of a model, and why it has its seasons and its trend."""
 
     design: Design | None
-    season: str
-    trend: str
+    season: Reason
+    trend: Reason
 
 
 def choose_terms(config: Config, series: AnySeries, covariates: Covariates | None) -> Choice:
@@ -86,55 +90,69 @@ class _Trial(NamedTuple):
     clock: Clock
     covariates: Covariates | None
 
-    def seasons(self, given: tuple[Term, ...]) -> tuple[tuple[Season, ...], str]:
+    def seasons(self, given: tuple[Term, ...]) -> tuple[tuple[Season, ...], Reason]:
         """The seasons, besides given terms, and why."""
         wanted, clock = self.config.season, self.clock
         if wanted != AUTO:
             found = resolved(wanted, clock)
-            return found, "as given" if found else "not wanted"
+            return found, Reason("given" if found else "not_wanted")
         possible = candidates(clock)
         if not isinstance(self.series, Series):
-            return (), "data that are not in memory are not searched for seasons"
+            return (), Reason("not_local")
         if not possible:
-            long = "fewer than two cycles of any season"
-            return (), long if clock.dated else "times are not dates"
-        runs = _runs(self.series.observed, possible)
-        if not runs:
-            return (), "too few observed steps to hold some out"
-        return self._best_seasons(given, possible, runs)
+            return (), Reason(_why_none(clock))
+        folds = _folds(self.series.observed, possible)
+        if not folds:
+            return (), Reason("few_steps")
+        return self._best_seasons(given, possible, folds)
 
     def _best_seasons(
-        self, given: tuple[Term, ...], possible: tuple[Season, ...], runs: list[Array]
-    ) -> tuple[tuple[Season, ...], str]:
+        self, given: tuple[Term, ...], possible: tuple[Season, ...], folds: list[Fold]
+    ) -> tuple[tuple[Season, ...], Reason]:
         """The seasons with which held-out runs are predicted best, added one by one."""
-        assert isinstance(self.series, Series)
-        hidden = np.zeros((self.series.n_steps, 1), dtype=bool)
-        hidden[np.concatenate(runs)] = True
-        known, held = self.series.split(hidden)
-        config, kept, words = _short(self.config), given, []
-        best, factors = _tried(config, self._designed(known, kept), held, runs)
+        config, kept, trials = _short(self.config, possible), given, []
+        best, starts = self._tried(config, folds, kept, [None] * len(folds))
         for season in possible:
-            tried = self._designed(known, (*kept, season))
-            errors, found = _tried(replace(config, previous=factors), tried, held, runs)
+            errors, found = self._tried(config, folds, (*kept, season), starts)
             if _better(errors, best):
-                lower = 1.0 - errors.sum() / best.sum()
-                words.append(f"{season.name}: errors of held-out steps are {percent(lower)} lower")
-                kept, best, factors = (*kept, season), errors, found
+                trials.append(Trial(season.name, float(1.0 - errors.sum() / best.sum())))
+                kept, best, starts = (*kept, season), errors, found
             else:
-                words.append(f"no {season.name}: it does not predict held-out steps better")
-        return tuple(t for t in kept[len(given) :] if isinstance(t, Season)), "; ".join(words)
+                trials.append(Trial(season.name, None))
+        chosen = tuple(term for term in kept[len(given) :] if isinstance(term, Season))
+        return chosen, Reason("tried", tuple(trials))
 
-    def trend(self, given: tuple[Term, ...]) -> tuple[tuple[Trend, ...], str]:
+    def _tried(
+        self,
+        config: Config,
+        folds: list[Fold],
+        terms: tuple[Term, ...],
+        starts: Sequence[Factors | None],
+    ) -> tuple[Array, list[Factors]]:
+        """Errors of the held-out runs of all folds, and the fits that predict them."""
+        assert isinstance(self.series, Series)
+        errors, found = [], []
+        for runs, start in zip(folds, starts, strict=True):
+            hidden = np.zeros((self.series.n_steps, 1), dtype=bool)
+            hidden[np.concatenate(runs)] = True
+            known, held = self.series.split(hidden)
+            known = self._designed(known, terms)
+            of_fold, factors = _errors(replace(config, previous=start), known, held, runs)
+            errors.append(of_fold)
+            found.append(factors)
+        return np.concatenate(errors), found
+
+    def trend(self, given: tuple[Term, ...]) -> tuple[tuple[Trend, ...], Reason]:
         """The trend, besides given terms, and why."""
         wanted, series = self.config.trend, self.series
         if wanted != AUTO:
             found = tuple(trend.resolve(self.clock) for trend in trends_of(wanted))
-            return found, "as given" if found else "not wanted"
+            return found, Reason("given" if found else "not_wanted")
         if not isinstance(series, Series):
-            return (), "data that are not in memory are not searched for a trend"
+            return (), Reason("not_local")
         origins = list(_origins(series.observed))
         if len(origins) < _FEWEST:
-            return (), "too few observed steps for past forecasts"
+            return (), Reason("few_steps")
         with without(ConvergenceWarning, UserWarning):
             factors = fit_factors(_short(self.config), self._designed(series, given)).factors
         plain, trending = (
@@ -142,10 +160,9 @@ class _Trial(NamedTuple):
             for trend in ((), (Trend(),))
         )
         if _better(trending, plain):
-            lower = 1.0 - trending.sum() / plain.sum()
-            chosen = (Trend().resolve(self.clock),)
-            return chosen, f"errors of past forecasts are {percent(lower)} lower"
-        return (), "it does not make past forecasts better"
+            lower = float(1.0 - trending.sum() / plain.sum())
+            return (Trend().resolve(self.clock),), Reason("tried", (Trial("trend", lower),))
+        return (), Reason("tried", (Trial("trend", None),))
 
     def _ahead(
         self, factors: Factors, origin: int, given: tuple[Term, ...], trend: tuple[Trend, ...]
@@ -196,13 +213,16 @@ def _better(errors: Array, before: Array) -> bool:
     return total > 2.0 * standard_error or (worthy and total > standard_error)
 
 
-def _short(config: Config) -> Config:
-    """A short fit."""
-    counts = config.likelihood.counts
+def _short(config: Config, seasons: tuple[Season, ...] = ()) -> Config:
+    """A short fit, with the default movement instead of a learned one unless a cycle is long.
+
+    Over a long cycle, the default movement of a random walk takes the place of the season.
+    """
+    counts, longest = config.likelihood.counts, max((s.steps or 0.0 for s in seasons), default=0.0)
     return replace(
         config,
         solver="accelerated",
-        chain=config.chain.unlearned(),
+        chain=config.chain if longest > _LONG else config.chain.unlearned(),
         likelihood=likelihood_of(FIRST) if counts else config.likelihood,
         smoothing=config.smoothing if config.smoothing != "learn" else SMOOTHING,
         max_iter=min(_MAX_ITER, config.max_iter),
@@ -213,11 +233,32 @@ def _short(config: Config) -> Config:
     )  # fmt: skip
 
 
-def _runs(observed: Array, possible: tuple[Season, ...]) -> list[Array]:
+def _why_none(clock: Clock) -> Code:
+    """Why there is no season to try."""
+    if not clock.dated:
+        return "no_dates"
+    return "too_short" if Season("year").length(clock) >= 2.0 else "no_cycle"
+
+
+Fold = list[Array]  # runs of steps that are hidden together
+
+
+def _folds(observed: Array, possible: tuple[Season, ...]) -> list[Fold]:
+    """Folds of runs to hide, so many that there are enough runs to compare."""
+    rng = np.random.default_rng(0)
+    found: list[Fold] = []
+    while len(found) < _MOST_FOLDS and sum(map(len, found)) < _ENOUGH_RUNS:
+        if not (runs := _runs(observed, possible, rng)):
+            break
+        found.append(runs)
+    return found
+
+
+def _runs(observed: Array, possible: tuple[Season, ...], rng: np.random.Generator) -> Fold:
     """Observed steps to hide: for each season, runs of a share of its cycle, one per segment."""
-    seen, rng = np.flatnonzero(observed), np.random.default_rng(0)
+    seen = np.flatnonzero(observed)
     free = seen[1:]  # the first step stays
-    found: list[Array] = []
+    found: Fold = []
     for season in possible:
         assert season.steps is not None
         length = max(2, round(_RUN * season.steps))
@@ -231,7 +272,7 @@ def _runs(observed: Array, possible: tuple[Season, ...]) -> list[Array]:
     return [run for run in found if len(run) > 1]
 
 
-def _tried(config: Config, known: Series, held: Series, runs: list[Array]) -> tuple[Array, Factors]:
+def _errors(config: Config, known: Series, held: Series, runs: Fold) -> tuple[Array, Factors]:
     """Errors of held-out runs, each relative to its total, and the fit that predicts them.
 
     Errors of the level, which no season predicts, would hide those of the pattern.

@@ -9,5 +9,10 @@ def three(row):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def five(row):
+    return row[0], row[1], row[2], row[3], row[4]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def seven(row):
     return row[0], row[1], row[2], row[3], row[4], row[5], row[6]

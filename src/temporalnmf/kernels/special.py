@@ -2,8 +2,8 @@
 
 `_polygamma` ψ, ψ′ and ψ″: derivatives of the log Γ(αh) in the Shape chain's equation (S).
 
-`_bessel_ratio` I_{ν+1}(x) / I_ν(x) and `_log_bessel_scaled` log(I_ν(x) exp(−x)): the update (HS0)
-of the HierShape chain and its objective; `log_bessel_scaled` is the ufunc.
+`_bessel_ratio` I_{ν+1}(x) / I_ν(x) and `_log_bessel_scaled` log(I_ν(x) exp(−x)): the update
+(HS0), (A0) of the chains HierShape and ARG, and their objective; `log_bessel_scaled` is the ufunc.
 """
 
 import math

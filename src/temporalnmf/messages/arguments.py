@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from numbers import Integral
+import math
+from numbers import Integral, Real
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,6 +31,13 @@ def check_steps(name: str, value: ArrayLike, least: int = 1) -> Array:
     if array.dtype.kind not in "iu" or array.size == 0 or np.any(array < least):
         raise ArgumentError(name, value, f": expected whole numbers of at least {least}.")
     return array.astype(np.int64)
+
+
+def check_time(name: str, value: object) -> float:
+    """A positive, finite number."""
+    if isinstance(value, Real) and not isinstance(value, bool) and 0.0 < float(value) < math.inf:
+        return float(value)
+    raise ArgumentError(name, value, ": expected a positive, finite number.")
 
 
 def check_rng(rng: Seed) -> Generator:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._typing import Array
+from ..effects.effects import LARGEST_COEFFICIENT
 from ..forecasting.checks import CHECKED
 from ..runtime.archives import LARGEST
 
@@ -49,7 +50,6 @@ def _are_checks(checks: Array) -> bool:
     return bool(sound and known and np.all(whole < 2**31))
 
 
-LARGEST_COEFFICIENT = 1e3  # of effects
 _NO_FORECASTS = "does not describe forecasts"
 _NOT_ONE = "has components that do not sum to one"
 # The order matters: the first array with a length defines it.
@@ -85,6 +85,12 @@ _TABLE = {
         "runs draws K F", ("f4",), rule=_sum_to_one(1e-4), broken=_NOT_ONE
     ),
     "draws_activations": Spec("runs draws n K", least=_POSITIVE),
+    "draws_coefficients": Spec(
+        "runs draws K columns", least=-LARGEST_COEFFICIENT,
+        rule=lambda array: array <= LARGEST_COEFFICIENT, broken="is out of range",
+    ),
+    "draws_strengths": Spec("runs draws terms", least=_POSITIVE),
+    "draws_moved": Spec("runs draws 2", rule=lambda array: array <= 1.0, broken="is not of shares"),
     "draws_of_": Spec("runs draws K", least=_POSITIVE),
     "draws_likelihood_": Spec("runs draws", least=_POSITIVE),
     "learned_of_": Spec(

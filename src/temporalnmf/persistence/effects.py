@@ -10,14 +10,16 @@ import numpy as np
 from .._typing import Array
 from ..effects.covariates import Covariates, Influence
 from ..effects.design import Design
-from ..effects.effects import Effects
+from ..effects.drawn import DrawnEffects
+from ..effects.effects import FARTHEST, LARGEST_COEFFICIENT, Effects
 from ..effects.holidays import Events, Holidays, holiday_terms
 from ..effects.season import Season
 from ..effects.term import Term
 from ..effects.trend import Trend
 from ..runtime.archives import Json
 from ..timeline.grid import Timeline
-from .arrays import LARGEST_COEFFICIENT
+
+_DRAWN = ("coefficients", "strengths", "moved")
 
 _KINDS = {
     "season": Season, "trend": Trend, "influence": Influence, "holidays": Holidays,
@@ -77,6 +79,23 @@ def effects_arrays(effects: Effects | None, levels: Array) -> dict[str, Array]:
         found["effects_covariances"] = effects.covariances
     if effects.design.covariates is not None:
         found["effects_covariates"] = effects.design.covariates.values
+    return found
+
+
+def drawn_arrays(effects: DrawnEffects | None) -> dict[str, Array]:
+    """The arrays of draws of effects."""
+    return {} if effects is None else {f"draws_{n}": getattr(effects, n) for n in _DRAWN}
+
+
+def drawn_effects(effects: Effects | None, arrays: dict[str, Array]) -> DrawnEffects | None:
+    """The draws of the effects of a model; raises if there are none."""
+    if effects is None:
+        return None
+    design = effects.design.take(arrays["fitted_steps"])
+    found = DrawnEffects(design, *(arrays[f"draws_{name}"] for name in _DRAWN))
+    most = np.abs(found.coefficients @ design.columns.T).max()
+    if most > FARTHEST + 1e-6:  # rounding
+        raise ValueError("its draws of effects are out of range")
     return found
 
 

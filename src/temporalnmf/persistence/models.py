@@ -31,6 +31,8 @@ from ..chains.base import Chain, Point
 from ..chains.rate import Rate
 from ..components import OURS, ShardedComponents, set_aside, staged_copy
 from ..data.series import Series, arrays_of, dense, matrix_of
+from ..effects.effects import Effects
+from ..effects.reasons import reason_of
 from ..inference.config import Config
 from ..inference.gaps import fitted_steps
 from ..inference.laplace import Posterior
@@ -39,13 +41,21 @@ from ..messages.errors import ArgumentError
 from ..messages.warning import warn
 from ..runtime.archives import LARGEST, Archive, Json, refuse_wild_indices
 from ..runtime.files import refuse_overwriting, refuse_replacing, written_whole
-from ..sampling.draws import PosteriorDraws
+from ..sampling.draws import PosteriorDraws, cycles_of
 from ..sampling.run import drawn_steps
 from ..solvers.options import OPTIONS, flattened, nested
 from ..timeline.grid import DAYS, Timeline
 from .arrays import checked_arrays, is_known
 from .calibrations import calibration_arrays, calibration_of
-from .effects import described_effects, effects_arrays, effects_of, read_terms, written_terms
+from .effects import (
+    described_effects,
+    drawn_arrays,
+    drawn_effects,
+    effects_arrays,
+    effects_of,
+    read_terms,
+    written_terms,
+)
 
 if TYPE_CHECKING:
     from ..estimator import TemporalNMF
@@ -207,7 +217,7 @@ def _header(model: TemporalNMF) -> Json:
         "likelihood": description_of(model.likelihood_, registry.LIKELIHOODS, "likelihood"),
         "draws": _described_draws(model.posterior_),
         "effects": described_effects(model._effects),
-        "reasons": {"season": model.season_reason_, "trend": model.trend_reason_},
+        "reasons": {name: [r.code, r.trials] for name, r in model._reasons.items()},
         "numbers": {name: _plain(getattr(model, name)) for name in _NUMBERS},
         "provenance": getattr(model, "provenance_", None),
     }
@@ -266,6 +276,7 @@ def _arrays(model: TemporalNMF, data: bool) -> dict[str, Array]:
     arrays |= {f"{_LEARNED}{name}": rows for name, rows in model.learned_.items()}
     if (draws := model.posterior_) is not None:
         arrays |= {f"draws_{name}": getattr(draws, name) for name in _DRAWS}
+        arrays |= drawn_arrays(draws.effects)
         arrays |= {f"draws_of_{name}": values for name, values in draws.parameters.items()}
         arrays |= {f"draws_likelihood_{n}": values for n, values in draws.of_likelihood.items()}
     if model.calibration_ is not None:
@@ -375,7 +386,7 @@ def _attributes(
     if series is not None and effects is not None:
         series = series.designed(effects.design)
     likelihood = _likelihood_of(header)
-    draws = _draws_of(header.get("draws"), arrays, likelihood)
+    draws = _draws_of(header.get("draws"), arrays, likelihood, effects)
     learned = {n.removeprefix(_LEARNED): a for n, a in arrays.items() if n.startswith(_LEARNED)}
     if not learned.keys() <= chain.get_params().keys():
         raise ValueError("it has learned parameters that its chain does not have")
@@ -397,7 +408,7 @@ def _attributes(
         "_days": days,
         "levels_": arrays.get("levels", arrays["activations_"]),
         "_effects": effects,
-        "season_": {} if effects is None else effects.cycles(),
+        "season_": cycles_of(effects, draws),
         "effects_": {} if effects is None else effects.influences(),
         "trend_": None if effects is None else effects.trend(),
         **_reasons_of(header),
@@ -425,15 +436,13 @@ def _checked_days(header: Json, timeline: Timeline, exposure: Array) -> bool:
     return True
 
 
-def _reasons_of(header: Json) -> dict[str, str]:
+def _reasons_of(header: Json) -> dict[str, object]:
     """Why the model has its seasons and its trend."""
     stored = header.get("reasons", {})
     if not isinstance(stored, dict):
         raise ValueError(f"its reasons are {stored!r:.60}")
-    found = {f"{n}_reason_": stored.get(n, "of an earlier version") for n in ("season", "trend")}
-    if not all(isinstance(text, str) for text in found.values()):
-        raise ValueError("its reasons are not text")
-    return found
+    found = {name: reason_of(stored.get(name)) for name in ("season", "trend")}
+    return {"_reasons": found} | {f"{name}_reason_": str(r) for name, r in found.items()}
 
 
 def _checked_numbers(header: Json) -> dict[str, object]:
@@ -478,7 +487,10 @@ def _is_text(value: object) -> bool:
 
 
 def _draws_of(
-    described: Json | None, arrays: dict[str, Array], likelihood: Likelihood
+    described: Json | None,
+    arrays: dict[str, Array],
+    likelihood: Likelihood,
+    effects: Effects | None,
 ) -> PosteriorDraws | None:
     if described is None:
         return None
@@ -492,8 +504,12 @@ def _draws_of(
     of_likelihood = described.get("likelihood", [])  # older files have none
     if not set(of_likelihood) <= set(likelihood.get_params()):
         raise ValueError("its draws have parameters that its likelihood does not have")
+    components, activations, *rest = (arrays[f"draws_{name}"] for name in _DRAWS)
     return PosteriorDraws(
-        **{name: arrays[f"draws_{name}"] for name in _DRAWS},
+        components,
+        activations,
+        smoothing=rest[0],
+        log_posterior=rest[1],
         parameters={name: arrays[f"draws_of_{name}"] for name in described["parameters"]},
         chain=chain,
         likelihood=likelihood,
@@ -501,6 +517,7 @@ def _draws_of(
         learned=tuple(described["learned"]),
         thin=thin,
         of_likelihood={name: arrays[f"draws_likelihood_{name}"] for name in of_likelihood},
+        effects=drawn_effects(effects, arrays),
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import registry
-from ..chains import BGAR, HierRate, HierShape, Process, Rate, Shape, map_region
+from ..chains import ARG, BGAR, HierRate, HierShape, Process, Rate, Shape, map_region
 from ..chains.outlook import paths_for_quantiles
 from .canvas import BLUE, ORANGE, Axes, Figure, new_axes
 
@@ -23,7 +23,8 @@ Seed = int | Sequence[int] | np.random.Generator | None
 # Orders of magnitude above and below the start that a logarithmic plot shows.
 _DECADES = 15.0
 
-# The paper's figures: one panel per regime, hyper-parameters in the paper's order.
+# The paper's figures: one panel per regime, hyper-parameters in the paper's order. ARG, which is
+# not in the paper, is shown as BGAR is.
 _ROOT = math.sqrt(1.5 * 2.5)
 PAPER_PANELS: dict[str, list[Process]] = {
     "rate": [Rate(1.5, beta) for beta in (3.0, _ROOT, 1.7, 1.5, 1.3, 0.8)],
@@ -38,6 +39,7 @@ PAPER_PANELS: dict[str, list[Process]] = {
     "shape": [Shape(1.0, 1.2), Shape(10.0, 10.0), Shape(12.0, 10.0)],
     "hier_shape": [HierShape(0.0, 5.0), HierShape(0.5, 5.0), HierShape(3.0, 5.0)],
     "bgar": [BGAR(2.0, 1.0, rho) for rho in (0.5, 0.9, 0.99)],
+    "arg": [ARG(2.0, 1.0, rho) for rho in (0.5, 0.9, 0.99)],
 }
 
 
@@ -234,7 +236,10 @@ def draw_simulation(
 
 
 def paper_figures(seed: int = 0) -> dict[str, Callable[[], Figure]]:
-    """The paper's six figures by name: paths of the five chains, and BGAR's admissible set."""
+    """The paper's six figures by name: paths of the five chains, and BGAR's admissible set.
+
+    Besides, paths of ARG.
+    """
     paths = {name: partial(_paths_figure, name, seed) for name in PAPER_PANELS}
     return {**paths, "bgar_region": partial(_figure, plot_map_region, 5.0, 3.6)}
 
@@ -250,13 +255,13 @@ def prior_figures(seed: int = 0) -> dict[str, Callable[[], Figure]]:
 
 
 def _paths_figure(name: str, seed: int) -> Figure:
-    """Ten paths of 50 steps per panel; for BGAR one path of 200 steps, with the chain's mean."""
+    """Ten paths of 50 steps per panel; of BGAR and ARG one path of 200 steps, with their mean."""
     chains = PAPER_PANELS[name]
     n_rows = len(chains) // 3
     figure = Figure(figsize=(9.6, 2.9 * n_rows + 0.4), layout="constrained")
     axes = figure.subplots(n_rows, 3, squeeze=False)
     for i, (ax, chain) in enumerate(zip(axes.flat, chains, strict=True)):
-        if name == "bgar":
+        if name in ("bgar", "arg"):
             plot_paths(chain, n_paths=1, n_steps=200, seed=[seed, i], log=False, ax=ax)
             ax.axhline(chain.mean(), color="red", ls="--", lw=1.0)
             ax.set_ylim(bottom=0.0)

@@ -384,7 +384,7 @@ def _expected_pairs(model: TemporalNMF, rng: np.random.Generator) -> Array:
         starts = rng.choice(model.levels_, size=2000)
         return model.chain_.sample(len(starts), 2, rng, starts)
     which = draws.pick(200)  # each with its own hyper-parameters
-    first = rng.permuted(draws.flat("activations")[which], axis=1)[:, :10]
+    first = rng.permuted(draws.flat("levels")[which], axis=1)[:, :10]
     pairs = np.stack([first, one_step_on(draws, which, first, rng)], axis=2)
     return pairs.reshape(-1, 2, pairs.shape[3])
 

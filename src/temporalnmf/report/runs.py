@@ -198,6 +198,8 @@ def _quantity_words(name: str, subject: Subject) -> str:
         "activations": "Activations of the components",
         "smoothing": "Smoothing of the components",
         "dispersion": "Dispersion of the counts",
+        "effects": "Patterns in time",
+        "strengths": "Strength of the patterns in time",
     }
     return known.get(name) or f"{letter_of(name)} of the chain"
 
@@ -212,6 +214,8 @@ def _panel_words(trace: Trace, subject: Subject) -> str:
     }
     if trace.name in known:
         return known[trace.name]
+    if trace.name.startswith("strength of "):
+        return f"Strength of the pattern “{trace.name.removeprefix('strength of ')}”"
     what, number = trace.name.split(" of component ")
     of = f"“{subject.names[int(number) - 1]}”"
     return f"Activation of {of}" if what == "activation" else f"{letter_of(what)} of {of}"

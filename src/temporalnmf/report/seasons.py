@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from .._typing import Array
-from ..messages.formatting import number_text
+from ..messages.formatting import number_text, percent
 from ..summary import SeasonSummary, season_summary, seasons_left_out
 from .subject import Subject
 from .texts import Content, clean, number, numbers
@@ -16,7 +14,6 @@ from .texts import Content, clean, number, numbers
 _MOST_ROWS = 31
 # The axis of factors reaches at least this far from 1.
 _LEAST_SWING = 0.05
-_BETTER = re.compile(r"(?P<name>\w+): errors of held-out steps are (?P<lower>.+) lower")
 
 
 def seasons_content(subject: Subject) -> Content | None:
@@ -29,17 +26,16 @@ def seasons_content(subject: Subject) -> Content | None:
 
 def _reasons(subject: Subject) -> list[str]:
     """Why the model has these seasons, or none, in sentences."""
-    if subject.model.season_reason_ == "as given":
+    reason = subject.model._reasons["season"]
+    if reason.code == "given":
         return ["The seasons of the model were given, not chosen by held-out steps."]
-    sentences = []
-    for part in subject.model.season_reason_.split("; "):
-        if better := _BETTER.fullmatch(part):
-            name, lower = better["name"], better["lower"].replace(" ", "\N{NO-BREAK SPACE}")
-            sentences.append(
-                f"The model has a season of the {name}: with it, steps that were held out of a "
-                f"trial are predicted with {lower} lower errors."
-            )
-    return sentences + [
+    chosen = [
+        f"The model has a season of the {trial.name}: with it, steps that were held out of a trial "
+        f"are predicted with {_plain(percent(trial.lower))} lower errors."
+        for trial in reason.trials
+        if trial.lower is not None
+    ]
+    return chosen + [
         f"A season of the {name} was tried and left out: held-out steps are not predicted better "
         f"with it."
         for name in seasons_left_out(subject.model)

@@ -40,13 +40,21 @@ def to_datatree(
     dims |= {"components": ["component", "feature"], "activations": ["time", "component"]}
     if np.ptp(draws.smoothing) > 0.0:
         posterior["smoothing"] = draws.smoothing
-    groups = {"posterior": posterior, "sample_stats": {"lp": draws.log_posterior}}
+    statistics, coords = {"lp": draws.log_posterior}, {}
+    if (effects := draws.effects) is not None:
+        posterior |= {"effects": effects.coefficients, "strengths": effects.strengths}
+        dims |= {"effects": ["component", "column"], "strengths": ["term"], "moved": ["given"]}
+        terms = [term.name for term in effects.design.terms]
+        coords = {"column": effects.design.labels, "term": terms}
+        coords["given"] = ["counts", "activations"]
+        statistics["moved"] = effects.moved
+    groups = {"posterior": posterior, "sample_stats": statistics}
     numbers = np.arange(1, draws.components.shape[2] + 1)
     library = {"inference_library": "temporalnmf", "inference_library_version": __version__}
     tree: DataTree = from_dict(
         groups,
         dims=dims,
-        coords={"component": numbers, "feature": features, "time": times[kept]},
+        coords={"component": numbers, "feature": features, "time": times[kept], **coords},
         attrs={name: {**library, "thinning": draws.thin} for name in groups},
     )
     for name, group in _data_groups(features, times, exposure, series).items():

@@ -49,7 +49,7 @@ class Diagnosis:
     Attributes
     ----------
     quantities : tuple of Quantity
-        Log posterior, totals, forecasts, activations and learned hyper-parameters.
+        Log posterior, totals, forecasts, activations, learned hyper-parameters and effects.
     n_runs, n_draws : int
         Number of runs, and of draws kept per run.
     rhat_of_components : tuple of float
@@ -147,6 +147,10 @@ def diagnose(draws: PosteriorDraws) -> Diagnosis:
     if np.ptp(draws.smoothing) > 0.0:
         looked_at["smoothing"] = draws.smoothing
     looked_at |= draws.of_likelihood
+    if draws.effects is not None:
+        looked_at["effects"] = draws.effects.coefficients
+        if draws.effects.design.learned.any():
+            looked_at["strengths"] = draws.effects.learned
     if D < FEWEST:
         nothing = tuple(Quantity(name, np.inf, 0.0, 0.0) for name in looked_at)
         return Diagnosis(nothing, C, D, (np.inf,) * H.shape[3], (1.0,) * H.shape[3])

@@ -7,6 +7,9 @@ Counts are split over the components, v_fn = Σ_k v_fkn; given the parts,
 since columns of W sum to one, so the activations of each component are drawn separately
 (`Chain.draw`). Hyper-parameters to learn are drawn in between (`learning.py`).
 
+With effects, h are levels, and counts have the exposures e_n c_kn, c the factors of effects
+(`effects.py`); the data depend on the activations c h.
+
 Negative binomial counts are Poisson numbers of clumps, which are drawn given the counts and take
 their place (`kernels/allocation.py`), with exposure e log(1+d)/d. The dispersion d is drawn with
 clumps integrated out, so each sweep begins with it and draws the clumps anew.
@@ -29,6 +32,7 @@ from scipy.special import gammaln
 from .._typing import Array
 from ..chains.base import Chain, First
 from ..data.series import Series, dense
+from ..effects.effects import LARGEST_COEFFICIENT
 from ..kernels.allocation import allocate_rows, draw_weights
 from ..kernels.floor import FLOOR
 from ..likelihoods.base import Likelihood
@@ -45,6 +49,8 @@ from .sharing import share
 LEAST = 1e-12
 # Largest absolute logarithm, or logit, of a drawn hyper-parameter in a valid checkpoint.
 FARTHEST = 100.0
+# Those of effects.
+COEFFICIENTS = within(-LARGEST_COEFFICIENT, LARGEST_COEFFICIENT)
 
 
 # State of a random generator of NumPy.
@@ -62,6 +68,9 @@ class SweepState:
     streams: str
     learned: dict[str, Array] = field(metadata=within(-FARTHEST, FARTHEST))
     likelihood: dict[str, float] = field(metadata=POSITIVE)  # learned parameters
+    # Of effects, if there are any.
+    coefficients: Array | None = field(default=None, metadata=COEFFICIENTS)
+    strengths: Array | None = field(default=None, metadata=POSITIVE)
 
 
 class Sweeps:
@@ -72,9 +81,9 @@ class Sweeps:
     parameters : Parameters
         The chain, the smoothing of the Dirichlet prior on the columns of W, and the likelihood.
     H : array, (K, N)
-        Starting point, positive.
+        Starting point of the levels, positive; without effects, levels are the activations.
     first : First
-        Prior of the first activation, for chains that do not define it.
+        Prior of the first level, for chains that do not define it.
     exposure : array, (N,)
         Zero for steps that are missing.
     rng : numpy Generator
@@ -100,6 +109,18 @@ class Sweeps:
     def chain(self) -> Chain:
         """The chain with its current hyper-parameters."""
         return self.parameters.chain.chain
+
+    @property
+    def factors(self) -> Array | None:
+        """Those of effects between levels H and activations, (K, N)."""
+        effects = self.parameters.effects
+        return None if effects is None else effects.value.factors
+
+    @property
+    def activations(self) -> Array:
+        """Levels H times the factors of effects."""
+        factors = self.factors
+        return self.H if factors is None else self.H * factors
 
     # Operations on features, for subclasses.
 
@@ -148,41 +169,55 @@ class Sweeps:
     # Operations without features.
 
     def sweep(self, *, fixed_W: bool = False) -> None:
-        """Draw every unknown once; only activations if `fixed_W`."""
-        likelihood = self.parameters.likelihood
+        """Draw every unknown once; only levels if `fixed_W`."""
+        likelihood, effects = self.parameters.likelihood, self.parameters.effects
         if not fixed_W and likelihood.value.learns:
             likelihood.draw(self._value, self.count_positive(), self._rng)
         of_steps = self._allocate()
         if not fixed_W:
             self._draw_components()
         exposure = self.exposure * likelihood.value.cost
-        self.chain.draw(self.H, self.Z, of_steps, exposure, self._rng, self.first, held=self.held)
-        if not fixed_W:
-            self._share_components()
-            self.parameters.chain.draw(self.H, self.Z, self._rng)
+        seen = exposure if self.factors is None else exposure * self.factors
+        self.chain.draw(self.H, self.Z, of_steps, seen, self._rng, self.first, held=self.held)
+        if fixed_W:
+            return
+        if effects is not None:
+            effects.draw(of_steps, exposure * self.H, self._rng)
+        self._share_components()  # parts are void from here on
+        if effects is not None:
+            effects.interweave(self.H, self.Z, self.chain, self.first, self._rng)
+            effects.draw_strengths(self._rng)
+        self.parameters.chain.draw(self.H, self.Z, self._rng)
 
     def _share(self, W: Array, active: Array) -> None:
         smoothing = self.parameters.smoothing.value
-        share(W, self.H, self.Z, self.chain, smoothing, self.first, active, self._rng)
+        share(W, self.H, self.Z, self.chain, smoothing, self.first, active, self._rng, self.factors)
 
     def log_posterior(self) -> float:
         """Log density of the data and all unknowns, up to a constant."""
-        chain, smoothing, likelihood = self.parameters
+        chain, smoothing, likelihood, effects = self.parameters
         s, K = smoothing.value, len(self.H)
         n_active = self.count_active()
         value = -self._value(likelihood.value)
         value += float(self.chain.path_law(K)(self.H, self.Z, self.first).sum())
         value += K * float(gammaln(n_active * s) - n_active * gammaln(s))
         value += (s - 1.0) * self.log_sum()
+        value += 0.0 if effects is None else effects.log_prior()
         return value + chain.log_prior() + smoothing.log_prior() + likelihood.log_prior()
 
     def _state(self) -> SweepState:
         streams = json.dumps([*self.streams(), self._rng.bit_generator.state])
-        chain, smoothing, likelihood = self.parameters
+        chain, smoothing, likelihood, effects = self.parameters
         learned, of_data = dict(chain.coordinates), likelihood.value.learned
-        return SweepState(
+        found = SweepState(
             self.weights(), self.H, self.Z, smoothing.value, streams, learned, of_data
         )
+        if effects is not None:
+            found.coefficients, found.strengths = (
+                effects.value.coefficients,
+                effects.value.strengths,
+            )
+        return found
 
     def state(self, prefix: str = "") -> dict[str, Array]:
         """The `SweepState` as arrays."""
@@ -192,7 +227,7 @@ class Sweeps:
         """Resume from a state; raises if it cannot be the state of such a run."""
         state = self._state()
         restore(state, arrays, prefix)
-        chain, smoothing, likelihood = self.parameters
+        chain, smoothing, likelihood, effects = self.parameters
         if not smoothing.learned and state.smoothing != smoothing.value:
             raise StateError("it has another smoothing")
         if not np.all(np.abs(state.W.sum(axis=0) - 1.0) <= 1e-6):
@@ -205,6 +240,8 @@ class Sweeps:
             raise StateError("its random streams are invalid") from error
         chain.move(state.learned)
         likelihood.move(state.likelihood)
+        if effects is not None and state.coefficients is not None and state.strengths is not None:
+            effects.move(state.coefficients, state.strengths)
 
 
 class DrawnBlock:
@@ -260,7 +297,7 @@ class DrawnBlock:
         return int(np.count_nonzero(self._counts[2]))
 
     def allocate(self, H: Array, likelihood: Likelihood) -> Array:
-        """Split the counts, or clumps, given H (K, N); returns Σ_f v_fkn, (K, N)."""
+        """Split the counts, or clumps, given activations (K, N); returns Σ_f v_fkn, (K, N)."""
         n_ranges, (F, K), N = len(self._bounds) - 1, self.W.shape, H.shape[1]
         self._parts, of_steps = np.empty((F, K)), np.empty((n_ranges, N, K))
         sizes = np.full(N, np.inf)
@@ -340,10 +377,11 @@ class Gibbs(DrawnBlock, Sweeps):
     def _value(self, likelihood: Likelihood) -> float:
         assert self.observations is not None
         self.observations.use(likelihood)
-        return self.observations.value(np.array(self.W, order=self.observations.order), self.H)
+        W = np.array(self.W, order=self.observations.order)
+        return self.observations.value(W, np.ascontiguousarray(self.activations))
 
     def _allocate(self) -> Array:
-        return self.allocate(self.H, self.parameters.likelihood.value)
+        return self.allocate(self.activations, self.parameters.likelihood.value)
 
     def _draw_components(self) -> None:
         smoothing = self.parameters.smoothing

@@ -1,4 +1,4 @@
-"""Draws of activations of other data, or more steps, given drawn components and parameters."""
+"""Draws of the levels of other data, or more steps, given drawn components and parameters."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from ..kernels.floor import FLOOR
 from ..runtime.interrupts import between_sweeps
 from ..runtime.threads import Threads
 from .draws import PosteriorDraws
+from .effects import LearnedEffects
 from .gibbs import Gibbs
 from .learning import LearnedChain, LearnedLikelihood, LearnedSmoothing, Parameters
 from .run import drawn_steps
@@ -32,7 +33,7 @@ _TINY = float(np.finfo(float).tiny)
 
 
 class Inferred(NamedTuple):
-    """Activations of a series, and the indices of their draws."""
+    """Levels of the activations of a series, and the indices of their draws."""
 
     numbers: Array  # (draws,)
     draws: Array  # (draws, n_steps, K)
@@ -55,10 +56,10 @@ def infer_draws(
     *,
     continue_chain: bool = False,
 ) -> Inferred:
-    """Draw activations of a series, given draws of the components.
+    """Draw the levels of a series, given draws of the components and effects.
 
-    With `continue_chain` the first step follows the last fitted one, whose drawn activations are
-    fixed. For the data of the fit, the activations of the fit are returned.
+    With `continue_chain` the first step follows the last fitted one, whose drawn levels are
+    fixed. For the data of the fit, the levels of the fit are returned.
     """
     check_observed(series, continue_chain)
     rng = np.random.default_rng(0)
@@ -73,8 +74,9 @@ def infer_draws(
     kept = drawn_steps(series.observed, posterior.chain)
     anchored = continue_chain and posterior.chain.dynamic
     before = posterior.to_last(numbers, since, rng) if anchored else None
-    drawn = _draw(config, posterior, series.take(kept), numbers, before)
-    return _all_steps(posterior.only(numbers, drawn), numbers, kept, series.n_steps, rng)
+    used = series.take(kept)
+    drawn = posterior.only(numbers, _draw(config, posterior, used, numbers, before), used.design)
+    return _all_steps(drawn, numbers, kept, series.n_steps, rng)
 
 
 def _all_steps(
@@ -89,7 +91,7 @@ def _all_steps(
 def redraw(config: Config, posterior: PosteriorDraws, whole: Series, kept: Array) -> PosteriorDraws:
     """The draws of a fit with activations of a longer series, drawn given all of its data.
 
-    Draws of components W and hyper-parameters θ are kept. The activations of a draw start at the
+    Draws of components W, effects and hyper-parameters θ are kept. Levels of a draw start at the
     old path, the last step repeated, times E[h | new data] / E[h | old data] over the previous
     draws of the run, and are updated in five sweeps (50 for the first draw of a run). Where new
     data carry no information, the start is a draw of p(H | W, θ, data) already; elsewhere it has
@@ -103,7 +105,7 @@ def redraw(config: Config, posterior: PosteriorDraws, whole: Series, kept: Array
     used = _of_known_features(posterior, whole.take(kept))
     with machinery(config) as threads, between_sweeps() as interrupt:
         gibbs = _gibbs(posterior, used, start_activations(used, K), seed, threads)
-        for run, draws in enumerate(posterior.activations):
+        for run, draws in enumerate(posterior.levels):
             after, before = np.zeros((2, len(kept), K))
             for i, old in enumerate(draws):
                 start = np.concatenate([old, np.repeat(old[-1:], len(kept) - N, axis=0)])
@@ -114,13 +116,13 @@ def redraw(config: Config, posterior: PosteriorDraws, whole: Series, kept: Array
                 after, before = after + found[run, i], before + start
                 if interrupt.pressed:
                     raise KeyboardInterrupt
-    return replace(posterior, activations=found)
+    return posterior.with_levels(found, used.design)
 
 
 def _draw(
     config: Config, posterior: PosteriorDraws, used: Series, numbers: Array, before: Array | None
 ) -> Array:
-    """Activations (draws, N, K); `before` (draws, K) are those before the first step."""
+    """Levels (draws, N, K); `before` (draws, K) are those before the first step."""
     K, held = posterior.activations.shape[3], 0
     used = _of_known_features(posterior, used)
     H = start_activations(used, K)
@@ -148,21 +150,28 @@ def _gibbs(
     *,
     held: int = 0,
 ) -> Gibbs:
-    """A sampler of activations, with the components of the first draw."""
+    """A sampler of levels, with the components and effects of the first draw."""
     W, K = posterior.flat("components")[0].T, len(H)
     chain = LearnedChain(posterior.chain, K * posterior.level, K)
     smoothing = LearnedSmoothing(1.0, False)  # components are fixed
-    parameters = Parameters(chain, smoothing, LearnedLikelihood(posterior.likelihood))
+    effects = None
+    if posterior.effects is not None:
+        assert series.design is not None, "a series for a model with effects has their columns"
+        effects = LearnedEffects(posterior.effects.at(0, series.design))
+    parameters = Parameters(chain, smoothing, LearnedLikelihood(posterior.likelihood), effects)
     first = First(level=posterior.level)
     return Gibbs(series, parameters, W, H, first, seed, threads, held=held)
 
 
 def _sweep(gibbs: Gibbs, posterior: PosteriorDraws, number: int, sweeps: int) -> None:
-    """Sweep activations, given the components and hyper-parameters of one draw."""
+    """Sweep levels, given the components, effects and hyper-parameters of one draw."""
     W = np.maximum(posterior.flat("components")[number].T.astype(float), FLOOR)
     gibbs.W = np.ascontiguousarray(W / W.sum(axis=0))
     gibbs.parameters.chain.chain = posterior.chain_at(np.array([number]))
     gibbs.parameters.likelihood.value = posterior.likelihood_at(number)
+    effects = gibbs.parameters.effects
+    if effects is not None and posterior.effects is not None:
+        effects.value = posterior.effects.at(number, effects.design)
     for _ in range(sweeps):
         gibbs.sweep(fixed_W=True)
 

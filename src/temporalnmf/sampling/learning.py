@@ -22,6 +22,7 @@ from ..chains.coordinates import WIDE, Coordinates, Prior
 from ..inference.smoothing import SMOOTHING
 from ..likelihoods.base import Likelihood
 from ..likelihoods.parametric import OneParameter
+from .effects import LearnedEffects
 
 _WIDE = WIDE
 # Counts from here on are summed one by one.
@@ -162,12 +163,13 @@ class Parameters(NamedTuple):
     """The unknowns of a run besides components and activations.
 
     The sampler's counterpart of `Problem`. Each is drawn given the other unknowns if the user has
-    set it to "learn", else it is constant.
+    set it to "learn", else it is constant. Effects are always drawn.
     """
 
     chain: LearnedChain
     smoothing: LearnedSmoothing
     likelihood: LearnedLikelihood
+    effects: LearnedEffects | None = None
 
 
 class Tally(NamedTuple):

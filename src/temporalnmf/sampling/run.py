@@ -15,8 +15,17 @@ from ..chains.base import Chain, First
 from ..chains.rate import Rate
 from ..checkpoints.file import CheckpointFile, when_saved
 from ..data.series import AnySeries, Series
+from ..effects.design import Design
+from ..effects.drawn import DrawnEffects
 from ..inference.config import Config
-from ..inference.fitting import Fitted, check_counted, check_size, identity_of, machinery
+from ..inference.fitting import (
+    Fitted,
+    check_counted,
+    check_size,
+    effects_at_start,
+    identity_of,
+    machinery,
+)
 from ..inference.matching import match, stability
 from ..inference.starts import start_factors
 from ..messages.errors import ArgumentError
@@ -30,7 +39,8 @@ from ..runtime.states import NON_NEGATIVE, POSITIVE, StateError, arrays_of, rest
 from ..runtime.threads import Threads
 from ..solvers.monitor import Monitor, Progress
 from .draws import PosteriorDraws, used_smoothing
-from .gibbs import FARTHEST, LEAST, Gibbs, Sweeps, check_counts
+from .effects import LearnedEffects
+from .gibbs import COEFFICIENTS, FARTHEST, LEAST, Gibbs, Sweeps, check_counts
 from .learning import SMOOTHING, LearnedChain, LearnedLikelihood, LearnedSmoothing, Parameters
 
 # Maximum bytes of the components of all draws if `thin` is chosen automatically, and the minimum
@@ -87,7 +97,7 @@ def draw_factors(config: Config, series: AnySeries) -> Fitted:
         sampler = _Sampler(config, series, kept, used, observations, chain, threads)
         store = sampler.all_runs()
         level = observations.level / config.n_components
-        draws = _side_by_side(config, store, level, sampler.learned, sampler.thin)
+        draws = _side_by_side(config, store, level, sampler.learned, sampler.thin, used.design)
         W = np.array(draws.flat("components").mean(axis=0, dtype=float).T)
         W /= W.sum(axis=0)  # draws are kept in single precision
         H = draws.flat("activations").mean(axis=0).T
@@ -99,9 +109,15 @@ def draw_factors(config: Config, series: AnySeries) -> Fitted:
         divergence = max(mean.value(np.ascontiguousarray(H)) - saturated, 0.0)
     monitor = _history(config, draws, sampler.n_sweeps)
     runs = [observations.hold(run.mean(axis=0, dtype=float).T) for run in draws.components]
+    numbers = np.arange(draws.n_draws)
+    levels = draws.expected_steps(numbers, kept, series.n_steps)
+    expected, effects = None, None
+    if draws.effects is not None and series.design is not None:
+        expected = (levels * draws.effects.factors(numbers, series.design)).mean(axis=0)
+        effects = draws.effects.mean(series.design)
     fitted = Fitted(
         W=W,
-        H=draws.expected_steps(np.arange(draws.n_draws), kept, series.n_steps).mean(axis=0).T,
+        H=levels.mean(axis=0).T,
         kept=kept,
         chain=draws.chain if not draws.parameters else _mean_chain(draws),
         likelihood=draws.likelihood,
@@ -111,6 +127,8 @@ def draw_factors(config: Config, series: AnySeries) -> Fitted:
         stability=stability(runs[0], runs[1:]),
         smoothing=used_smoothing(config.smoothing, draws),
         draws=draws,
+        effects=effects,
+        expected=expected,
     )
     for features in (mean, *runs):
         features.drop()
@@ -162,16 +180,30 @@ class _Store:
         metadata=within(np.exp(-2.0 * FARTHEST), np.exp(2.0 * FARTHEST))
     )
     likelihood: dict[str, Array] = field(metadata=POSITIVE)
+    # Of effects, if there are any.
+    coefficients: Array | None = field(default=None, metadata=COEFFICIENTS)
+    strengths: Array | None = field(default=None, metadata=POSITIVE)
+    moved: Array | None = field(default=None, metadata=within(0.0, 1.0))
 
     def put(self, run: int, draw: int, gibbs: Sweeps, log_posterior: float) -> None:
         self.components[run, draw] = gibbs.weights(np.float32).T
-        self.activations[run, draw] = gibbs.H.T
+        self.activations[run, draw] = gibbs.activations.T
         self.smoothing[run, draw] = gibbs.parameters.smoothing.value
         self.log_posterior[run, draw] = log_posterior
         for name, values in self.parameter.items():
             values[run, draw] = getattr(gibbs.chain, name)
         for name, value in gibbs.parameters.likelihood.value.learned.items():
             self.likelihood[name][run, draw] = value
+        if (effects := gibbs.parameters.effects) is not None:
+            drawn = effects.value.coefficients, effects.value.strengths, effects.moved
+            for values, now in zip(self.of_effects, drawn, strict=True):
+                values[run, draw] = now
+
+    @property
+    def of_effects(self) -> list[Array]:
+        """Coefficients, strengths and shares moved, if there are effects."""
+        found = (self.coefficients, self.strengths, self.moved)
+        return [array for array in found if array is not None]
 
     def restore(self, arrays: dict[str, Array], run: int, n_draws: int) -> None:
         """Restore all draws before draw `n_draws` of a run; raises if they are invalid."""
@@ -183,7 +215,10 @@ class _Store:
 
     def keep(self, n_runs: int, n_draws: int) -> None:
         """Drop all but the first draws of the first runs."""
-        for name in ("components", "activations", "smoothing", "log_posterior"):
+        names = ["components", "activations", "smoothing", "log_posterior"]
+        if self.of_effects:
+            names += ["coefficients", "strengths", "moved"]
+        for name in names:
             setattr(self, name, getattr(self, name)[:n_runs, :n_draws])
         for name in ("parameter", "likelihood"):
             kept = {n: values[:n_runs, :n_draws] for n, values in getattr(self, name).items()}
@@ -218,6 +253,10 @@ class _Sampler:
             parameter={name: np.zeros((C, D, K)) for name in _moving(self.learned)},
             likelihood={name: np.zeros((C, D)) for name in observations.likelihood.learned},
         )
+        if used.design is not None:
+            terms, P = len(used.design.terms), used.design.columns.shape[1]
+            self.store.coefficients = np.zeros((C, D, K, P))
+            self.store.strengths, self.store.moved = np.zeros((C, D, terms)), np.zeros((C, D, 2))
         self.seeds = check_random_state(config.random_state).randint(2**31 - 1, size=4)
         identity = identity_of(config, series, self.seeds, ("n_draws", "n_tune", "n_chains"))
         identity["thin"] = self.thin
@@ -267,7 +306,8 @@ class _Sampler:
         likelihood = LearnedLikelihood(config.likelihood.resolve())
         # A mode that learns the dispersion may stop early, where all is dispersion.
         observations.use(likelihood.known)
-        problem = Problem(observations, chain, "log", start.value)
+        effects = effects_at_start(config, self.used)
+        problem = Problem(observations, chain, "log", start.value, effects)
         rng = np.random.default_rng(of_start)
         features, H = start_factors(config, problem, self.series, self.kept, rng)
         if run > 0:
@@ -276,7 +316,8 @@ class _Sampler:
         solver = registry.create(registry.SOLVERS, "accelerated", "solver")
         result = solver.solve(problem, features, H, Monitor(_START_ITER, _START_TOL))
         learned_chain = LearnedChain(self.chain, observations.level, config.n_components)
-        parameters = Parameters(learned_chain, start, likelihood)
+        drawn = None if result.effects is None else LearnedEffects(result.effects)
+        parameters = Parameters(learned_chain, start, likelihood, drawn)
         first = First(level=observations.level / config.n_components)
         if not isinstance(self.used, Series):
             split = cast(SplitCounts, self.used)
@@ -322,7 +363,7 @@ class _Sampler:
             )
         if config.callback is None:
             return False
-        components, activations = gibbs.weights().T.view(), gibbs.H.T.view()
+        components, activations = gibbs.weights().T.view(), gibbs.activations.T.view()
         components.flags.writeable = activations.flags.writeable = False
         at = run * self.n_sweeps + sweep
         return bool(
@@ -364,7 +405,12 @@ def _moving(learned: LearnedChain) -> list[str]:
 
 
 def _side_by_side(
-    config: Config, store: _Store, level: float, learned: LearnedChain, thin: int
+    config: Config,
+    store: _Store,
+    level: float,
+    learned: LearnedChain,
+    thin: int,
+    design: Design | None,
 ) -> PosteriorDraws:
     """Draws with one order of components: by total activation in the first run, others matched."""
     first = store.components[0].mean(axis=0, dtype=float).T
@@ -381,6 +427,8 @@ def _side_by_side(
         store.activations[run] = store.activations[run][..., places]
         for values in store.parameter.values():
             values[run] = values[run][:, places]
+        if store.coefficients is not None:
+            store.coefficients[run] = store.coefficients[run][:, places]
     likelihood = config.likelihood.resolve()
     for name, numbers in store.likelihood.items():
         setattr(likelihood, name, float(numbers.mean()))
@@ -388,6 +436,7 @@ def _side_by_side(
         store.components, store.activations, store.parameter, store.smoothing,
         store.log_posterior, learned.chain.reordered(order), level, learned.names, thin,
         likelihood, store.likelihood,
+        None if design is None else DrawnEffects(design, *store.of_effects),
     )  # fmt: skip
 
 

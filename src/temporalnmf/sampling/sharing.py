@@ -8,7 +8,9 @@ of W and H mix slowly. For a pair (i, j) the group
 leaves w_i h_i + w_j h_j unchanged, and with it the likelihood, which depends on nothing but rates:
 of Poisson and of negative binomial counts, since parts and clumps are drawn anew before anything
 depends on them. So t has the density of the priors alone, times the volume e^{t (N − F + 1)} of the
-map: N activations of i grow, F − 1 free weights shrink. A slice step for t leaves the posterior
+map: N activations of i grow, F − 1 free weights shrink. With effects, h are levels and the rates
+w_i c_i h_i + w_j c_j h_j; then h_j → h_j − (e^t − 1) (c_i/c_j) h_i, which is a group with the same
+volume, since j is only shifted. A slice step for t leaves the posterior
 invariant (generalised Gibbs; Liu and Sabatti 2000).
 
 The range of t in which weights and activations stay positive has the same length after a move, so a
@@ -34,25 +36,30 @@ _FAR = 20.0
 
 def share(
     W: Array, H: Array, Z: Array, chain: Chain, smoothing: float, first: First, active: Array,
-    rng: np.random.Generator,
+    rng: np.random.Generator, factors: Array | None = None,
 ) -> None:  # fmt: skip
-    """As many moves as there are components, each for a random pair, in place."""
+    """As many moves as there are components, each for a random pair, in place.
+
+    `factors` (K, N) are those of effects, if there are any.
+    """
     K = W.shape[1]
     if K == 1 or np.count_nonzero(active) > _MOST_FEATURES:
         return
     for _ in range(K):
         i, j = map(int, rng.choice(K, size=2, replace=False))
-        _move(W, H, Z, chain, smoothing, first, active, rng, i, j)
+        ratio = None if factors is None else factors[i] / factors[j]
+        _move(W, H, Z, chain, smoothing, first, active, rng, i, j, ratio)
 
 
 def _move(
     W: Array, H: Array, Z: Array, chain: Chain, smoothing: float, first: First, active: Array,
-    rng: np.random.Generator, i: int, j: int,
+    rng: np.random.Generator, i: int, j: int, ratio: Array | None,
 ) -> None:  # fmt: skip
     w_i, w_j = W[active, i], W[active, j]
     pair = np.array([i, j])
     h, z, law = H[pair], Z[pair], chain.reordered(pair).path_law(2)
     volume = h.shape[1] - len(w_i) + 1.0
+    part = h[0] if ratio is None else ratio * h[0]
 
     path = np.empty_like(h)
 
@@ -60,7 +67,7 @@ def _move(
         """The new weights of i; writes the new activations of both to `path`."""
         grown = math.exp(t)
         np.multiply(grown, h[0], out=path[0])
-        np.subtract(h[1], (grown - 1.0) * h[0], out=path[1])
+        np.subtract(h[1], (grown - 1.0) * part, out=path[1])
         w = w_j + (w_i - w_j) / grown  # no cancellation if the two are similar
         return w / w.sum()
 
@@ -75,7 +82,7 @@ def _move(
 
     # Outside this range a weight or an activation would be negative.
     low = math.log(max(1.0 - float(np.min(w_i / w_j)), 1e-300))
-    high = math.log1p(float(np.min(h[1] / h[0])))
+    high = math.log1p(float(np.min(h[1] / part)))
     if high - low < _SHORT:
         return
     t = slice_step(rng, density, 0.0, min(high - low, 1.0))

@@ -71,6 +71,11 @@ def traces(draws: PosteriorDraws, components: Sequence[int] | None = None) -> li
     if np.ptp(draws.smoothing) > 0.0:
         found.append(_trace("smoothing", draws.smoothing, wide=True))
     found += [_trace(name, values, wide=True) for name, values in draws.of_likelihood.items()]
+    if (effects := draws.effects) is not None:
+        found += [
+            _trace(f"strength of {effects.design.terms[t].name}", effects.strengths[..., t], True)
+            for t in np.flatnonzero(effects.design.learned)
+        ]
     return found
 
 
@@ -96,7 +101,7 @@ def ranks(values: Array) -> Ranks:
 def one_step_on(
     draws: PosteriorDraws, which: Array, first: Array, rng: np.random.Generator
 ) -> Array:
-    """Activations one step after `first` (S, n, K), simulated by the chains of the draws (S,)."""
+    """Levels one step after `first` (S, n, K), simulated by the chains of the draws (S,)."""
     chain = draws.chain_at(np.repeat(which, first.shape[1]))
     path = chain.sample(1, 2, rng, np.maximum(first, FLOOR).reshape(1, -1))
     return path[0, 1].reshape(first.shape)

@@ -307,7 +307,7 @@ def select(
     with without(TimesWarning):  # `gridded` has warned
         model.fit(X, mask=mask, exposure=exposure, covariates=None if plain else covariates)
     if terms is not None and not plain:
-        model.season_reason_, model.trend_reason_ = terms.season_reason, terms.trend_reason
+        model._give_reasons(terms.season_reason, terms.trend_reason)
     return Selection(candidates, best, model, rule, len(work), n_unconverged)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from .._typing import Array
 from ..data.validation import check_series
 from ..effects.design import candidates, resolved, seasons_of
+from ..effects.reasons import Reason
 from ..effects.season import CYCLES_NEEDED, Season
 from ..effects.trend import Trend
 from ..estimator import TemporalNMF
@@ -27,8 +28,8 @@ class Terms(NamedTuple):
 
     season: Any
     trend: Any
-    season_reason: str
-    trend_reason: str
+    season_reason: Reason
+    trend_reason: Reason
 
 
 def chosen_terms(data: Gridded, model: TemporalNMF) -> Terms:

@@ -75,7 +75,7 @@ def scale(h: Array, n: int, m: int, factor: float) -> None:
         h[j] = max(h[j] * factor, FLOOR)
 
 
-# Blocks of Shape and HierShape: the density of c has Γ or Bessel functions of every step. With
+# Blocks of Shape, HierShape and ARG: the density of c has Γ or Bessel functions of every step. With
 # their expansions for large arguments instead, its logarithm depends on four numbers only,
 #
 #   power u − rate c + root √c − twist c u,   u = log c:
