@@ -102,7 +102,8 @@ def test_appended_steps_have_their_days(fitted, tmp_path):
     np.testing.assert_array_equal(copy.exposure_, DAYS[: N + 3])
     assert copy.forecast(1).exposure.tolist() == [DAYS[N + 3]]
     for rows in (slice(N, N + 1), slice(N + 1, None)):
-        assert fitted.transform(ALL.iloc[rows], exposure="days").shape[1] == 2
+        found = fitted.transform(ALL.iloc[rows], exposure="days")
+        np.testing.assert_array_equal(found, fitted.transform(ALL.iloc[rows], exposure=DAYS[rows]))
     other = load(tmp_path / "model.npz").append(ALL.iloc[N : N + 1], exposure=[28.5])
     assert other.forecast(1).exposure.tolist() == [28.5]  # not days any more
 

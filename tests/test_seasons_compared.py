@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from commands import invoke
-from temporalnmf import TemporalNMF
+from temporalnmf import TemporalNMF, estimator
 from temporalnmf.chains import Rate
 from temporalnmf.experiments import chosen, our_protocol, paper_protocol, run
 from temporalnmf.experiments import protocol as protocols
@@ -110,16 +110,22 @@ def by_hand(K, chain, split, seed, X=X, covariates=None, **options):
 
 
 def test_the_season_is_chosen_once_for_all_fits(monkeypatch):
-    calls = []
+    calls, of_fits = [], []
 
-    def counted(*arguments):
-        calls.append(1)
-        return choose(*arguments)
+    def counted(calls):
+        def chosen(config, *more):
+            calls.append(config.season)
+            return choose(config, *more)
+
+        return chosen
 
     choose = seasons.choose_terms
-    monkeypatch.setattr(seasons, "choose_terms", counted)
+    monkeypatch.setattr(seasons, "choose_terms", counted(calls))
+    monkeypatch.setattr(estimator, "choose_terms", counted(of_fits))
     found = searched()
-    assert len(calls) == 1
+    assert calls == ["auto"]
+    assert of_fits == [None] * 2 + [["week"]] * 3  # plain NMF, the chain, and the refit
+    monkeypatch.undo()
     assert list(found.model.season_) == ["week"]
     assert found.model.season_reason_.startswith("week: errors of held-out steps are")
     seeds = np.random.RandomState(0).randint(2**31 - 1, size=(2, 1))[:, 0].tolist()

@@ -307,7 +307,7 @@ def frames(X):
 
 def errors_of(X, **more):
     found = select(X, chains={"rate": [{"alpha": 30.0}]}, n_components=2, random_state=0,
-                   splitter=HiddenSteps(2, random_state=0), **more)  # fmt: skip
+                   splitter=HiddenSteps(2, random_state=0), season=None, **more)  # fmt: skip
     errors = [c.errors for c in found.candidates if c.chain != "last_cycle"]  # needs dates
     return np.array(errors), found.model
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -116,7 +116,7 @@ class Days(Exposure):
         return Days(self.timeline.clock_after(steps).days, later)
 
 
-def by_days(exposure: Any) -> bool:
+def by_days(exposure: object) -> bool:
     """Whether the user asks for the days in each step."""
     return isinstance(exposure, str) and exposure == DAYS
 

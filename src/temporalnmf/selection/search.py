@@ -242,8 +242,8 @@ def select(
     **params
         Further parameters of `TemporalNMF`, such as `season`, `trend` and `holidays`; and
         `covariates`, as in its method `fit`. A season, or trend, that is "auto" is chosen once, by
-        short fits of the default chain to all of the data, and then used by all candidates and by
-        the refit. Plain NMF has none of these.
+        short fits of the default chain to all of the data, hidden steps included, and then used by
+        all candidates and by the refit. Plain NMF has none of these.
 
     Returns
     -------
