@@ -159,7 +159,8 @@ def test_compare_writes_tables_and_goes_on_from_its_records(newcomer, tmp_path):
     assert result.exit_code == 0, result.output
     assert "30 steps x 10 features" in result.output
     models = [
-        "last_value", "none", "gap", "rate", "hier_rate", "shape", "hier_shape", "bgar", "arg"
+        "last_value", "last_cycle", "none", "gap", "rate", "hier_rate", "shape", "hier_shape",
+        "bgar", "arg",
     ]  # fmt: skip
     table = list(csv.DictReader((out / "table.csv").read_text().splitlines()))
     assert [row["model"] for row in table] == models

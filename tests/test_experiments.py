@@ -43,13 +43,15 @@ from temporalnmf.experiments.tables import (
 )
 from temporalnmf.metrics import kl_error
 from temporalnmf.registry import CHAINS
-from temporalnmf.selection.grids import LAST_VALUE
+from temporalnmf.selection.data import Gridded
+from temporalnmf.selection.grids import NAIVE
 
 # Protocol
 
 
 def test_every_chain_takes_part_in_both_protocols():
-    for protocol in (paper_protocol(3), our_protocol(3)):
+    undated = our_protocol(3).of_data(Gridded.undated(counts()))
+    for protocol in (paper_protocol(3), undated):
         assert set(protocol.grids) == {"last_value", *CHAINS} == set(MODELS)
     paper = sum(len(PAPER_GRIDS[m]) for m in TABLES["nips"])
     assert paper * 25 == 825
@@ -141,7 +143,7 @@ def test_hidden_values_do_not_reach_the_fits(monkeypatch):
     monkeypatch.setattr(runner, "kl_error", lambda v, predicted: float(predicted.sum()))
     X = counts()
     ours = our_protocol(2, n_splits=1, n_inits=1, n_origins=1, seed=1, max_iter=30)
-    for protocol in (small(), ours):
+    for protocol in (small(), ours.of_data(Gridded.undated(X))):
         draws = protocol.draw(X)
         for task in protocol.tasks(len(draws.splits) - protocol.n_splits):
             split = draws.splits[task.split]
@@ -598,7 +600,7 @@ def test_draws_stand_beside_modes_and_share_their_splits():
     protocol = our_protocol(2).with_draws()
     assert list(protocol.grids) == [
         *our_protocol(2).grids,
-        *(f"{model}:gibbs" for model in our_protocol(2).grids if model not in ("none", LAST_VALUE)),
+        *(f"{model}:gibbs" for model in our_protocol(2).grids if model not in ("none", *NAIVE)),
     ]
     assert list(our_protocol(2).with_draws(modes=False).only(["rate"]).grids) == ["rate:gibbs"]
     assert list(protocol.only(["rate"]).grids) == ["rate", "rate:gibbs"]

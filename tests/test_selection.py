@@ -19,6 +19,7 @@ from temporalnmf.selection import (
     Selection,
     select,
 )
+from temporalnmf.selection.data import Gridded
 from temporalnmf.selection.grids import OUR_GRIDS
 from temporalnmf.selection.prediction import last_values, mean_activation
 from temporalnmf.selection.search import choose
@@ -307,7 +308,8 @@ def frames(X):
 def errors_of(X, **more):
     found = select(X, chains={"rate": [{"alpha": 30.0}]}, n_components=2, random_state=0,
                    splitter=HiddenSteps(2, random_state=0), season=None, **more)  # fmt: skip
-    return np.array([c.errors for c in found.candidates]), found.model
+    errors = [c.errors for c in found.candidates if c.chain != "last_cycle"]  # needs dates
+    return np.array(errors), found.model
 
 
 def test_rows_are_put_in_the_order_of_their_times(tmp_path):
@@ -369,7 +371,7 @@ def test_gaps_of_a_sparse_table_become_missing_values(monkeypatch):
     seen = np.array([True, False, True])
     line = timeline_of(np.arange(3))
     table = TimeTable(X, line.labels, np.array(["a", "b"]), (), line, observed=seen)
-    found, exposure = data.gridded(table)
+    found, exposure = data.gridded(table)[:2]
     np.testing.assert_array_equal(found, [[1.0, 0.0], [np.nan, np.nan], [0.0, 2.0]])
     np.testing.assert_array_equal(exposure, np.ones(3))
     monkeypatch.setattr(data, "_MOST_BYTES", 47)
@@ -461,7 +463,7 @@ def test_hidden_values_do_not_reach_the_fits(monkeypatch):
         for name in ("rate", "shape"):
             for setting in OUR_GRIDS[name]:
                 errors = [
-                    search.outcome((data, np.ones(30), [split], {}), name, setting, 2, 0, 0)
+                    search.outcome((Gridded.undated(data), [split], {}), name, setting, 2, 0, 0)
                     for data in (X, other)
                 ]
                 assert errors[0] == errors[1]

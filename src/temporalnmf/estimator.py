@@ -261,6 +261,8 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     _fingerprint: int
     _kept: Array
     _posterior: Posterior | None
+    # Whether the exposure is the days in each step.
+    _days: bool = False
     # The effects at the steps of the fit, and why it has them.
     _effects: Effects | None = None
     _reasons: Mapping[str, Reason]
@@ -343,8 +345,11 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         y : ignored
         mask : array, (n_times,) or (n_times, n_features), default=None
             1 or True: observed, 0 or False: missing, other positive numbers: weights.
-        exposure : array, (n_times,), default=None
+        exposure : array, (n_times,), or "days", default=None
             Size behind each step (documents, days): X is then modelled as exposure times rate.
+            "days" is the number of days in each step, if steps have dates: months, for instance,
+            differ in length. Activations are rates per day then, and forecasts continue with the
+            days of the future steps.
         covariates : array, frame or series, (n_times,) or (n_times, n_covariates), default=None
             Known influences, without gaps: each component has a factor exp(b x) for each of them,
             see `effects_`. With times as its index, rows are found by their time, and may include
@@ -368,8 +373,12 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         choice = choose_terms(config, series, covariates)
         series = series.designed(choice.design)
         self._take(fit_factors(config, series), series)
-        self._reasons = {"season": choice.season, "trend": choice.trend}
-        self.season_reason_, self.trend_reason_ = map(str, self._reasons.values())
+        self._give_reasons(choice.season, choice.trend)
+
+    def _give_reasons(self, season: Reason, trend: Reason) -> None:
+        """Keep why the model has its seasons, and its trend."""
+        self._reasons = {"season": season, "trend": trend}
+        self.season_reason_, self.trend_reason_ = str(season), str(trend)
 
     def fit_transform(
         self,
@@ -527,8 +536,9 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         steps : int
         coverage : float or sequence, default=(0.5, 0.9)
             Shares of the simulated futures that intervals hold.
-        exposure : float or array, (steps,), default=None
-            Exposure of the future steps; that of the last step if not given.
+        exposure : float or array, (steps,), or "days", default=None
+            Exposure of the future steps; that of the last step if not given, or their days if the
+            model was fitted with these.
         covariates : array, frame or series, (steps,) or (steps, n_covariates), default=None
             Covariates of the future steps, if the model was fitted with covariates.
         point : {"mean", "mode"}, default=None
@@ -838,6 +848,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             timeline=self.timeline_,
             observed=self.observed_,
             exposure=self.exposure_,
+            days=self._days,
             kept=self._kept,
             series=self._series,
             fingerprint=self._fingerprint,
@@ -871,9 +882,10 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def _check_exposure_given(self, X: Any, exposure: Any) -> None:
         given = exposure is not None or getattr(X, "exposure", None) is not None
         if not given and not Exposure(self.exposure_).trivial:
+            wanted = "exposure='days'" if self._days else "exposure="
             raise ValueError(
                 "exposure=None, and the model was fitted with exposure: its activations are rates. "
-                "Give exposure= for these steps, too."
+                f"Give {wanted} for these steps, too."
             )
 
     @contextmanager
@@ -964,7 +976,7 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.timeline_ = series.timeline
         self.times_ = series.timeline.times
         self.observed_ = series.observed
-        self.exposure_ = series.exposure
+        self.exposure_, self._days = series.exposure, series.days
         self.calibration_ = None
         self._series = series if isinstance(series, Series) else None
         self._fingerprint = series.fingerprint()

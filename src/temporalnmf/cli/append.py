@@ -103,7 +103,7 @@ def _only_new(table: TimeTable, model: TemporalNMF, voice: Voice) -> TimeTable:
         times=table.times[new],
         timeline=Timeline(labels[new], np.arange(int(new.sum())), table.timeline.every),
         observed=None if table.observed is None else table.observed[new],
-        exposure=None if table.exposure is None else table.exposure[new],
+        exposure=table.exposure[new] if isinstance(table.exposure, np.ndarray) else table.exposure,
     )
 
 

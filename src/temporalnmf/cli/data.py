@@ -50,7 +50,11 @@ class Reading(NamedTuple):
         str | None, _column(help="Column of the values of a long table; else rows are counted.")
     ] = None
     exposure: Annotated[
-        str | None, _column(help="Column of the size behind each time (documents, days).")
+        str | None,
+        _column(
+            help="Column of the size behind each time (documents). 'days', if it is no column: the "
+            "days in each step."
+        ),
     ] = None
     freq: Annotated[
         str | None, _option(help="Periods to add times up into: Y, Q, M, W, D, h, min, s, also 3D.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from typer import Argument, Option
 
@@ -14,7 +14,7 @@ from ..runtime.files import write_csv
 from . import data as tables
 from .cluster import Cluster
 from .console import Voice, listed, progress_bar, save_figure
-from .settings import Components
+from .settings import Components, season_of
 from .spelling import as_advice
 
 if TYPE_CHECKING:
@@ -88,6 +88,14 @@ def compare(
     way: Annotated[
         str, Option(help="'ours': log scale, means, smoothing; 'paper': linear, modes, MM.")
     ] = "ours",
+    season: Annotated[
+        str | None,
+        Option(
+            help="Of all chains. 'auto': the seasons that predict held-out steps better, chosen "
+            "once; 'none'; or 'day', 'week', 'year', or a number of steps, separated by commas.",
+            show_default="auto; none with --way paper",
+        ),
+    ] = None,
     baseline: Annotated[
         str | None, Option(help="Model to compare the others with.", show_default="gap")
     ] = None,
@@ -99,8 +107,9 @@ def compare(
     Gap error: a fifth of the inner steps is hidden, no two neighbours; half of them choose each
     chain's hyper-parameters, the other half is scored. Forecast error: from each of the last 20
     steps the next one is forecast, with hyper-parameters chosen on earlier forecasts. A difference
-    is reported only if it is significant, given all comparisons that are made. The same command
-    continues a run that was interrupted.
+    is reported only if it is significant, given all comparisons that are made. Data with dates are
+    also compared with repeating the last cycle, such as the last week. The same command continues a
+    run that was interrupted.
     """
     from ..experiments import PROTOCOLS
     from ..experiments.tables import about_the_default, legend, verdict
@@ -109,7 +118,9 @@ def compare(
     check_choice("way", way, tuple(PROTOCOLS))
     connection = cluster.client(jobs)
     X = tables.read(file, how, voice)
-    wanted = {} if origins is None else {"n_origins": origins}
+    wanted: dict[str, Any] = {} if origins is None else {"n_origins": origins}
+    if season is not None:
+        wanted["season"] = season_of(season)
     protocol = PROTOCOLS[way](components, n_splits=splits, n_inits=inits, seed=seed, **wanted)
     table, rows = _run(choices.of(protocol), X, out, jobs, connection, voice, baseline)
     _show_table(table, voice)
@@ -162,7 +173,9 @@ def reproduce(
         about = f"the paper's {dataset} is {size}. Its published numbers are not shown beside ours."
         voice.say(f"This is a stand-in: {about}")
     n_components = components or N_COMPONENTS[dataset]
-    protocol = choices.of(PROTOCOLS[way](n_components, n_splits=splits, n_inits=inits, n_origins=0))
+    protocol = choices.of(
+        PROTOCOLS[way](n_components, n_splits=splits, n_inits=inits, n_origins=0, season=None)
+    )
     table, _ = _run(protocol, X, out, jobs, connection, voice)
     _show_table(table, voice)
     voice.say(legend(table))

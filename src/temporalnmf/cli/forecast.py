@@ -12,7 +12,7 @@ from typer import Option
 
 from ..messages.formatting import csv_number, level_text, number_text
 from ..runtime.files import about_apostrophes, plain_cell, written_whole
-from ..timeline.grid import time_texts
+from ..timeline.grid import DAYS, time_texts
 from .console import Force, JsonVoice, Voice, check_out, listed
 from .data import Covariates, read_covariates
 from .files import Model, load_model
@@ -52,8 +52,9 @@ def forecast(
     exposure: Annotated[
         str | None,
         Option(
-            help="Size behind the future steps: a number, or one per step, separated by commas.",
-            show_default="that of the last step",
+            help="Size behind the future steps: a number, or one per step, separated by commas; or "
+            "'days', the days in each.",
+            show_default="that of the last step; the days, if the model has days",
         ),
     ] = None,
     covariates: Covariates = None,
@@ -127,8 +128,10 @@ def probabilities(text: str) -> list[float]:
     return listed("--coverage", text, float, lambda p: 0.0 < p < 1.0, what)
 
 
-def _sizes(text: str, steps: int) -> list[float]:
-    """The numbers of --exposure, one per step."""
+def _sizes(text: str, steps: int) -> list[float] | str:
+    """The numbers of --exposure, one per step, or "days"."""
+    if text == DAYS:
+        return text
     what = "a positive number, or one per step"
     found = listed("--exposure", text, float, lambda size: 0.0 < size < inf, what)
     if len(found) not in (1, steps):

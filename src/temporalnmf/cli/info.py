@@ -70,7 +70,7 @@ def _lines(
                  f"{known['n_components']} components"),
         ("times", f"{known['first']} to {known['last']}, every {known['every']}"),
         ("gaps", f"{len(gaps)} of the steps{few}" if gaps else "none"),
-        ("exposure", "given" if known["exposure"] else "1 throughout"),
+        ("exposure", _exposure(model)),
         ("chain", f"{known['chain']}: {model.chain_.numbers()}" if moves else "none: plain NMF"),
         *_learned(model),
         *(() if isinstance(regime, list) else (("", str(regime)),)),
@@ -82,6 +82,12 @@ def _lines(
         *((name, origin[name]) for name in ("command", "source", "sha256", "date", "appended")
           if name in origin),
     ]  # fmt: skip
+
+
+def _exposure(model: TemporalNMF) -> str:
+    if model._days:
+        return "the days in each step"
+    return "given" if (model.exposure_ != 1.0).any() else "1 throughout"
 
 
 def _learned(model: TemporalNMF) -> list[tuple[str, str]]:

@@ -115,7 +115,7 @@ class Settings(NamedTuple):
         drawing, path = self.drawing, self.checkpoint
         model = TemporalNMF(
             self.components, chain=self.chain, likelihood=self.likelihood,
-            intervals=self.intervals, season=_season(self.season),
+            intervals=self.intervals, season=season_of(self.season),
             trend=_trend(self.trend), holidays=self.holidays and self.holidays.split(","),
             solver=Gibbs(self.draws, self.tune, self.runs, self.thin) if drawing else self.solver,
             n_init=1 if drawing else self.starts, max_iter=self.max_iter, tol=self.tol,
@@ -128,7 +128,7 @@ class Settings(NamedTuple):
         return model
 
 
-def _season(given: str) -> Any:
+def season_of(given: str) -> Any:
     """The parameter `season` from the option."""
     if given in ("auto", "none"):
         return None if given == "none" else given

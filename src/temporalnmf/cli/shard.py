@@ -84,7 +84,7 @@ def sharded(
                 table.X,
                 names=table.features,
                 timeline=table.timeline,
-                exposure=table.exposure,
+                exposure=table.sizes,
                 observed=table.observed,
                 notes=table.notes,
                 n_shards=n_shards,

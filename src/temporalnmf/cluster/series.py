@@ -38,15 +38,20 @@ class SplitSeries:
     exposure: Array
     timeline: Timeline | None = None
     design: Design | None = None
+    days: bool = False
 
     @classmethod
     def of(
-        cls, executor: Executor, exposure: Array, timeline: Timeline | None = None
+        cls,
+        executor: Executor,
+        exposure: Array,
+        timeline: Timeline | None = None,
+        days: bool = False,
     ) -> SplitSeries:
         """All steps of the blocks."""
         entries, totals = executor.data.add(BlockData.survey)
         steps = Steps(np.arange(len(totals)))
-        return cls(executor, steps, entries > 0.0, totals, exposure, timeline)
+        return cls(executor, steps, entries > 0.0, totals, exposure, timeline, days=days)
 
     @property
     def shape(self) -> tuple[int, int]:

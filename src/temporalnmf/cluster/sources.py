@@ -25,6 +25,7 @@ from scipy import sparse
 
 from .._typing import Array
 from ..data.aligning import aligned
+from ..data.modulation import Days, by_days
 from ..data.series import Matrix, Series, arrays_of, matrix_of
 from ..data.validation import check_exposure, check_mask, check_sparse_law, checked_part
 from ..inference.config import Config
@@ -81,6 +82,7 @@ class SplitData:
     nbytes: int
     # Returns the sources, for this process or for a client and a folder that its workers see.
     sources: Callable[[Client | None, Path | None], Sequence[BlockSource]]
+    days: bool = False  # whether the exposure is the days in each step
 
 
 def split_data(
@@ -104,7 +106,7 @@ def split_series(data: SplitData, config: Config) -> Iterator[SplitSeries]:
     """The series of data in blocks, on the workers of a cluster if there is one."""
     client = current_client()
     with _local(data, config) if client is None else _on_workers(data, config, client) as executor:
-        yield SplitSeries.of(executor, data.exposure, data.timeline)
+        yield SplitSeries.of(executor, data.exposure, data.timeline, data.days)
 
 
 def _shard_data(shards: Shards, mask: ArrayLike | None, exposure: ArrayLike | None) -> SplitData:
@@ -120,16 +122,20 @@ def _shard_data(shards: Shards, mask: ArrayLike | None, exposure: ArrayLike | No
         weights = sparse.lil_array(weights) if thin else np.array(weights, float)
         weights[np.flatnonzero(~shards.observed)] = 0.0
         weights = sparse.csr_array(weights) if thin else weights
-    exposure = aligned(exposure, "exposure", steps)
-    sizes = shards.exposure if exposure is None else check_exposure(exposure, shards.n_times)
+    sizes, days = shards.exposure, by_days(exposure)
+    if days:
+        sizes = Days.of(steps).values
+    elif exposure is not None:
+        sizes = check_exposure(aligned(exposure, "exposure", steps), shards.n_times)
     sources = [
         ShardSource(shards, b, weights if weights.shape[1] == 1 else weights[:, i:j], sizes)
         for b, (i, j) in enumerate(pairwise(shards.bounds.tolist()))
     ]
     nbytes = sum(shards.nbytes(i) for i in range(shards.n_shards))
     return SplitData(
-        shape, names, sizes, shards.timeline, shards.bounds, nbytes, lambda client, folder: sources
-    )
+        shape, names, sizes, shards.timeline, shards.bounds, nbytes,
+        lambda client, folder: sources, days,
+    )  # fmt: skip
 
 
 def _dask_data(
@@ -144,6 +150,8 @@ def _dask_data(
         remedy = "Call X.compute_chunk_sizes(), or to_dask_array(lengths=True) of a frame."
         raise ValueError(f"X has chunks of unknown size. {remedy}")
     shape = N, F = int(X.shape[0]), int(X.shape[1])
+    if by_days(exposure):
+        Days.of(timeline_of(np.arange(N)))  # refuses steps without dates
     sizes = check_exposure(exposure, N)
     columns = np.concatenate([[0], np.cumsum(X.chunks[1])])
     bounds = columns if len(columns) > 2 else even_bounds(F, min(_BLOCKS, F))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Self
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 import numpy as np
 
 from .._typing import Array
+from ..timeline.grid import DAYS, Timeline
 
 
 class Modulation(ABC):
@@ -54,6 +55,9 @@ class Exposure(Modulation):
 
     values: Array
 
+    # Whether the sizes of later steps are known without data.
+    known_ahead: ClassVar[bool] = False
+
     @property
     def factors(self) -> Array:
         return self.values[None]
@@ -78,3 +82,45 @@ class Exposure(Modulation):
     def trivial(self) -> bool:
         """Whether all sizes are 1."""
         return bool(np.all(self.values == 1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Days(Exposure):
+    """The number of days in each step, by the calendar: months, for instance, differ in length.
+
+    Examples
+    --------
+    >>> from temporalnmf.timeline import timeline_of
+    >>> months = Days.of(timeline_of(["2001-01", "2001-02", "2001-03"]))
+    >>> months.values, months.ahead(2).values
+    (array([31., 28., 31.]), array([30., 31.]))
+    """
+
+    timeline: Timeline
+
+    known_ahead: ClassVar[bool] = True
+
+    @classmethod
+    def of(cls, timeline: Timeline, like: Timeline | None = None) -> Days:
+        """Of all steps of a timeline; an error if they are not dates.
+
+        A single step, which has no spacing, is as long as those of another timeline.
+        """
+        if like is not None and len(timeline.labels) == 1:
+            timeline = replace(timeline, every=like.every)
+        return cls(timeline.clock.days, timeline)
+
+    def ahead(self, steps: int) -> Days:
+        labels, rows = self.timeline.labels_after(steps), np.arange(steps)
+        later = replace(self.timeline, labels=labels, rows=rows)
+        return Days(self.timeline.clock_after(steps).days, later)
+
+
+def by_days(exposure: object) -> bool:
+    """Whether the user asks for the days in each step."""
+    return isinstance(exposure, str) and exposure == DAYS
+
+
+def exposure_of(values: Array, timeline: Timeline | None, days: bool) -> Exposure:
+    """Exposures of all steps of a timeline, which are its days or not."""
+    return Exposure(values) if timeline is None or not days else Days(values, timeline)

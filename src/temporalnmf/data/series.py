@@ -16,7 +16,7 @@ from ..likelihoods.base import Likelihood
 from ..observations import Observations, observe
 from ..runtime.threads import Threads
 from ..timeline.grid import Timeline
-from .modulation import Exposure
+from .modulation import Days, Exposure, exposure_of
 
 Matrix: TypeAlias = "Array | sparse.csr_array"
 
@@ -28,6 +28,8 @@ class AnySeries(Protocol):
 
     @property
     def exposure(self) -> Array: ...
+    @property
+    def days(self) -> bool: ...
     @property
     def timeline(self) -> Timeline | None: ...
     @property
@@ -57,7 +59,8 @@ class Series:
 
     Entries of a dense X with weight zero may hold any value. Steps are those of the timeline, in
     order; the rows that the user passed are at the steps `rows`. `features` are the names of the
-    columns, if they have names; `design` has the columns of effects, if the model has any.
+    columns, if they have names; `design` has the columns of effects, if the model has any. `days`:
+    the exposures are the days in each step of the timeline.
     """
 
     X: Matrix
@@ -66,6 +69,7 @@ class Series:
     timeline: Timeline | None = None
     features: list[str] | None = None
     design: Design | None = None
+    days: bool = False
 
     local: ClassVar[bool] = True
 
@@ -125,7 +129,12 @@ class Series:
     @property
     def modulation(self) -> Exposure:
         """The factors between activations and data."""
-        return Exposure(self.exposure)
+        return exposure_of(self.exposure, self.timeline, self.days)
+
+    def by_days(self, like: Timeline | None = None) -> Series:
+        """With the days in each step as exposure; see `Days.of`."""
+        assert self.timeline is not None
+        return replace(self, exposure=Days.of(self.timeline, like).values, days=True)
 
     def in_unit(self, unit: float) -> Series:
         """The same data, with values counted in a unit."""
@@ -186,7 +195,8 @@ class Series:
             width = max(part.shape[1] for part in parts)
             weights = np.vstack([np.broadcast_to(p, (p.shape[0], width)) for p in parts])
         exposure = self.modulation.followed_by(other.modulation).values
-        return Series(X, weights, exposure).on_grid(timeline)
+        whole = Series(X, weights, exposure).on_grid(timeline)
+        return whole.by_days() if self.days and other.days else whole
 
     def _sparse_X(self) -> sparse.csr_array:
         """X as a sparse array; hidden entries of a dense X become zero."""

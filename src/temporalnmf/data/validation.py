@@ -20,8 +20,9 @@ from ..messages.errors import Arg, ArgumentError, Text
 from ..messages.warning import warn
 from ..reading import TimeTable, labels_of, read_table
 from ..reading.sheet import numbered_names, refuse_total
-from ..timeline.grid import AS_GIVEN, Timeline, timeline_of, timeline_of_labels
+from ..timeline.grid import AS_GIVEN, DAYS, Timeline, timeline_of, timeline_of_labels
 from .aligning import aligned
+from .modulation import by_days
 from .series import Matrix, Series, dense
 
 if TYPE_CHECKING:
@@ -62,8 +63,8 @@ def check_series(
     mask : None, (N,) or (N, F)
         True or 1: observed; False or 0: missing; other positive numbers: weights. A mask with
         labels, such as a frame, is put into the order of X: see `aligned`.
-    exposure : None or (N,)
-        Labels are treated as those of `mask`.
+    exposure : None, (N,) or "days"
+        Labels are treated as those of `mask`. "days" are the days in each step, by the calendar.
     likelihood : Likelihood
     like : Timeline, default=None
         Timeline of the fitted data, whose style of dates is expected. None in a fit.
@@ -80,11 +81,15 @@ def check_series(
             weights = weights * seen
         else:
             weights = weights.multiply(seen).tocsr()
-    sizes = check_exposure(aligned(given.exposure, "exposure", timeline), cells.shape[0])
+    days = by_days(given.exposure)
+    if by_days(exposure):
+        _refuse_column_of_days(given.features)
+    numbers = None if days else aligned(given.exposure, "exposure", timeline)
+    sizes = check_exposure(numbers, cells.shape[0])
     columns = list(getattr(given.cells, "columns", range(cells.shape[1])))
     checked = _checked_entries(cells, weights, likelihood, columns)
     series = Series(*checked, sizes, features=given.features).on_grid(timeline)
-    return Checked(series, given.cells, given.names)
+    return Checked(series.by_days(like) if days else series, given.cells, given.names)
 
 
 def checked_part(
@@ -411,6 +416,14 @@ def check_exposure(exposure: ArrayLike | None, n_steps: int) -> Array:
         remedy = f"If it is a column of a frame, take it out with X.pop({exposure!r})."
         raise ArgumentError("exposure", exposure, problem, remedy)
     return check_sizes(exposure, n_steps, "hide it with {mask=}")
+
+
+def _refuse_column_of_days(features: list[str] | None) -> None:
+    """Refuse the days of the calendar for data with a column of that name, which may be meant."""
+    if features is not None and DAYS in features:
+        problem = "may mean the days in each step, or the column 'days' of X."
+        remedy = f"Take the column out with X.pop({DAYS!r}) and give its values, or rename it."
+        raise ArgumentError("exposure", DAYS, problem, remedy)
 
 
 def check_start(

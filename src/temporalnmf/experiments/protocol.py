@@ -12,12 +12,17 @@ import numpy as np
 from .. import registry
 from .._typing import Array
 from ..chains.base import Point, Scale
+from ..effects.design import SeasonsLike, resolved, seasons_of
+from ..estimator import TemporalNMF
+from ..inference.config import AUTO
 from ..messages.arguments import check_choice, check_count
 from ..messages.errors import ArgumentError
-from ..selection.data import Matrix
-from ..selection.grids import GIBBS_GRIDS, LAST_VALUE, OUR_GRIDS, Grid, in_units
+from ..selection.data import Gridded, Matrix
+from ..selection.grids import GIBBS_GRIDS, LAST_CYCLE, LAST_VALUE, NAIVE, OUR_GRIDS, Grid, in_units
+from ..selection.seasons import chosen_terms, cycle_of, long_enough
 from ..selection.splitters import HiddenSteps, RollingOrigin, Split, observed_steps
 from ..solvers.options import Gibbs
+from ..timeline.clock import Clock
 
 # The seed of the published tables.
 PAPER_SEED = 20200928
@@ -83,9 +88,9 @@ class Protocol:
     ----------
     n_components : int
     grids : dict
-        For each model, a registry name or "last_value", settings to try: hyper-parameters (also
-        "100/level", in units of the mean activation), n_components and smoothing. Models such as
-        "rate:gibbs" are fitted by posterior draws.
+        For each model, a registry name, "last_value" or "last_cycle", settings to try:
+        hyper-parameters (also "100/level", in units of the mean activation), n_components and
+        smoothing. Models such as "rate:gibbs" are fitted by posterior draws.
     n_splits, n_inits : int, default=5
     fraction : float, default=0.2
         Share of hidden steps.
@@ -101,6 +106,9 @@ class Protocol:
         Sweeps over H per iteration: 1 in the paper's algorithm, None for the chain's default.
     at_level : bool, default=False
         Multiply the random H, which is around 1 as in the paper, by the level of the data.
+    season : as in `TemporalNMF`, default=None
+        Seasons of all chains but "none". "auto" is chosen once, by fits to all of the data, see
+        `of_data`. A fit from an early origin has those of which it sees two cycles.
 
     Examples
     --------
@@ -126,6 +134,7 @@ class Protocol:
     n_draws: int = 200
     rounds: int | None = 1
     at_level: bool = False
+    season: SeasonsLike = None
 
     def __post_init__(self) -> None:
         for name in ("n_components", "n_splits", "n_inits"):
@@ -135,7 +144,43 @@ class Protocol:
         if not self.grids:
             raise ArgumentError("grids", self.grids, "is empty.", "Name at least one model.")
         for model in self.grids:
-            check_choice("model", model, (*MODELS, *DRAWN_MODELS))
+            check_choice("model", model, (*MODELS, LAST_CYCLE, *DRAWN_MODELS))
+        if self.season != AUTO:
+            seasons_of(self.season)
+
+    def of_data(self, data: Gridded, recorded: SeasonsLike = AUTO) -> Protocol:
+        """The experiment for these data: with its seasons, and "last_cycle" if there is a cycle.
+
+        `recorded` are seasons that were chosen before; "auto" if none were.
+        """
+        protocol, clock = self, data.timeline.clock
+        if self.season == AUTO:
+            season = recorded
+            if season == AUTO:
+                season = self._chosen(data)
+            protocol = replace(self, season=season)
+        else:
+            resolved(self.season, clock)  # refuses seasons that the data do not have
+        if LAST_CYCLE not in self.grids or cycle_of(protocol.season, clock) is not None:
+            return protocol
+        grids = {name: grid for name, grid in self.grids.items() if name != LAST_CYCLE}
+        if not grids:
+            problem = "needs a season, and the times of the data suggest none."
+            raise ArgumentError("model", LAST_CYCLE, problem, "Name another model, or a season.")
+        return replace(protocol, grids=grids)
+
+    def _chosen(self, data: Gridded) -> SeasonsLike:
+        """The seasons with which short fits of the default chain predict held-out steps better."""
+        if all(model in (*NAIVE, "none") for model in self.grids):
+            return None
+        model = TemporalNMF(
+            self.n_components,
+            likelihood="poisson",
+            smoothing=self.smoothing,
+            max_iter=self.max_iter,
+        )
+        season: SeasonsLike = chosen_terms(data, model).season
+        return season
 
     def tasks(self, n_origins: int = 0) -> list[Task]:
         """Every fit of the experiment, in a fixed order; forecast origins are the last splits.
@@ -176,8 +221,11 @@ class Protocol:
         """The number of components of a task."""
         return int(self.grids[task.model][task.point].get("n_components", self.n_components))
 
-    def settings(self, task: Task, level: float) -> dict[str, Any]:
-        """Parameters of the estimator of a task; `level` is the mean activation."""
+    def settings(self, task: Task, level: float, clock: Clock | None = None) -> dict[str, Any]:
+        """Parameters of the estimator of a task; `level` is the mean activation.
+
+        Without the clock of the steps there are no seasons.
+        """
         tried = in_units(self.grids[task.model][task.point], level)
         tried.pop("n_components", None)
         smoothing = tried.pop("smoothing", self.smoothing)
@@ -188,6 +236,8 @@ class Protocol:
             "trend": None, "holidays": None, "n_init": 1,
         }  # fmt: skip
         name, drawn, _ = task.model.partition(DRAWN)
+        if clock is not None and name != "none" and self.season not in (None, AUTO):
+            found["season"] = long_enough(self.season, clock) or None
         chain = registry.create(registry.CHAINS, name, "model")
         chain.set_params(**tried)
         if drawn:
@@ -222,7 +272,7 @@ class Protocol:
         grids: dict[str, Grid] = {}
         for model, grid in self.grids.items():
             points = grid
-            if model != LAST_VALUE:
+            if model not in NAIVE:
                 values = [s for s in smoothing if s != "learn" or model.endswith(DRAWN)]
                 points = [{**p, "n_components": k} for p in points for k in n_components] or points
                 points = [{**p, "smoothing": s} for p in points for s in values] or points
@@ -241,10 +291,14 @@ def paper_protocol(n_components: int, **changes: Any) -> Protocol:
 
 
 def our_protocol(n_components: int, **changes: Any) -> Protocol:
-    """Our settings (mode on the log scale, mean forecasts, smoothing) and 20 forecast origins."""
+    """Our settings (mode on the log scale, mean forecasts, smoothing) and 20 forecast origins.
+
+    Data with dates have seasons if these predict better, and are compared with "last_cycle".
+    """
     ours = Protocol(
-        n_components, grids={LAST_VALUE: [{}], **OUR_GRIDS}, map_scale="log", point="mean",
-        smoothing=0.1, solver="accelerated", rounds=None, at_level=True, n_origins=20,
+        n_components, grids={LAST_VALUE: [{}], LAST_CYCLE: [{}], **OUR_GRIDS}, map_scale="log",
+        point="mean", smoothing=0.1, solver="accelerated", rounds=None, at_level=True, n_origins=20,
+        season=AUTO,
     )  # fmt: skip
     return replace(ours, **changes)
 

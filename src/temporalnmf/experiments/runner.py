@@ -24,17 +24,22 @@ from .._typing import Array
 from ..chains.parameters import Parameter
 from ..cluster.clients import spread
 from ..data.validation import Data
+from ..effects.design import SeasonsLike
 from ..estimator import TemporalNMF
+from ..inference.config import AUTO
 from ..messages.errors import ArgumentError, Text
 from ..messages.warning import without
 from ..metrics import kl_error
 from ..runtime.archives import json_of, refuse_links_out
 from ..runtime.files import room_told, written_whole
 from ..runtime.signals import raise_if_stopped, that_end_with_us
-from ..selection.data import Matrix, dense, gridded
-from ..selection.grids import LAST_VALUE
-from ..selection.prediction import expected_steps, last_values, mean_activation
+from ..selection.data import Gridded, Matrix, dense, gridded
+from ..selection.grids import LAST_CYCLE, LAST_VALUE, NAIVE
+from ..selection.prediction import expected_steps, last_cycles, last_values, mean_activation
+from ..selection.seasons import cycle_of, positions_in
 from ..selection.splitters import Split
+from ..timeline.clock import Clock
+from ..timeline.grid import time_texts
 from .protocol import Draws, Protocol, Task
 
 if TYPE_CHECKING:
@@ -42,68 +47,82 @@ if TYPE_CHECKING:
 
 Record = dict[str, Any]
 Progress = Callable[[int, int], None]
-Shared = tuple[Matrix, Array, Protocol, Draws]  # with the exposure
+Shared = tuple[Gridded, Protocol, Draws]
 
 _REMEDY = "Choose another folder, or delete this one."
+# In config.json, whether the seasons were chosen by the data.
+_CHOSEN = "season_chosen"
 
 
 def fit_task(
-    X: Matrix,
-    protocol: Protocol,
-    task: Task,
-    W: Array,
-    H: Array,
-    split: Split,
-    exposure: Array | None = None,
+    X: Matrix | Gridded, protocol: Protocol, task: Task, W: Array, H: Array, split: Split
 ) -> Record:
     """One fit and its errors on validation steps, inner test steps and the step to forecast."""
     started = time.perf_counter()
     record: Record = task._asdict()
+    data = X if isinstance(X, Gridded) else Gridded.undated(X)
+    clock = data.timeline.clock
     final = int(np.flatnonzero(split.test)[-1])
     at_origin = task.split >= protocol.n_splits
     if at_origin:  # leave out everything after the step to forecast
         record["origin"] = final
-        X, H, split = X[: final + 1], H[:, : final + 1], Split(*(m[: final + 1] for m in split))
-    n_steps = X.shape[0]
-    exposure = np.ones(n_steps) if exposure is None else exposure[:n_steps]
+        H, split = H[:, : final + 1], Split(*(m[: final + 1] for m in split))
+        data = data.until(final + 1)
+    n_steps = data.X.shape[0]
     forecast = np.zeros(n_steps, dtype=bool)
     forecast[final] = at_origin or not protocol.n_origins
     steps = {"validation": split.validation, "s": split.test & ~forecast, "f": forecast}
     record |= {"n_train": int(split.train.sum()), "n_test": int(split.test.sum())}
-    if task.model == LAST_VALUE:
-        rows = last_values(X, split.train, protocol.smoothing, exposure)
-        record |= {"params": {}, "n_iter": 0, "stop_reason": "nothing to fit"}
+    if task.model in NAIVE:
+        rows, params = _naive(data, protocol, task.model, split, clock)
+        record |= {"params": params, "n_iter": 0, "stop_reason": "nothing to fit"}
     else:
         # A copy: processes share read-only memory, for which kernels would be compiled again.
-        X = X.copy() if sparse.issparse(X) else np.array(X)
-        model = _fit(X, protocol, task, W, H, split, exposure)
+        copied = data.X.copy() if sparse.issparse(data.X) else np.array(data.X)
+        data = data._replace(X=copied)
+        model = _fit(data, protocol, task, W, H, split)
         rows = expected_steps(model)
-        params = {name: _for_json(value) for name, value in model.chain_.get_params().items()}
+        found = {name: _for_json(value) for name, value in model.chain_.get_params().items()}
         tried = protocol.grids[task.model][task.point]
         chosen = {"n_components": len(model.components_), "smoothing": model.smoothing_}
-        params |= {name: value for name, value in chosen.items() if name in tried}
-        record |= {"params": params, "n_iter": model.n_iter_, "stop_reason": model.stop_reason_}
-    known = np.nansum(dense(X[split.train]), axis=0) > 0.0  # features seen in training
+        found |= {name: value for name, value in chosen.items() if name in tried}
+        record |= {"params": found, "n_iter": model.n_iter_, "stop_reason": model.stop_reason_}
+    known = np.nansum(dense(data.X[split.train]), axis=0) > 0.0  # features seen in training
     for name, mask in steps.items():
-        record[f"kle_{name}"] = _error(X, rows, mask)
-        record[f"kle_{name}_seen"] = _error(X, rows, mask, known)
+        record[f"kle_{name}"] = _error(data.X, rows, mask)
+        record[f"kle_{name}_seen"] = _error(data.X, rows, mask, known)
     record["seconds"] = time.perf_counter() - started
     return record
 
 
+def _naive(
+    data: Gridded, protocol: Protocol, model: str, split: Split, clock: Clock
+) -> tuple[Array, dict[str, str]]:
+    """Predictions by the last value or the last cycle, and its name; a clock of all steps."""
+    given = data.X, split.train, protocol.smoothing, data.exposure
+    if model == LAST_VALUE:
+        return last_values(*given), {}
+    cycle = cycle_of(protocol.season, clock)
+    if cycle is None:
+        problem = "needs a season, and the times of the data suggest none."
+        raise ArgumentError("model", LAST_CYCLE, problem, "Name another model, or a season.")
+    positions = positions_in(cycle, data.timeline.clock)
+    return last_cycles(*given, positions), {"cycle": cycle.name}
+
+
 def _fit(
-    X: Matrix, protocol: Protocol, task: Task, W: Array, H: Array, split: Split, exposure: Array
+    data: Gridded, protocol: Protocol, task: Task, W: Array, H: Array, split: Split
 ) -> TemporalNMF:
     K = protocol.components_of(task)
-    level = mean_activation(X, split.train, K, exposure)
-    settings = protocol.settings(task, level)
+    level = mean_activation(data.X, split.train, K, data.exposure)
+    settings = protocol.settings(task, level, data.timeline.clock)
     if protocol.n_components == K:
         settings["init"] = (W.T, H.T * level if protocol.at_level else H.T)
     # Otherwise the number of the start is the seed.
     model = TemporalNMF(**settings, random_state=task.init)
     # Tables count the fits that did not converge; some reach the floor on the linear scale.
     with without(Warning):
-        return model.fit(X, mask=split.train, exposure=exposure)
+        return model.fit(data.table, mask=split.train, exposure=data.exposure)
 
 
 def _error(X: Matrix, rows: Array, mask: Array, known: Array | None = None) -> float:
@@ -157,18 +176,20 @@ def run(
         raise ArgumentError("n_jobs", 0, ": expected a number of processes, or -1 for all cores.")
     if client is not None and n_jobs != 1:
         raise ArgumentError("n_jobs", n_jobs, Text("and {client=} exclude each other."))
-    data, sizes = gridded(X, mask, exposure)
-    draws = protocol.draw(data)  # refuses data that cannot be split
-    tasks = protocol.tasks(len(draws.splits) - protocol.n_splits)
+    data = gridded(X, mask, exposure)
+    draws = protocol.draw(data.X)  # refuses data that cannot be split
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     refuse_links_out(folder)
     with _alone(folder):
-        log = folder / "fits.jsonl"
-        _check_config(folder / "config.json", protocol, data, sizes, started=log.exists())
+        log, config = folder / "fits.jsonl", folder / "config.json"
+        automatic = protocol.season == AUTO
+        protocol = protocol.of_data(data, _recorded_season(config, data))
+        tasks = protocol.tasks(len(draws.splits) - protocol.n_splits)
+        _check_config(config, protocol, data, automatic, started=log.exists())
         done = {_task(record): record for record in read_records(log, repair=True)}
         missing = [task for task in tasks if task not in done]
-        results = _results((data, sizes, protocol, draws), missing, n_jobs, client, folder)
+        results = _results((data, protocol, draws), missing, n_jobs, client, folder)
         # Closed immediately after an interrupt, so that a cluster cancels waiting tasks.
         with closing(results), log.open("ab", buffering=0) as file:
             for record in results:
@@ -215,9 +236,9 @@ def _results(
 
 def _fit_shared(shared: Shared, split: int, init: int, model: str, point: int) -> Record:
     """One fit; `shared` is sent to a worker only once."""
-    X, exposure, protocol, draws = shared
+    data, protocol, draws = shared
     task = Task(split, init, model, point)
-    return fit_task(X, protocol, task, *draws.of(task), exposure)
+    return fit_task(data, protocol, task, *draws.of(task))
 
 
 def _task(record: Record) -> Task:
@@ -274,28 +295,53 @@ def _is_a(value: object, kinds: tuple[type, ...]) -> bool:
     return type(value) in kinds and not (type(value) is int and abs(value) >= 1 << 63)
 
 
-def _check_config(
-    path: Path, protocol: Protocol, X: Matrix, exposure: Array, *, started: bool
-) -> None:
-    """Write the description of an experiment to its folder, or refuse another experiment."""
-    data = fingerprint(X)
-    if np.any(exposure != 1.0):
-        data += f", exposure {fingerprint(exposure[:, None])}"
-    config = {**asdict(protocol), "data": data, "temporalnmf": __version__}
-    wanted = json.loads(json.dumps(config))
-    if not path.exists():
-        if started:
-            problem = "has records, but no config.json that describes the experiment"
-            raise ValueError(f"{path.parent} {problem}. {_REMEDY}")
-        with written_whole(path) as partial:
-            partial.write_text(json.dumps(wanted, indent=1) + "\n", encoding="utf-8")
-        return
+def _data_text(data: Gridded) -> str:
+    """Checksums of data and exposure."""
+    text = fingerprint(data.X)
+    if np.any(data.exposure != 1.0):
+        text += f", exposure {fingerprint(data.exposure[:, None])}"
+    return text
+
+
+def _recorded_season(path: Path, data: Gridded) -> SeasonsLike:
+    """The seasons that a run on the same data has chosen; "auto" if there was none."""
+    found = _config_of(path) if path.exists() else {}
+    same = str(found.get("data")).startswith(_data_text(data))
+    season = found.get("season") if same and found.get(_CHOSEN) is True else AUTO
+    several = isinstance(season, list) and all(isinstance(one, str | int) for one in season)
+    return season if season is None or several else AUTO
+
+
+def _config_of(path: Path) -> dict[str, Any]:
+    """The description of the experiment of a folder."""
     try:
         found = json_of(path.read_bytes(), nan=True)
         if not isinstance(found, dict):
             raise ValueError(f"{found!r:.60} is not a config")
     except ValueError as error:
         raise ValueError(f"{path} is damaged: {error}. Choose another folder.") from error
+    return found
+
+
+def _check_config(
+    path: Path, protocol: Protocol, data: Gridded, automatic: bool, *, started: bool
+) -> None:
+    """Write the description of an experiment to its folder, or refuse another experiment."""
+    about, line = _data_text(data), data.timeline
+    if protocol.season is not None or LAST_CYCLE in protocol.grids:
+        about += f", from {time_texts(line.times[:1])[0]}, every {line.every}"
+    config = {**asdict(protocol), "data": about, "temporalnmf": __version__}
+    wanted = json.loads(json.dumps(config))
+    if not path.exists():
+        if started:
+            problem = "has records, but no config.json that describes the experiment"
+            raise ValueError(f"{path.parent} {problem}. {_REMEDY}")
+        if automatic:
+            wanted[_CHOSEN] = True
+        with written_whole(path) as partial:
+            partial.write_text(json.dumps(wanted, indent=1) + "\n", encoding="utf-8")
+        return
+    found = _config_of(path)
     for key, value in wanted.items():
         if value != found.get(key):
             differing = f"{key} was {_brief(found.get(key))}, now it is {_brief(value)}"

@@ -10,7 +10,7 @@ import numpy as np
 from .._typing import Array
 from ..chains.base import Point
 from ..data.aligning import aligned_ahead
-from ..data.modulation import Exposure
+from ..data.modulation import Days, Exposure, by_days
 from ..data.series import Series
 from ..data.validation import check_exposure
 from ..effects.design import Design
@@ -49,9 +49,11 @@ def forecast(
     n_samples = _n_samples(n_samples, coverage, steps * K)
     point = state.config.point if point is None else point
     check_choice("point", point, ("mean", "mode"))
-    past = Exposure(state.exposure)
-    assumed = exposure is None and not past.trivial
-    if assumed:
+    past: Exposure = state.modulation
+    if by_days(exposure):
+        exposure, past = None, Days.of(state.timeline)
+    assumed = exposure is None and not past.trivial and not past.known_ahead
+    if exposure is None and not past.trivial:
         exposure = past.ahead(steps).values
     if np.ndim(exposure) == 0 and not isinstance(exposure, str | None):
         exposure = np.full(steps, exposure)

@@ -11,6 +11,7 @@ import numpy as np
 
 from .._typing import Array
 from ..chains.base import Chain
+from ..data.modulation import Exposure, exposure_of
 from ..data.series import Series
 from ..effects.design import Design
 from ..effects.effects import Effects
@@ -50,6 +51,7 @@ class State:
     names: Sequence[object] | None = None  # of the features
     posterior: Posterior | None = None  # Laplace's approximation, once it is computed
     keep: Callable[[Posterior], None] = lambda posterior: None  # called with it once
+    days: bool = False  # whether the exposure is the days in each step
 
     @classmethod
     def of(cls, config: Config, fitted: Fitted, series: Series) -> State:
@@ -61,6 +63,7 @@ class State:
             timeline=series.timeline,
             observed=series.observed,
             exposure=series.exposure,
+            days=series.days,
             kept=fitted.kept,
             series=series,
             fingerprint=series.fingerprint(),
@@ -76,11 +79,17 @@ class State:
             timeline=series.timeline,
             observed=series.observed,
             exposure=series.exposure,
+            days=series.days,
             kept=fitted_steps(series.observed, self.chain, self.config.point),
             series=series,
             fingerprint=series.fingerprint(),
             draws=None,
         )
+
+    @property
+    def modulation(self) -> Exposure:
+        """The factors between activations and data."""
+        return exposure_of(self.exposure, self.timeline, self.days)
 
     @property
     def components(self) -> Any:

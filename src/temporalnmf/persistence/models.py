@@ -44,7 +44,7 @@ from ..runtime.files import refuse_overwriting, refuse_replacing, written_whole
 from ..sampling.draws import PosteriorDraws, cycles_of
 from ..sampling.run import drawn_steps
 from ..solvers.options import OPTIONS, flattened, nested
-from ..timeline.grid import Timeline
+from ..timeline.grid import DAYS, Timeline
 from .arrays import checked_arrays, is_known
 from .calibrations import calibration_arrays, calibration_of
 from .effects import (
@@ -210,6 +210,7 @@ def _header(model: TemporalNMF) -> Json:
         "format": FORMAT,
         "schema": schema,
         **sharded,
+        **({"exposure": DAYS} if model._days else {}),
         "versions": versions,
         "parameters": _written_parameters(model),
         "chain": description_of(model.chain_, registry.CHAINS, "chain"),
@@ -380,7 +381,8 @@ def _attributes(
     if type(names) is not list or len(names) != n_features or not all(map(_is_text, names)):
         raise ValueError("its labels do not fit its arrays")
     effects = effects_of(header.get("effects"), arrays, timeline)
-    series = _series_of(arrays, timeline, (N, n_features))
+    days = _checked_days(header, timeline, arrays["exposure"])
+    series = _series_of(arrays, timeline, (N, n_features), days)
     if series is not None and effects is not None:
         series = series.designed(effects.design)
     likelihood = _likelihood_of(header)
@@ -403,6 +405,7 @@ def _attributes(
         "timeline_": timeline,
         "times_": timeline.times,
         "exposure_": arrays["exposure"],
+        "_days": days,
         "levels_": arrays.get("levels", arrays["activations_"]),
         "_effects": effects,
         "season_": cycles_of(effects, draws),
@@ -419,6 +422,18 @@ def _attributes(
         "_posterior": posterior,
         "calibration_": calibration_of(arrays),
     }  # fmt: skip
+
+
+def _checked_days(header: Json, timeline: Timeline, exposure: Array) -> bool:
+    """Whether the exposure is the days in each step."""
+    stored = header.get("exposure")
+    if stored is None:
+        return False
+    if stored != DAYS or not timeline.clock.dated:
+        raise ValueError(f"its exposure is {stored!r:.60}")
+    if not np.array_equal(timeline.clock.days, exposure):
+        raise ValueError("its exposure is not the days in its steps")
+    return True
 
 
 def _reasons_of(header: Json) -> dict[str, object]:
@@ -545,7 +560,7 @@ def made_chain(described: Json) -> Chain:
 
 
 def _series_of(
-    arrays: dict[str, Array], timeline: Timeline, shape: tuple[int, int]
+    arrays: dict[str, Array], timeline: Timeline, shape: tuple[int, int], days: bool
 ) -> Series | None:
     X, weights = (matrix_of(arrays, name, shape) for name in ("data", "weights"))
     if X is None or weights is None:
@@ -557,4 +572,4 @@ def _series_of(
     seen = np.where(hidden, 0.0, X) if isinstance(X, np.ndarray) else X.data
     if not np.all((seen >= 0.0) & (seen <= LARGEST)):
         raise ValueError("array data has values that are negative or not finite")
-    return Series(X, weights, arrays["exposure"], timeline)
+    return Series(X, weights, arrays["exposure"], timeline, days=days)

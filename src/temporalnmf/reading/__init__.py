@@ -14,7 +14,7 @@ from pathlib import Path
 from .arrays import read_matrix_market, read_numpy, read_parquet
 from .cells import TIME_NAMES
 from .containers import as_table, labels_of
-from .grid import TimeTable, table_of
+from .grid import TimeTable, table_of, with_days
 from .long import long_table
 from .long_columns import Columns
 from .long_files import LONG_READERS, unknown_suffix
@@ -72,7 +72,7 @@ def read_table(
         Name of the column that holds the values of a long table; without it each row counts 1.
     exposure : str, default=None
         Name of the column that holds the size behind each time (documents, days). It is not a
-        feature.
+        feature. "days", if there is no such column, are the days in each step.
     freq : str, default=None
         Periods to add times up into: Y, Q, M, W (from Monday), D, h, min, s, also as 3D; a number
         for times that are numbers. Found automatically if the times leave no doubt.
@@ -110,6 +110,12 @@ def read_table(
         suffix = next((suffix for suffix in known if path.name.lower().endswith(suffix)), None)
         if suffix is None:
             raise unknown_suffix(path, "tables" if columns is None else "long tables", known)
-        if columns is not None:
-            return long_table(LONG_READERS[suffix](path, columns), columns, freq, drop_partial)
-        return table_of(_READERS[suffix](path, transpose, time), exposure, freq, drop_partial)
+
+        def read(exposure: str | None) -> TimeTable:
+            if columns is None:
+                sheet = _READERS[suffix](path, transpose, time)
+                return table_of(sheet, exposure, freq, drop_partial)
+            named = columns._replace(exposure=exposure)
+            return long_table(LONG_READERS[suffix](path, named), named, freq, drop_partial)
+
+        return with_days(read, exposure)

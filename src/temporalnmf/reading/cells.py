@@ -168,6 +168,10 @@ def refuse_long_labels(name: str, longest: int) -> None:
         raise ValueError(f"{name} has a label of {longest:,} characters; {limit}. Shorten it.")
 
 
+class NoColumnError(ArgumentError):
+    """An argument names a column that a table does not have."""
+
+
 def place_of(name: str, argument: str, names: list[str], file: str) -> int:
     """The position of the column that an argument names."""
     places = [j for j, found in enumerate(names) if found == name]
@@ -181,4 +185,5 @@ def place_of(name: str, argument: str, names: list[str], file: str) -> int:
         hint = f": did you mean {lowered[near[0]]!r}?" if near else "."
         problem = f"is not the name of a column{hint}"
     found = ", ".join(map(repr, names[:20])) + (", …" if len(names) > 20 else "")
-    raise ArgumentError(argument, name, problem, f"The columns are {found or 'none'} ({file}).")
+    error = ArgumentError if places else NoColumnError
+    raise error(argument, name, problem, f"The columns are {found or 'none'} ({file}).")

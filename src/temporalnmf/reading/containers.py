@@ -12,7 +12,7 @@ from ..messages.errors import ArgumentError
 from ..timeline.grid import time_texts
 from .arrays import frame_sheet, is_plain, starts_with_labels
 from .cells import is_time_name, place_of
-from .grid import TimeTable, table_of
+from .grid import TimeTable, table_of, with_days
 from .libraries import load, pd
 from .long import long_table
 from .long_columns import Columns, Source
@@ -69,12 +69,18 @@ def as_table(
         if columns is not None:
             problem = "is for long tables, and an xarray array is wide."
             raise ArgumentError("feature", feature, problem, "Leave it out.")
-        return table_of(_array_sheet(data, time), exposure, freq, drop_partial)
+        sheet = _array_sheet(data, time)
+        return with_days(lambda name: table_of(sheet, name, freq, drop_partial), exposure)
     frame = _pandas_frame(data)
-    if columns is None:
-        sheet = frame_sheet("the frame", frame, False, time)
-        return table_of(sheet, exposure, freq, drop_partial)
-    return long_table(_frame_source(frame, columns), columns, freq, drop_partial)
+
+    def read(exposure: str | None) -> TimeTable:
+        if columns is None:
+            sheet = frame_sheet("the frame", frame, False, time)
+            return table_of(sheet, exposure, freq, drop_partial)
+        named = columns._replace(exposure=exposure)
+        return long_table(_frame_source(frame, named), named, freq, drop_partial)
+
+    return with_days(read, exposure)
 
 
 def is_xarray(data: object) -> TypeGuard[DataArray]:

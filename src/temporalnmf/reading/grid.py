@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,8 +12,8 @@ from .._typing import Array
 from ..messages.errors import ArgumentError, Text
 from ..runtime.archives import refuse_larger
 from ..timeline.dates import Notes, as_weeks
-from ..timeline.grid import Timeline, first_few, time_texts, timeline_of
-from .cells import number_in, place_of
+from ..timeline.grid import DAYS, Timeline, first_few, time_texts, timeline_of
+from .cells import NoColumnError, number_in, place_of
 from .sheet import Cells, Sheet, check_sheet, features_of, numbered_names, refuse_total
 
 _NUMBERED = "no times were found: steps are numbered from 0"
@@ -34,8 +35,8 @@ class TimeTable:
         How the table was read.
     timeline : Timeline
         The steps and their spacing.
-    exposure : array, (n_times,), or None
-        Size behind each step; interpolated where it is absent.
+    exposure : array, (n_times,), "days" or None
+        Size behind each step, interpolated where it is absent; or the days in each step.
     observed : array of bool, (n_times,) or (n_times, n_features), or None
         Which steps of a sparse X are observed if some are not, or which of its entries if single
         ones are missing: pass it as the mask of a fit.
@@ -46,8 +47,13 @@ class TimeTable:
     features: Array
     notes: Notes
     timeline: Timeline
-    exposure: Array | None = None
+    exposure: Array | str | None = None
     observed: Array | None = None
+
+    @property
+    def sizes(self) -> Array | None:
+        """The exposure as numbers."""
+        return self.timeline.clock.days if isinstance(self.exposure, str) else self.exposure
 
     @property
     def numbered(self) -> bool:
@@ -80,6 +86,24 @@ class TimeTable:
         cells = int(np.sum(~entries)) - steps * entries.shape[1]
         found = {"steps": steps, "cells in other steps": cells}
         return "".join(f", {n:,} {what} missing" for what, n in found.items() if n)
+
+
+def with_days(read: Callable[[str | None], TimeTable], exposure: str | None) -> TimeTable:
+    """The table that `read` makes with the column of an exposure.
+
+    The exposure "days", if there is no such column, is the days in each step.
+    """
+    if exposure != DAYS:
+        return read(exposure)
+    try:
+        return read(exposure)
+    except NoColumnError as error:
+        if error.argument != "exposure":
+            raise
+        table = read(None)
+    most = table.timeline.clock.days.max()  # an error if steps are not dates
+    note = f"exposure: the days in each step, up to {most:.4g}"
+    return replace(table, exposure=DAYS, notes=(*table.notes, note))
 
 
 def table_of(

@@ -12,6 +12,9 @@ Settings = Mapping[str, Parameter]
 
 # A baseline without factorization: a hidden step is predicted by the last observed one before it.
 LAST_VALUE = "last_value"
+# The same, by the last observed step of the same position in a cycle, such as the same weekday.
+LAST_CYCLE = "last_cycle"
+NAIVE = (LAST_VALUE, LAST_CYCLE)
 
 
 def _grids(of: str) -> dict[str, Grid]:

@@ -1,4 +1,4 @@
-"""Predictions of models and of the simplest baseline."""
+"""Predictions of models and of the simplest baselines."""
 
 from __future__ import annotations
 
@@ -38,8 +38,35 @@ def last_values(X: Matrix, train: Array, smoothing: float, exposure: Array) -> A
     `smoothing` is a pseudo-count added to each feature, as in the components of a model; totals
     stay the same. Steps up to the first training step are predicted by that one.
     """
+    return _repeated(X, train, _last_of(train), smoothing, exposure)
+
+
+def last_cycles(
+    X: Matrix, train: Array, smoothing: float, exposure: Array, positions: Array
+) -> Array:
+    """The same by the last training step before it with its position (N,) in a cycle.
+
+    Steps without one are predicted as by `last_values`.
+    """
+    last = _last_of(train)
+    for position in np.unique(positions):
+        here = positions == position
+        of_same = np.cumsum(train & here) - (train & here)  # earlier training steps like it
+        later = here & (of_same > 0)
+        numbers = np.cumsum(train) - 1  # index into the training steps
+        last[later] = numbers[train & here][of_same[later] - 1]
+    return _repeated(X, train, last, smoothing, exposure)
+
+
+def _last_of(train: Array) -> Array:
+    """For each step the number of the last training step before it, or of the first, (N,)."""
     known = np.flatnonzero(train)
-    last = np.maximum(np.searchsorted(known, np.arange(len(train))) - 1, 0)  # index into `known`
+    return np.asarray(np.maximum(np.searchsorted(known, np.arange(len(train))) - 1, 0))
+
+
+def _repeated(X: Matrix, train: Array, last: Array, smoothing: float, exposure: Array) -> Array:
+    """Each step predicted by the rate of one of the training steps, whose number is `last`."""
+    known = np.flatnonzero(train)
     rows = dense(X[known])
     seen = ~np.isnan(rows)
     usual = _rate(np.where(seen, rows, 0.0), seen, exposure[known])

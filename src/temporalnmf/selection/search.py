@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 from .. import registry
 from .._typing import Array
 from ..chains.base import Chain
+from ..chains.parameters import Parameter
 from ..cluster.clients import spread
 from ..data.validation import Data, TimesWarning
 from ..estimator import TemporalNMF
@@ -29,9 +30,11 @@ from ..messages.warning import without
 from ..reading.libraries import pd
 from ..runtime.signals import that_end_with_us
 from ..solvers.options import solver_name
-from .data import Matrix, dense, gridded
-from .grids import LAST_VALUE, OUR_GRIDS, Settings, in_units
-from .prediction import expected_steps, last_values, mean_activation
+from ..timeline.clock import CYCLES
+from .data import Gridded, Matrix, dense, gridded
+from .grids import LAST_CYCLE, LAST_VALUE, NAIVE, OUR_GRIDS, Settings, in_units
+from .prediction import expected_steps, last_cycles, last_values, mean_activation
+from .seasons import NO_EFFECTS, Terms, chosen_terms, cycle_of, positions_in
 from .splitters import HiddenSteps, RandomState, Split, Splitter
 from .statistics import resampled_error
 
@@ -57,11 +60,12 @@ class Candidate:
     Attributes
     ----------
     chain : str
-        Registry name, or "last_value", which repeats the last observed step.
+        Registry name; or "last_value", which repeats the last observed step, or "last_cycle",
+        which repeats the last one of the same position in a cycle, such as the same weekday.
     params : dict
-        Hyper-parameters that were tried.
+        Hyper-parameters that were tried; the cycle of "last_cycle".
     n_components : int
-        0 for "last_value".
+        0 for "last_value" and "last_cycle".
     errors : array, (n_splits,)
         Error per held-out entry, averaged over the starts.
     ratio : float
@@ -86,6 +90,8 @@ class Candidate:
     def __str__(self) -> str:
         if self.chain == LAST_VALUE:
             return "repeating the last value"
+        if self.chain == LAST_CYCLE:
+            return f"repeating the last {_cycle_text(self.params['cycle'])}"
         name = "plain NMF" if self.chain == _PLAIN else self.chain
         params = [
             f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
@@ -102,7 +108,8 @@ class Selection:
     Attributes
     ----------
     candidates : list of Candidate
-        All settings that were tried, and "last_value" if steps were hidden.
+        All settings that were tried, and, if steps were hidden, "last_value" and, if the data have
+        a season or the calendar suggests one, "last_cycle".
     best : Candidate
         The one chosen by the rule.
     model : TemporalNMF
@@ -137,18 +144,17 @@ class Selection:
         if best is not lowest:
             simpler = "the chosen setting is simpler and within one standard error of it"
             words.append(f"The lowest error is {lowest.mean:.4g}, of {lowest}; {simpler}.")
-        plain, last = self.best_of(_PLAIN), self.best_of(LAST_VALUE)
+        plain, naive = self.best_of(_PLAIN), [c for c in self.candidates if c.chain in NAIVE]
         if plain is not None and best.chain != _PLAIN:
             words.append(_comparison(best, plain, "plain NMF"))
-        if last is not None:
-            words.append(_comparison(best, last, "repeating the last value"))
-        chains = [c for c in self.candidates if c.chain not in (*_WITHOUT_TIME, LAST_VALUE)]
+        words += [_comparison(best, rival, str(rival)) for rival in naive]
+        chains = [c for c in self.candidates if c.chain not in (*_WITHOUT_TIME, *NAIVE)]
         simple = [c for c in self.candidates if c.chain in _WITHOUT_TIME]
         if chains and _lowest(chains).mean >= _lowest(simple).mean:
             found = f"{_lowest(simple)} here ({_lowest(chains)} has {_lowest(chains).mean:.4g})"
             words.append(f"No chain does better than {found}: modelling time does not help.")
-        if last is not None and last.mean <= best.mean:
-            words.append("Repeating the last value does as well or better: use it instead.")
+        if naive and (rival := _lowest(naive)).mean <= best.mean:
+            words.append(f"{str(rival).capitalize()} does as well or better: use it instead.")
         if self.n_unconverged:
             fits = f"{self.n_unconverged} of {self.n_fits} fits"
             words.append(f"{fits} ended at max_iter without converging.")
@@ -234,7 +240,10 @@ def select(
     progress : callable or None, default=None
         Called with the number of fits done and in total.
     **params
-        Further parameters of `TemporalNMF`.
+        Further parameters of `TemporalNMF`, such as `season`, `trend` and `holidays`; and
+        `covariates`, as in its method `fit`. A season, or trend, that is "auto" is chosen once, by
+        short fits of the default chain to all of the data, hidden steps included, and then used by
+        all candidates and by the refit. Plain NMF has none of these.
 
     Returns
     -------
@@ -266,11 +275,15 @@ def select(
         if name in params:
             problem = "cannot be set here: select makes many fits."
             raise ArgumentError(name, params[name], problem, Text("Chains go into {chains=}."))
+    covariates = params.pop("covariates", None)
     tried = list(product(_settings(chains), _ranks(n_components)))
     random = check_random_state(random_state)
     splitter = HiddenSteps(random_state=random) if splitter is None else splitter
-    data, sizes = gridded(X, mask, exposure, params.get("likelihood", "poisson"))
-    splits = list(splitter.split(data))
+    data = gridded(X, mask, exposure, params.get("likelihood", "poisson"), covariates)
+    splits = list(splitter.split(data.X))
+    terms = _terms(data, params, [name for (name, _), _ in tried])
+    if terms is not None:
+        params = {**params, "season": terms.season, "trend": terms.trend}
     seeds = random.randint(2**31 - 1, size=(len(splits), n_init)).tolist()
     work = [
         Task(*setting, K, i, seed)
@@ -278,7 +291,7 @@ def select(
         for i, starts in enumerate(seeds)
         for seed in starts
     ]
-    shared = data, sizes, splits, params
+    shared = data, splits, params
     found, n_unconverged = _scored(shared, work, n_jobs, client, progress)
     errors = found.reshape(len(tried), len(splits), n_init).mean(axis=2)
     ratio = float(np.mean([split.hidden.sum() / split.train.sum() for split in splits]))
@@ -287,20 +300,43 @@ def select(
         shown = setting.get_params() if isinstance(setting, Chain) else dict(setting)
         candidates.append(Candidate(name, shown, K, by_split, ratio))
     if splits[0].train.ndim == 1:
-        candidates.append(_last_value(shared, ratio))
+        candidates += _naive(shared, ratio)
     best = choose(candidates, rule)
-    level = mean_activation(data, np.ones(len(sizes), dtype=bool), best.n_components, sizes)
-    chain = _chain(best.chain, best.params, level)
-    params = _params_for(best.chain, params)
-    model = TemporalNMF(best.n_components, chain=chain, random_state=seeds[0][0], **params)
+    model = _refitted(best, data, params, seeds[0][0])
+    plain = best.chain == _PLAIN
     with without(TimesWarning):  # `gridded` has warned
-        model.fit(X, mask=mask, exposure=exposure)
+        model.fit(X, mask=mask, exposure=exposure, covariates=None if plain else covariates)
+    if terms is not None and not plain:
+        model._give_reasons(terms.season_reason, terms.trend_reason)
     return Selection(candidates, best, model, rule, len(work), n_unconverged)
+
+
+def _terms(data: Gridded, params: Parameters, names: Sequence[str]) -> Terms | None:
+    """The seasons and the trend of all candidates; None if all of them are plain NMF."""
+    if any(name != _PLAIN for name in names):
+        return chosen_terms(data, TemporalNMF(**params))
+    given = {name: params.get(name) for name in ("trend", "holidays")}
+    given["covariates"] = data.covariates
+    for name, value in given.items():
+        if value is not None:
+            problem = "has no effect: plain NMF, the only model here, has free activations."
+            shown = list(data.covariates.names) if data.covariates is not None else value
+            remedy = Text("Try other {chains=} as well, or leave it out.")
+            raise ArgumentError(name, shown, problem, remedy)
+    return None
+
+
+def _refitted(best: Candidate, data: Gridded, params: Parameters, seed: int) -> TemporalNMF:
+    """The model of the chosen setting, for a fit to all of the data."""
+    every = np.ones(len(data.exposure), dtype=bool)
+    level = mean_activation(data.X, every, best.n_components, data.exposure)
+    chain, params = _chain(best.chain, best.params, level), _params_for(best.chain, params)
+    return TemporalNMF(best.n_components, chain=chain, random_state=seed, **params)
 
 
 Setting = tuple[str, Settings | Chain]  # name of a chain, and its hyper-parameters or the chain
 Outcome = tuple[float, bool]  # error per held-out entry, and whether the fit converged
-Shared = tuple[Matrix, Array, Sequence[Split], Parameters]  # data, exposure, splits, parameters
+Shared = tuple[Gridded, Sequence[Split], Parameters]
 
 
 class Task(NamedTuple):
@@ -375,8 +411,11 @@ def _scored(
 
 
 def _params_for(name: str, params: Parameters) -> Parameters:
-    """Plain NMF has no posterior to draw from: it is fitted as a mode."""
-    if name == _PLAIN and solver_name(params.get("solver", "")) in registry.SAMPLERS:
+    """Plain NMF has no effects, and no posterior to draw from: it is fitted as a mode."""
+    if name != _PLAIN:
+        return params
+    params = {**params, **NO_EFFECTS}
+    if solver_name(params.get("solver", "")) in registry.SAMPLERS:
         return {**params, "solver": "accelerated"}
     return params
 
@@ -385,15 +424,17 @@ def outcome(
     shared: Shared, name: str, setting: Settings | Chain, n_components: int, split: int, seed: int
 ) -> Outcome:
     """Fit a model to the training data of a split and score it."""
-    X, exposure, splits, params = shared
+    data, splits, params = shared
     # A copy, since kernels would be compiled again for the read-only memory of worker processes.
-    X = X.copy() if sparse.issparse(X) else np.array(X)
+    X = data.X.copy() if sparse.issparse(data.X) else np.array(data.X)
+    data, exposure = data._replace(X=X), data.exposure
     train, hidden = splits[split].train, splits[split].hidden
     level = mean_activation(X, train, n_components, exposure)
     params, chain = _params_for(name, params), _chain(name, setting, level)
     model = TemporalNMF(n_components, chain=chain, random_state=seed, **params)
     with without(Warning):  # fits that did not converge are counted
-        model.fit(X, mask=train, exposure=exposure)
+        known = None if name == _PLAIN else data.known
+        model.fit(data.table, mask=train, exposure=exposure, covariates=known)
     error = _held_out_error(X, expected_steps(model), hidden, model.likelihood)
     return error, bool(model.converged_)
 
@@ -413,18 +454,35 @@ def _smoothing(params: Parameters) -> float:
     return SMOOTHING if isinstance(given, str) else float(given)
 
 
-def _last_value(shared: Shared, ratio: float) -> Candidate:
-    X, exposure, splits, params = shared
-    likelihood, smoothing = TemporalNMF(**params).likelihood, _smoothing(params)
-    errors = []
-    for split in splits:
-        predicted = last_values(X, split.train, smoothing, exposure)
-        errors.append(_held_out_error(X, predicted, split.hidden, likelihood))
-    return Candidate(LAST_VALUE, {}, 0, np.array(errors), ratio)
+def _naive(shared: Shared, ratio: float) -> list[Candidate]:
+    """The predictions without a model: by the last value, and, with a cycle, by the last cycle."""
+    data, splits, params = shared
+    model, smoothing = TemporalNMF(**params), _smoothing(params)
+    clock, found = data.timeline.clock, []
+    for name, one in ((LAST_VALUE, None), (LAST_CYCLE, cycle_of(model.season, clock))):
+        if name == LAST_CYCLE and one is None:
+            continue
+        errors = []
+        for split in splits:
+            given = data.X, split.train, smoothing, data.exposure
+            predicted = (
+                last_values(*given)
+                if one is None
+                else last_cycles(*given, positions_in(one, clock))
+            )
+            errors.append(_held_out_error(data.X, predicted, split.hidden, model.likelihood))
+        settings = {} if one is None else {"cycle": one.name}
+        found.append(Candidate(name, settings, 0, np.array(errors), ratio))
+    return found
+
+
+def _cycle_text(name: Parameter) -> str:
+    """A cycle in words: week, or cycle of 7 steps."""
+    return str(name) if name in CYCLES else f"cycle of {name}"
 
 
 def _models(candidates: Sequence[Candidate]) -> list[Candidate]:
-    return [c for c in candidates if c.chain != LAST_VALUE]
+    return [c for c in candidates if c.chain not in NAIVE]
 
 
 def _lowest(candidates: Sequence[Candidate]) -> Candidate:

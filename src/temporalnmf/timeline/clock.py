@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._typing import Array
+from ..messages.errors import Arg, ArgumentError, Text
 from .spacing import AS_GIVEN, by_months, span
 
 _DAY = 86400
@@ -96,6 +97,22 @@ class Clock(NamedTuple):
         if unit == "M":  # labels may be any day of their month
             return ends.astype("datetime64[M]").astype("datetime64[s]")
         return ends.astype(f"datetime64[{unit}]")
+
+    @property
+    def days(self) -> Array:
+        """The length of each step in days, (N,); an error if steps are not dates."""
+        if not self.dated:
+            raise ArgumentError(
+                "exposure",
+                "days",
+                "needs steps with dates, evenly spaced.",
+                Text(
+                    "Give X with dates as its index, put them into periods with {freq}, or give "
+                    "the numbers of days.",
+                    freq=Arg("freq", "…"),
+                ),
+            )
+        return np.asarray(np.diff(self.starts) / np.timedelta64(1, "D"))
 
     def years_around(self) -> tuple[int, int]:
         """The first year of the steps, and the one after the last."""

@@ -18,6 +18,9 @@ from .formats import STYLES, in_style, short_month_in
 from .periods import periods_of
 from .spacing import AS_GIVEN, even_grid, labels_ahead, rhythm
 
+# The exposure that stands for the number of days in each step.
+DAYS = "days"
+
 
 class StoredTimeline(TypedDict):
     """A timeline as JSON."""
