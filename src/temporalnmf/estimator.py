@@ -22,7 +22,6 @@ from .data.imputing import filled
 from .data.modulation import Exposure
 from .data.series import AnySeries, Series
 from .data.validation import check_features, check_held_out, check_series
-from .effects.covariates import Covariates
 from .effects.design import Design, SeasonsLike, TrendLike
 from .effects.effects import Effects
 from .effects.reasons import Reason
@@ -365,15 +364,11 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             with self._checked(X, mask, exposure, reset=True) as series:
                 assert series.timeline is not None
                 known = covariates_at(covariates, Wanted.of(series.timeline))
-                self._fit(config, series, known)
+                choice = choose_terms(config, series, known)
+                series = series.designed(choice.design)
+                self._take(fit_factors(config, series), series)
+                self._give_reasons(choice.season, choice.trend)
         return self
-
-    def _fit(self, config: Config, series: Any, covariates: Covariates | None) -> None:
-        """Choose the terms of the effects, and fit."""
-        choice = choose_terms(config, series, covariates)
-        series = series.designed(choice.design)
-        self._take(fit_factors(config, series), series)
-        self._give_reasons(choice.season, choice.trend)
 
     def _give_reasons(self, season: Reason, trend: Reason) -> None:
         """Keep why the model has its seasons, and its trend."""
