@@ -162,26 +162,26 @@ class Effects:
         up to the `farthest` ones, by which c h is bounded at the present c.
         """
         X, precisions, old = self.design.columns, self.precisions, self.coefficients
-        new = old.copy()
-        for k in range(len(H)):
-            p, up, down = majorizer.p[k], majorizer.q[k] * H[k], majorizer.r[k] / H[k]
-            slope = (up - p - down) @ X + precisions * old[k]
-            bend = (X.T * (up + down)) @ X + np.diag(precisions)
-            step = -np.linalg.solve(bend, slope)
-            shift = X @ step
-            length = min(1.0, _LONGEST / max(float(np.abs(shift).max()), _LONGEST))
-            for _ in range(_HALVINGS):
-                t = length * shift
-                if farthest is not None and np.any(H[k] * np.exp(t) > farthest[k]):
-                    length *= 0.5
-                    continue
-                change = up @ np.expm1(t) + down @ np.expm1(-t) - p @ t
-                moved = old[k] + length * step
-                change += 0.5 * precisions @ (moved**2 - old[k] ** 2)
-                if change <= 0.0:
-                    new[k] = moved
-                    break
-                length *= 0.5
+        p, up, down = majorizer.p, majorizer.q * H, majorizer.r / H
+        slope = (up - p - down) @ X + precisions * old
+        step = self._newton((up + down)[:, :, None] * X, slope)
+        shift, new = step @ X.T, old.copy()
+        length = np.minimum(1.0, _LONGEST / np.maximum(np.abs(shift).max(axis=1), _LONGEST))
+        left = np.arange(len(H))  # components that have not moved yet
+        for _ in range(_HALVINGS):
+            t, moved = length[left, None] * shift[left], old[left] + length[left, None] * step[left]
+            change = np.sum(
+                up[left] * np.expm1(t) + down[left] * np.expm1(-t) - p[left] * t, axis=1
+            )
+            change += 0.5 * np.sum(precisions * (moved**2 - old[left] ** 2), axis=1)
+            lower = change <= 0.0
+            if farthest is not None:
+                lower &= np.all(H[left] * np.exp(t) <= farthest[left], axis=1)
+            new[left[lower]] = moved[lower]
+            left = left[~lower]
+            if not len(left):
+                break
+            length[left] *= 0.5
         self.coefficients = new
 
     def exchange(self, H: Array, chain: ActivationPrior, scale: Scale) -> bool:
@@ -192,21 +192,23 @@ class Effects:
         """
         X, old, precisions = self.design.columns, self.coefficients, self.precisions
         before = chain.expansion(H, scale)
-        step = np.empty_like(old)
-        for k in range(len(H)):
-            curved = before.diagonal[k, :, None] * X
-            curved[1:] += before.off[k, :, None] * X[:-1]
-            curved[:-1] += before.off[k, :, None] * X[1:]
-            slope = precisions * old[k] - before.slope[k] @ X
-            step[k] = -np.linalg.solve(X.T @ curved + np.diag(precisions), slope)
+        curved = before.diagonal[:, :, None] * X
+        curved[:, 1:] += before.off[:, :, None] * X[:-1]
+        curved[:, :-1] += before.off[:, :, None] * X[1:]
+        step = self._newton(curved, precisions * old - before.slope @ X)
         shift = step @ X.T
         length = min(1.0, _LONGEST / max(float(np.abs(shift).max()), _LONGEST))
         value = before.value + self.value()
         for _ in range(_HALVINGS):
-            levels, new = H * np.exp(-length * shift), old + length * step
+            levels, new = np.maximum(H * np.exp(-length * shift), FLOOR), old + length * step
             there = 0.5 * float(np.sum(precisions * new**2))
-            if levels.min() >= FLOOR and chain.expansion(levels, scale).value + there < value:
+            if chain.expansion(levels, scale).value + there < value:
                 H[...], self.coefficients = levels, new
                 return True
             length *= 0.5
         return False
+
+    def _newton(self, curved: Array, slope: Array) -> Array:
+        """Newton steps (K, P) for slopes (K, P) and a Hessian applied to the columns, (K, N, P)."""
+        hessian = self.design.columns.T @ curved + np.diag(self.precisions)
+        return -np.linalg.solve(hessian, slope[:, :, None])[:, :, 0]

@@ -60,6 +60,8 @@ class Config:
         Whether the likelihood is the first of two: counts that clump get a negative binomial one.
     previous : Factors or None
         Starting point of a warm start.
+    brief : bool
+        Whether the fit is a trial, which learns strengths of effects less exactly.
     """
 
     n_components: int
@@ -90,6 +92,7 @@ class Config:
     verbose: int
     automatic: bool = False
     previous: Factors | None = None
+    brief: bool = False
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any], previous: Factors | None = None) -> Config:

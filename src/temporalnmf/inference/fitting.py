@@ -54,6 +54,8 @@ _FEWEST_STEPS = 3
 # Most rounds of EM for hyper-parameters of the chain, half as many after the most iterations for
 # both factors that follow.
 _ROUNDS, _MORE = 10, 100
+# Rounds of EM for effects in a trial.
+_BRIEF = 4
 # Most rounds of EM for the smoothing.
 _SMOOTHED = 5
 # Counts with a smaller excess of their variance over their mean are Poisson; most steps to find it.
@@ -356,11 +358,11 @@ def _with_effects(config: Config, problem: Problem, used: AnySeries, best: FitRe
     effects, features = best.effects.copy(), best.features
     problem = replace(problem, effects=effects)
     H, likelihood = best.H, best.likelihood
-    if effects.learns:
+    if effects.learns and not config.brief:
         H = _learn_effects(problem, used, features, H, _ROUNDS)
         then = _continued(config, problem, replace(best, H=H), "effects  ")
         H, likelihood = then.H, then.likelihood
-    H = _learn_effects(problem, used, features, H, 1)
+    H = _learn_effects(problem, used, features, H, _BRIEF if config.brief else 1)
     return replace(best, H=H, likelihood=likelihood, effects=effects)
 
 

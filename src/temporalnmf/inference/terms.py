@@ -36,7 +36,7 @@ _ENOUGH_RUNS, _MOST_FOLDS = 6, 4
 # Steps of a long cycle.
 _LONG = 24
 # Iterations and tolerance of trials.
-_MAX_ITER, _TOL = 200, 1e-5
+_MAX_ITER, _TOL = 100, 1e-5
 # A term is worth it if errors fall by two standard errors, or by one and by this share; with fewer
 # errors than the fewest, in each of them and by this share.
 _FEWEST, _SHARE = 4, 0.01
@@ -111,7 +111,10 @@ class _Trial(NamedTuple):
     ) -> tuple[tuple[Season, ...], Reason]:
         """The seasons with which held-out runs are predicted best, added one by one."""
         config, kept, trials = _short(self.config, possible), given, []
-        best, starts = self._tried(config, folds, kept, [None] * len(folds))
+        first, starts = self._tried(config, folds[:1], kept, [None])
+        # Only components without seasons start other folds: they do not know the pattern.
+        others, more = self._tried(config, folds[1:], kept, starts * (len(folds) - 1))
+        best, starts = np.concatenate([first, others]), [*starts, *more]
         for season in possible:
             errors, found = self._tried(config, folds, (*kept, season), starts)
             if _better(errors, best):
@@ -140,7 +143,7 @@ class _Trial(NamedTuple):
             of_fold, factors = _errors(replace(config, previous=start), known, held, runs)
             errors.append(of_fold)
             found.append(factors)
-        return np.concatenate(errors), found
+        return np.concatenate([np.empty(0), *errors]), found
 
     def trend(self, given: tuple[Term, ...]) -> tuple[tuple[Trend, ...], Reason]:
         """The trend, besides given terms, and why."""
@@ -229,7 +232,7 @@ def _short(config: Config, seasons: tuple[Season, ...] = ()) -> Config:
         tol=max(_TOL, config.tol),
         init=config.init if isinstance(config.init, str) else "random",
         n_init=1, callback=None, verbose=0, checkpoint=None, previous=None, automatic=False,
-        random_state=0,
+        random_state=0, brief=True,
     )  # fmt: skip
 
 
