@@ -356,7 +356,7 @@ def effect_summary(model: TemporalNMF) -> list[EffectSummary]:
     >>> X = pd.DataFrame(np.outer(60.0 + 30.0 * sale["sale"], [0.5, 0.5]), days)
     >>> (effect,) = effect_summary(TemporalNMF(1, season=None).fit(X, covariates=sale))
     >>> effect.label, effect.change(0)
-    ('sale, per unit', '+48 %')
+    ('sale, per unit', '+49 %')
     """
     if model._effects is None:
         return []
