@@ -1,5 +1,6 @@
 """The exposure "days": the days in each step, by the calendar."""
 
+import csv
 import json
 import zipfile
 
@@ -195,6 +196,22 @@ def test_a_column_of_that_name_wins(tmp_path):
     X.set_axis(pd.RangeIndex(2000, 2000 + N, name="year")).to_csv(numbered)
     with pytest.raises(ValueError, match="exposure='days' needs steps with dates"):
         read_table(numbered, exposure="days")
+
+
+def test_comparisons_by_the_day(tmp_path):
+    """Counts are the days times constant numbers: as rates they have no error."""
+    path = tmp_path / "months.csv"
+    pd.DataFrame(np.outer(DAYS, [40, 10]), index=MONTHS, columns=["a", "b"]).to_csv(path)
+    how = ("--exposure", "days", "--out", tmp_path)
+    words = ("compare", path, "--components", 1, "--splits", 1, "--inits", 1, "--origins", 1)
+    result = invoke(*words, "--chains", "last_value,none", *how)
+    assert result.exit_code == 0, result.output
+    table = list(csv.DictReader((tmp_path / "table.csv").read_text().splitlines()))
+    assert all(float(row["kle_s_mean"]) < 1e-2 for row in table)
+    result = invoke("select-rank", path, "--largest", 1, "--splits", 2, *how)
+    assert result.exit_code == 0, result.output
+    (row,) = csv.DictReader((tmp_path / "table.csv").read_text().splitlines())
+    assert float(row["error_mean"]) < 1e-6
 
 
 def test_the_commands_continue_with_days(tmp_path):

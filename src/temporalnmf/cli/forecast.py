@@ -73,9 +73,7 @@ def forecast(
     """Forecast the next steps, with intervals."""
     if out is not None:
         check_out("--out", out, force, reads=[model] if groups is None else [model, groups])
-    if of == "parts" and (sum_ is not None or groups is not None):
-        option = f"--sum {sum_}" if sum_ is not None else f"--groups {groups}"
-        raise ValueError(f"--of parts is for single steps and all features. Leave out {option}.")
+    _check_parts(of, sum_, groups)
     members = None if groups is None else _groups(groups)
     sizes = None if exposure is None else _sizes(exposure, steps)
     levels = probabilities(coverage)
@@ -103,6 +101,12 @@ def forecast(
         voice.answer(
             {"of": of, **added, **known, "notes": worded(ahead.notes), "rows": rows, "out": out}
         )
+
+
+def _check_parts(of: str, sum_: str | None, groups: Path | None) -> None:
+    if of == "parts" and (sum_ is not None or groups is not None):
+        option = f"--sum {sum_}" if sum_ is not None else f"--groups {groups}"
+        raise ValueError(f"--of parts is for single steps and all features. Leave out {option}.")
 
 
 def _groups(path: Path) -> dict[str, list[str]]:

@@ -13,6 +13,7 @@ from .. import registry
 from .._typing import Array
 from ..chains.base import Point, Scale
 from ..effects.design import SeasonsLike, resolved, seasons_of
+from ..effects.season import Season
 from ..estimator import TemporalNMF
 from ..inference.config import AUTO
 from ..messages.arguments import check_choice, check_count
@@ -165,9 +166,16 @@ class Protocol:
             return protocol
         grids = {name: grid for name, grid in self.grids.items() if name != LAST_CYCLE}
         if not grids:
+            protocol.cycle(clock)  # says what is missing
+        return replace(protocol, grids=grids)
+
+    def cycle(self, clock: Clock) -> Season:
+        """The cycle that "last_cycle" repeats; an error if there is none."""
+        found = cycle_of(self.season, clock)
+        if found is None:
             problem = "needs a season, and the times of the data suggest none."
             raise ArgumentError("model", LAST_CYCLE, problem, "Name another model, or a season.")
-        return replace(protocol, grids=grids)
+        return found
 
     def _chosen(self, data: Gridded) -> SeasonsLike:
         """The seasons with which short fits of the default chain predict held-out steps better."""

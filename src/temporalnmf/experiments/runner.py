@@ -36,7 +36,7 @@ from ..runtime.signals import raise_if_stopped, that_end_with_us
 from ..selection.data import Gridded, Matrix, dense, gridded
 from ..selection.grids import LAST_CYCLE, LAST_VALUE, NAIVE
 from ..selection.prediction import expected_steps, last_cycles, last_values, mean_activation
-from ..selection.seasons import cycle_of, positions_in
+from ..selection.seasons import positions_in
 from ..selection.splitters import Split
 from ..timeline.clock import Clock
 from ..timeline.grid import time_texts
@@ -102,10 +102,7 @@ def _naive(
     given = data.X, split.train, protocol.smoothing, data.exposure
     if model == LAST_VALUE:
         return last_values(*given), {}
-    cycle = cycle_of(protocol.season, clock)
-    if cycle is None:
-        problem = "needs a season, and the times of the data suggest none."
-        raise ArgumentError("model", LAST_CYCLE, problem, "Name another model, or a season.")
+    cycle = protocol.cycle(clock)
     positions = positions_in(cycle, data.timeline.clock)
     return last_cycles(*given, positions), {"cycle": cycle.name}
 

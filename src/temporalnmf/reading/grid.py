@@ -97,9 +97,7 @@ def with_days(read: Callable[[str | None], TimeTable], exposure: str | None) -> 
         return read(exposure)
     try:
         return read(exposure)
-    except NoColumnError as error:
-        if error.argument != "exposure":
-            raise
+    except NoColumnError:  # if it is another column that is absent, the next line says so
         table = read(None)
     most = table.timeline.clock.days.max()  # an error if steps are not dates
     note = f"exposure: the days in each step, up to {most:.4g}"
