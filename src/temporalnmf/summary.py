@@ -376,7 +376,7 @@ def trend_summary(model: TemporalNMF) -> TrendSummary | None:
     """The trend of a fitted model; None without one."""
     if model._effects is None or model.trend_ is None:
         return None
-    (trend,) = (term for term in model._effects.design.terms if isinstance(term, Trend))
+    trend = next(term for term in model._effects.design.terms if isinstance(term, Trend))
     return TrendSummary("trend", "step", model.trend_, trend)
 
 

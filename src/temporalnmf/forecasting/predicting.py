@@ -288,7 +288,7 @@ def _trend(state: State, future: Steps, design: Design | None, times: Array) -> 
     effects = state.effects.at(design)
     if (growth := effects.trend_factors()) is None:
         return []
-    (trend,) = (term for term in design.terms if isinstance(term, Trend))
+    trend = next(term for term in design.terms if isinstance(term, Trend))
     end = future.levels[-1] * effects.factors[:, -1]
     factor = float(end.sum() / np.maximum(end / growth[:, -1], FLOOR).sum())
     course = "lasts" if trend.damping == 1.0 else "fades out"
