@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from temporalnmf.effects import Events, Holidays, Season
+from temporalnmf.effects import Events, Holidays, Season, Trend
 from temporalnmf.timeline.grid import timeline_of
 
 
@@ -111,3 +111,14 @@ def test_a_future_holiday_without_a_precedent_is_any_holiday():
     fourth = 4  # 2021-07-04, a Sunday; observed on Monday
     np.testing.assert_array_equal(ahead[:, 0], np.isin(np.arange(10), [fourth, fourth + 1]))
     np.testing.assert_array_equal(ahead[:, 1:], 0.0)
+
+
+@pytest.mark.parametrize("damping", [0.5, 0.8, 1.0])
+def test_a_trend_accumulates_growth_that_is_damped_on_both_sides_of_the_end(damping):
+    whole = clock(days("2001-01-01", 30))
+    trend = Trend(damping).resolve(whole.take(20))
+    found = trend.columns(whole)[:, 0]
+    assert found[19] == 0.0
+    for s in range(10):  # between s + 1 and s steps before the end; in the s-th step after it
+        assert found[19 - s] - found[18 - s] == pytest.approx(damping**s)
+        assert found[20 + s] - found[19 + s] == pytest.approx(damping ** (s + 1))

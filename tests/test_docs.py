@@ -13,7 +13,12 @@ ROOT = Path(__file__).parents[1]
 def test_contributing_shows_real_sources():
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     blocks = re.findall(r"<!-- source: (\S+) -->\n```python\n(.*?)```\n", text, re.S)
-    assert [Path(path).parent.name for path, _ in blocks] == ["chains", "likelihoods", "data"]
+    assert [Path(path).parent.name for path, _ in blocks] == [
+        "chains",
+        "likelihoods",
+        "data",
+        "effects",
+    ]
     for path, shown in blocks:
         assert shown == (ROOT / path).read_text(encoding="utf-8"), path
 
@@ -37,7 +42,7 @@ def test_readme_examples_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # one writes a model
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, re.S)
-    assert len(blocks) == 10
+    assert len(blocks) == 12
     X = np.random.default_rng(0).poisson(5.0, size=(30, 8)).astype(float)
     names = {"X": X, "np": np}
     for block in blocks:

@@ -10,6 +10,9 @@ import numpy as np
 from ._typing import Array
 from .chains.parameters import letter_of
 from .components import NOTHING, ShardedComponents, blocks_of, largest
+from .effects import Trend
+from .effects.covariates import Influence
+from .effects.term import Term
 from .kernels.floor import FLOOR
 from .messages.formatting import number_text, percent
 from .timeline.grid import time_texts
@@ -251,6 +254,135 @@ def season_summary(model: TemporalNMF) -> list[SeasonSummary]:
 def seasons_left_out(model: TemporalNMF) -> list[str]:
     """The seasons that `season="auto"` tried and left out."""
     return list(model._reasons["season"].left_out)
+
+
+# From this factor down it is not written in per cent either.
+_FRACTION = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class EffectSummary:
+    """What a covariate, a holiday or an event does to each component.
+
+    Attributes
+    ----------
+    name : str
+        Its key in `effects_`.
+    per : str
+        What the factor is for: "unit" of a covariate, "day" of a holiday or an event in longer
+        steps, else "".
+    factors : array, (n_components, 3)
+        Factors, and the ends of their 90 % intervals.
+    """
+
+    name: str
+    per: str
+    factors: Array
+
+    @property
+    def label(self) -> str:
+        """The name, and what the factor is for: "rain, per unit"."""
+        return f"{self.name}, per {self.per}" if self.per else self.name
+
+    def words(self, component: int) -> str:
+        """The change of a component with its interval: "+35 % (30 to 41 %)"."""
+        return _change_with_ends(*self.factors[component].tolist())
+
+    def change(self, component: int) -> str:
+        """The change without the interval: "+35 %"."""
+        return change_words(float(self.factors[component, 0]))
+
+
+@dataclass(frozen=True, eq=False)
+class TrendSummary(EffectSummary):
+    """Growth of each component at the end of the series, per step.
+
+    Attributes
+    ----------
+    name, per, factors
+        As of other effects: `trend_`, per step.
+    trend : Trend
+        With the damping of the growth of later steps.
+    """
+
+    trend: Trend
+
+    @property
+    def course(self) -> str:
+        """What becomes of the growth after the end."""
+        if self.trend.damping == 1.0:
+            return "continues and does not fade out"
+        return f"continues and fades out with damping {self.trend.damping:g}"
+
+    def after(self, steps: int) -> list[str]:
+        """The growth of each component over some steps after the end, in words."""
+        power = float(self.trend.accumulated(np.array([float(steps)]))[0])
+        return [change_words(float(factor)) for factor in self.factors[:, 0] ** power]
+
+
+def change_words(factor: float) -> str:
+    """A factor as a change in per cent, with its sign; large and small ones as they are."""
+    if not _FRACTION <= factor < _TIMES:
+        return f"{number_text(factor, 2)} times"
+    return f"{_signed(factor)} %"
+
+
+def _change_with_ends(factor: float, low: float, high: float) -> str:
+    if not np.isfinite(low + high):
+        return change_words(factor)
+    if not _FRACTION <= factor < _TIMES:
+        return f"{change_words(factor)} ({number_text(low, 2)} to {number_text(high, 2)})"
+    ends = (_signed(end).removeprefix("+") for end in (low, high))
+    return f"{change_words(factor)} ({' to '.join(ends)} %)"
+
+
+def _signed(factor: float) -> str:
+    """A factor as a change in per cent: two digits, of small changes one decimal."""
+    change = 100.0 * (factor - 1.0)
+    text = f"{change:+.{0 if abs(change) >= 9.95 else 1}f}"
+    return text.lstrip("+-") if float(text) == 0.0 else text.replace("-", "−")
+
+
+def effect_summary(model: TemporalNMF) -> list[EffectSummary]:
+    """What covariates, holidays and events do; empty without them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from temporalnmf import TemporalNMF
+    >>> days = pd.date_range("2001-01-01", periods=70)
+    >>> sale = pd.DataFrame({"sale": np.arange(70) % 9 == 0}, days, dtype=float)
+    >>> X = pd.DataFrame(np.outer(60.0 + 30.0 * sale["sale"], [0.5, 0.5]), days)
+    >>> (effect,) = effect_summary(TemporalNMF(1, season=None).fit(X, covariates=sale))
+    >>> effect.label, effect.change(0)
+    ('sale, per unit', '+49 %')
+    """
+    if model._effects is None:
+        return []
+    return [
+        EffectSummary(name, _per(term, model), factors)
+        for term, name, factors in model._effects.readings()
+    ]
+
+
+def _per(term: Term, model: TemporalNMF) -> str:
+    if isinstance(term, Influence):
+        return "unit"
+    return "day" if float(np.median(model.timeline_.clock.days)) > 1.0 else ""
+
+
+def trend_summary(model: TemporalNMF) -> TrendSummary | None:
+    """The trend of a fitted model; None without one."""
+    if model._effects is None or model.trend_ is None:
+        return None
+    trend = next(term for term in model._effects.design.terms if isinstance(term, Trend))
+    return TrendSummary("trend", "step", model.trend_, trend)
+
+
+def trend_sought(model: TemporalNMF) -> bool:
+    """Whether `trend="auto"` looked for a trend."""
+    return model._reasons["trend"].code not in ("given", "not_wanted", "unknown")
 
 
 class StepErrors(NamedTuple):

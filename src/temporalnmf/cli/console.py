@@ -197,6 +197,16 @@ def listed(
     return found
 
 
+def fitting(headings: Sequence[str], columns: Sequence[Sequence[str]], width: int) -> int:
+    """How many of the first columns of a table fit, at least one."""
+    left = width - 3
+    for n, (heading, column) in enumerate(zip(headings, columns, strict=True)):
+        left -= max(map(len, [heading, *column])) + 2
+        if left < 0:
+            return max(n, 1)
+    return len(columns)
+
+
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[..., None]]:
     """A progress bar, on a terminal only; yields a function of number done, total and label."""

@@ -16,6 +16,7 @@ from ..messages.formatting import counted
 from . import data, models
 from .cluster import Cluster
 from .console import Force, JsonVoice, Voice, busy, check_out, draws_progress, fit_progress
+from .effects import show_effects, show_trend
 from .files import archive_has
 from .notes import worded
 from .settings import Settings
@@ -88,6 +89,8 @@ def fit(
             model.provenance_ = models.provenance(ctx, file, getattr(table, "path", None))
         models.show_components(model, voice)
         models.show_seasons(model, voice)
+        show_effects(model, voice)
+        show_trend(model, voice)
         model.save(out, overwrite=force)
     voice.wrote(out)
     if calibrate:

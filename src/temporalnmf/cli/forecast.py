@@ -13,7 +13,7 @@ from typer import Option
 from ..messages.formatting import csv_number, level_text, number_text
 from ..runtime.files import about_apostrophes, plain_cell, written_whole
 from ..timeline.grid import DAYS, time_texts
-from .console import Force, JsonVoice, Voice, check_out, listed
+from .console import Force, JsonVoice, Voice, check_out, fitting, listed
 from .data import Covariates, read_covariates
 from .files import Model, load_model
 from .notes import worded
@@ -169,7 +169,7 @@ def show_forecast(
     parts = [part[:, rows] for part in (some.point_of(of), *bands)]
     columns = [list(map(_cell, *at_step)) for at_step in zip(*parts, strict=True)]
     texts, first = time_texts(some.times), [names[f] for f in rows]
-    shown = _fitting(texts, columns, voice.width - max(map(len, [noun, *first])))
+    shown = fitting(texts, columns, voice.width - max(map(len, [noun, *first])))
     table = zip(first, *columns[:shown], strict=True)
     voice.table([noun, *texts[:shown]], list(table), left=(noun,))
     left_out = []
@@ -200,16 +200,6 @@ def show_parts(ahead: Forecast, voice: Voice, out: Path | None = None) -> None:
     if shown < len(ahead.times):
         where = f"All are in {out}." if out else "Show all with --out FILE.csv or --json."
         voice.say(f"The first of {len(ahead.times)} steps. {where}")
-
-
-def _fitting(headings: list[str], columns: list[list[str]], width: int) -> int:
-    """How many of the first columns fit, at least one."""
-    left = width - 3
-    for n, (heading, column) in enumerate(zip(headings, columns, strict=True)):
-        left -= max(map(len, [heading, *column])) + 2
-        if left < 0:
-            return max(n, 1)
-    return len(columns)
 
 
 def _cell(value: float, *band: float) -> str:

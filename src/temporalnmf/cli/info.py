@@ -11,6 +11,7 @@ from ..messages.formatting import number_text
 from ..timeline.grid import time_texts
 from . import data
 from .console import JsonVoice, Voice
+from .effects import show_effects, trend_line
 from .files import header_of, is_model, load_model
 from .models import draws_text, season_texts, show_components, show_diagnosis, summary
 
@@ -48,6 +49,7 @@ def _about_model(path: Path, voice: Voice) -> None:
     for name, text in _lines(model, known, header["versions"]):
         voice.say(f"{name:<12}{text}")
     show_components(model, voice)
+    show_effects(model, voice)
     if model.posterior_ is not None:
         show_diagnosis(model.posterior_, voice)
     voice.answer({"kind": "model", **known})
@@ -77,6 +79,7 @@ def _lines(
         ("likelihood", str(known["likelihood"])),
         *_of_likelihood(model),
         *_seasons(model),
+        ("trend", trend_line(model)),
         ("fit", _fit_text(model)),
         ("intervals", str(model.calibration_ or "not checked on the past")),
         *((name, origin[name]) for name in ("command", "source", "sha256", "date", "appended")

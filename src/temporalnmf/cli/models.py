@@ -17,6 +17,7 @@ from ..messages.warning import without
 from ..timeline.grid import time_texts
 from . import data
 from .console import Voice, progress_bar
+from .effects import effects_answer, trend_answer
 from .spelling import as_advice
 
 if TYPE_CHECKING:
@@ -181,6 +182,9 @@ def summary(model: TemporalNMF) -> dict[str, object]:
         "components": [_component(one) for one in component_summary(model)],
         "seasons": _seasons(model),
         "season_reason": model.season_reason_,
+        "effects": effects_answer(model),
+        "trend": trend_answer(model),
+        "trend_reason": model.trend_reason_,
         "calibration": None if model.calibration_ is None else _calibration(model.calibration_),
         "provenance": getattr(model, "provenance_", None),
     }

@@ -20,6 +20,8 @@ WORDS: notes.Words = {
     "their relative error, for amounts with zeros --likelihood tweedie does.",
     "not_checked": "Intervals assume the model is correct; temporalnmf fit --calibrate 20 compares "
     "them with past forecasts, and widens them where they are too narrow.",
+    "trend": "The forecast continues a trend of the last steps, which {course}. Until {when} "
+    "it {change}. Fits with --trend none, the default, have none.",
     "beyond_checked": "Intervals were checked {checked} ahead, and this forecast has {last}: later "
     "ones may be too narrow. temporalnmf fit --calibrate 20 --calibrate-steps {last} checks them "
     "all.",

@@ -13,6 +13,7 @@ from ..kernels.floor import FLOOR
 from ..likelihoods.base import Majorizer
 from .design import Design
 from .season import Season
+from .term import Term
 from .trend import Trend
 
 # Largest coefficient of a valid effect, and largest log factor at the steps of a fit by draws.
@@ -133,16 +134,29 @@ class Effects:
 
     def influences(self) -> dict[str, Array]:
         """Factors of covariates (per unit), holidays and events, with 90 % intervals, (K, 3)."""
-        found: dict[str, Array] = {}
-        for t, term in enumerate(self.design.terms):
-            found |= {name: self._factor(t, w) for name, w in term.readings().items()}
-        return found
+        return {name: factors for _, name, factors in self.readings()}
+
+    def readings(self) -> list[tuple[Term, str, Array]]:
+        """Covariates, holidays and events: term, name, and factors as in `influences`."""
+        return [
+            (term, name, self._factor(t, weights))
+            for t, term in enumerate(self.design.terms)
+            for name, weights in term.readings().items()
+        ]
 
     def trend(self) -> Array | None:
         """Growth factors per step at the end of the fit, with 90 % intervals, (K, 3)."""
         for t, term in enumerate(self.design.terms):
             if isinstance(term, Trend):
                 return self._factor(t, np.ones(1))
+        return None
+
+    def trend_factors(self) -> Array | None:
+        """The factors (K, N) of the trend; None without one."""
+        for t, term in enumerate(self.design.terms):
+            if isinstance(term, Trend):
+                mine = self.design.term_of == t
+                return np.exp(self.coefficients[:, mine] @ self.design.columns[:, mine].T)
         return None
 
     def _factor(self, t: int, weights: Array) -> Array:

@@ -68,11 +68,13 @@ class Trend(Term):
         return self.resolve(clock)
 
     def columns(self, clock: Clock, covariates: Covariates | None = None) -> Array:
-        """Accumulated growth since the end, before it negative, (N, 1)."""
         assert self.end is not None, "resolved"
-        away = (clock.positions - self.end).astype(float)
+        return self.accumulated((clock.positions - self.end).astype(float))[:, None]
+
+    def accumulated(self, away: Array) -> Array:
+        """Growth since the end for b = 1, at steps `away` from it; before the end negative."""
         if self.damping == 1.0:
-            return away[:, None]
+            return away
         sums = -np.expm1(np.abs(away) * np.log(self.damping)) / (1.0 - self.damping)
         ahead = np.where(away > 0.0, self.damping, 1.0)  # the first step ahead grows by φ b
-        return np.asarray(np.sign(away) * ahead * sums)[:, None]
+        return np.asarray(np.sign(away) * ahead * sums)

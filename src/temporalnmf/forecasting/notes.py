@@ -20,6 +20,7 @@ Code = Literal[
     "too_narrow",
     "beyond_checked",
     "seasons",
+    "trend",
     "fades_out",
     "explodes",
     "few_samples",
@@ -54,6 +55,8 @@ WORDS: Words = {
     "(correlation {correlation:.2f}). The model does not have this season: the forecast continues "
     "from the level of the last step ({last}), whatever its season. To avoid this error, fit with "
     "{wanted}.",
+    "trend": "The forecast continues a trend of the last steps, which {course}. Until {when} "
+    "it {change}. trend=None, the default, leaves it out.",
     "fades_out": "Component {component} fades out: by {when} it falls below a tenth of its last "
     "value in {share} of the simulated futures. In the long run: {regime}",
     "explodes": "Component {component} explodes: by {when} it exceeds ten times its last value in "

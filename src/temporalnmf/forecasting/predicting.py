@@ -14,10 +14,12 @@ from ..data.modulation import Days, Exposure, by_days
 from ..data.series import Series
 from ..data.validation import check_exposure
 from ..effects.design import Design
+from ..effects.trend import Trend
+from ..kernels.floor import FLOOR
 from ..likelihoods.negative_binomial import dispersed
 from ..messages.arguments import check_choice, check_count
 from ..messages.errors import Arg, ArgumentError
-from ..messages.formatting import counted, level_text, percent
+from ..messages.formatting import counted, level_text, number_text, percent
 from ..timeline.grid import time_texts
 from .checks import Unseen
 from .forecast import Forecast, check_coverage, few_beyond, samples_for
@@ -68,6 +70,7 @@ def forecast(
         *_short(state, ahead),
         *_horizon(state, ahead),
         *_seasons(state),
+        *_trend(state, found, design, times),
         *_fates(state, found, times),
         *_few(found.draws, coverage),
     )
@@ -276,6 +279,35 @@ def _has_season(state: State, length: int) -> bool:
         if same and 1 <= harmonic <= season.terms:
             return True
     return False
+
+
+def _trend(state: State, future: Steps, design: Design | None, times: Array) -> list[Note]:
+    """A note on the growth of totals, from the last step to the end of the horizon, by a trend."""
+    if state.effects is None or design is None:
+        return []
+    effects = state.effects.at(design)
+    if (growth := effects.trend_factors()) is None:
+        return []
+    trend = next(term for term in design.terms if isinstance(term, Trend))
+    end = future.levels[-1] * effects.factors[:, -1]
+    factor = float(end.sum() / np.maximum(end / growth[:, -1], FLOOR).sum())
+    course = "lasts" if trend.damping == 1.0 else "fades out"
+    facts = {"course": course, "when": time_texts(times)[-1], "growth": factor}
+    return [Note("trend", **facts, change=_change_of_totals(factor))]
+
+
+# From this factor on a growth is not written in per cent; smaller changes than the least one are
+# not written.
+_MANY_TIMES, _LEAST_CHANGE = 2.0, 5e-4
+
+
+def _change_of_totals(factor: float) -> str:
+    """What a trend does to totals, in words."""
+    if abs(factor - 1.0) < _LEAST_CHANGE:
+        return "leaves totals as they are"
+    if factor >= _MANY_TIMES:
+        return f"multiplies totals by {number_text(factor, 2)}"
+    return f"{'raises' if factor > 1.0 else 'lowers'} totals by {percent(abs(factor - 1.0))}"
 
 
 # A path has faded out, or exploded, below, or above, this multiple of its last value; least share

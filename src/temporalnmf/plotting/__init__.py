@@ -12,6 +12,7 @@ from .chains import (
     prior_figures,
 )
 from .draws import plot_ranks, plot_trace
+from .effects import plot_effects
 from .fitted import (
     plot_activations,
     plot_components,
@@ -33,6 +34,7 @@ __all__ = [
     "paper_figures",
     "plot_activations",
     "plot_components",
+    "plot_effects",
     "plot_forecast",
     "plot_map_region",
     "plot_movement",

@@ -24,6 +24,7 @@ from ..sampling.traces import one_step_on
 from ..summary import FOUND_AGAIN, stability_words
 from .answer import answer_of
 from .curves import charts
+from .effects import effects_content
 from .made import how_it_was_made
 from .notes import WORDS
 from .runs import Verdict, runs_content, verdict_of
@@ -97,6 +98,7 @@ def report_content(
         "notes": _notes(subject),
         "components": _components(subject),
         "seasons": seasons_content(subject),
+        "effects": effects_content(subject),
         "forecast": _forecast(subject) if subject.n_ahead else None,
         "gaps": {
             "words": gaps,

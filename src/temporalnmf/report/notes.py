@@ -24,6 +24,8 @@ WORDS: notes.Words = {
     "seasons": "The series has seasons: its changes repeat after {length} steps of {step} "
     "(correlation {correlation:.2f}). The model does not have this season: the forecast continues "
     "from the level of the last step ({last}), whatever its season. A fit with {wanted} has it.",
+    "trend": "The forecast continues a trend of the last steps, which {course}. Until {when} "
+    "it {change}.",
     "fades_out": "“{name}” fades out: by {when} it falls below a tenth of its last value in "
     "{share} of the simulated futures.",
     "explodes": "“{name}” explodes: by {when} it exceeds ten times its last value in {share} of "
