@@ -16,6 +16,7 @@ from temporalnmf.cli.notes import worded
 from temporalnmf.effects import Trend
 from temporalnmf.report import notes as report_notes
 from temporalnmf.report import report_content, write_report
+from temporalnmf.solvers import Gibbs
 from temporalnmf.summary import (
     EffectSummary,
     TrendSummary,
@@ -123,6 +124,17 @@ def test_the_growth_of_a_trend_adds_up_to_its_factors_in_a_forecast(model):
     lasting = TrendSummary("trend", "step", np.array([[1.02, 1.0, 1.04]]), Trend(1.0))
     assert lasting.course == "continues and does not fade out"
     assert lasting.after(3) == ["+6.1 %"]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_effects_of_draws_are_told_in_the_same_way():
+    drawn = fitted(trend=0.9, solver=Gibbs(20, 20, 2))
+    sale, _ = effect_summary(drawn)
+    first = int(np.argmax(drawn.components_[:, 0]))
+    assert sale.words(first).startswith("+3")
+    assert " to " in sale.words(first)
+    (note,) = notes_on_trend(drawn.forecast(AHEAD, covariates=known()[N:]))
+    assert 0.8 < note.facts["growth"] < 1.25
 
 
 def test_without_effects_nothing_is_told(plain):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from textwrap import wrap
 
 import numpy as np
@@ -9,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..estimator import TemporalNMF
 from ..messages.errors import Arg, Text
-from ..summary import component_summary, effect_summary, trend_summary
+from ..summary import EffectSummary, component_summary, effect_summary, trend_summary
 from . import canvas
 from .canvas import GREY, Axes, AxesLike, Components, Panels
 
@@ -63,25 +64,29 @@ def plot_effects(
                 holidays=Arg("holidays", "'US'"),
             )
         )
-    summary, y = component_summary(model), np.arange(len(shown))
-    size = (3.6, 0.8 + 0.25 * len(shown))
+    summary, size = component_summary(model), (3.6, 0.8 + 0.25 * len(shown))
     axes = canvas.panels(len(chosen), "component", ax, min(len(chosen), 3), size, legend=0.0)
     for k, one in zip(chosen, axes, strict=True):
-        color, _ = canvas.line_style(k)
-        factors = np.array([effect.factors[k] for effect in shown])
-        one.axvline(1.0, color=GREY, lw=0.8, zorder=1)
-        one.hlines(y, factors[:, 1], factors[:, 2], color=color, lw=1.4)
-        one.plot(factors[:, 0], y, "o", color=color, ms=4)
-        one.set_xscale("log")
-        _few_ticks(one)
-        names = [effect.label for effect in shown]
-        names = [n if len(n) <= _NAME_WIDTH else f"{n[: _NAME_WIDTH - 1]}…" for n in names]
-        one.set_yticks(y, names, fontsize=8)
-        one.set_ylim(len(y) - 0.5, -0.5)
+        _panel(one, shown, k)
         one.set_title("\n".join(wrap(summary[k].name, _TITLE_WIDTH)), fontsize=9, loc="left")
     for one in axes[-min(len(axes), 3) :]:
         one.set_xlabel("factor", fontsize=8)
     return axes[0] if canvas.is_index(components) else axes
+
+
+def _panel(ax: Axes, shown: Sequence[EffectSummary], k: int) -> None:
+    """The factors of one component."""
+    color, _ = canvas.line_style(k)
+    y, factors = np.arange(len(shown)), np.array([effect.factors[k] for effect in shown])
+    ax.axvline(1.0, color=GREY, lw=0.8, zorder=1)
+    ax.hlines(y, factors[:, 1], factors[:, 2], color=color, lw=1.4)
+    ax.plot(factors[:, 0], y, "o", color=color, ms=4)
+    ax.set_xscale("log")
+    _few_ticks(ax)
+    names = [effect.label for effect in shown]
+    names = [n if len(n) <= _NAME_WIDTH else f"{n[: _NAME_WIDTH - 1]}…" for n in names]
+    ax.set_yticks(y, names, fontsize=8)
+    ax.set_ylim(len(y) - 0.5, -0.5)
 
 
 def _few_ticks(ax: Axes) -> None:
