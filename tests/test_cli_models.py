@@ -16,8 +16,7 @@ from commands import done, in_terminal, invoke, refused, started
 from temporalnmf import TemporalNMF, load
 from temporalnmf.cli import data
 from temporalnmf.cli.console import Voice, Watch
-from temporalnmf.cli.seasons import show_seasons
-from temporalnmf.messages.formatting import csv_number, percent
+from temporalnmf.messages.formatting import csv_number
 from temporalnmf.solvers import Progress
 from temporalnmf.timeline import time_texts
 
@@ -89,7 +88,6 @@ def test_fit_says_what_it_understood_and_what_it_found(plays, fitted):
 
 
 def test_fit_is_what_the_library_does(plays, fitted):
-    from temporalnmf import TemporalNMF
     from temporalnmf.reading import read_table
 
     table = read_table(plays[0], time="date", feature="artist", value="plays", freq="M")
@@ -121,7 +119,6 @@ def test_forecast_writes_and_prints_what_the_library_predicts(fitted, of, tmp_pa
 
 
 def test_forecast_shows_the_largest_features_and_the_steps_that_fit(tmp_path):
-    from temporalnmf import TemporalNMF
 
     weights = np.arange(1.0, 41.0)
     path = (
@@ -616,7 +613,6 @@ def test_ctrl_c_while_writing_leaves_nothing(command, plays, fitted, tmp_path, m
 
 
 def test_ctrl_c_after_the_model_was_written_says_so(plays, tmp_path, monkeypatch):
-    from temporalnmf import TemporalNMF
 
     def interrupted(self, *args, **kwargs):
         raise KeyboardInterrupt
@@ -788,48 +784,6 @@ def test_embedded_flights_are_read_by_their_name():
     assert "--freq W: 'flights2001' is embedded data" in refused(
         "info", "flights2001", "--freq", "W"
     )
-
-
-# Seasons in words
-
-
-def seasons_of(X, season):
-    model = TemporalNMF(1, season=season, random_state=0).fit(X)
-    lines = []
-    voice = Voice()
-    voice.say = lambda text="", **_: lines.append(text)
-    show_seasons(model, voice)
-    return model, lines
-
-
-def test_seasons_name_the_largest_and_the_smallest_factor():
-    days = pd.date_range("2001-01-01", periods=42, name="date")  # from a Monday
-    week = np.array([100, 100, 100, 100, 130, 60, 100])
-    X = pd.DataFrame({"a": np.tile(week, 6), "b": np.tile(3 * week, 6)}, index=days)
-    model, lines = seasons_of(X, "week")
-    factors = model.season_["week"][0]
-    assert factors.argmax() == 4
-    assert factors.argmin() == 5
-    assert lines[0] == "Season: as given."
-    assert lines[1] == "Factors of the week, by component:"
-    above, below = percent(factors[4] - 1.0), percent(1.0 - factors[5])
-    said = f"most on Friday ({above} above its level), least on Saturday ({below} below)"
-    assert lines[2:] == [f"  1  b, a: {said}"]
-
-
-def test_seasons_of_months_and_of_steps_have_their_own_words():
-    months = pd.date_range("2001-01-01", periods=36, freq="MS")
-    X = pd.DataFrame({"a": np.tile([9.0] * 3 + [40.0] + [9.0] * 7 + [2.0], 3)}, index=months)
-    assert "most in April" in seasons_of(X, "year")[1][2]
-    assert "least in December" in seasons_of(X, "year")[1][2]
-    lines = seasons_of(X, 12)[1]
-    assert lines[1] == "Factors of the 12 steps, by component:"
-    assert "of 12 (" in lines[2]
-
-
-def test_a_model_without_seasons_says_why():
-    lines = seasons_of(np.arange(1.0, 31.0).reshape(-1, 1), "auto")[1]
-    assert lines == ["No season: times are not dates."]
 
 
 def test_the_commands_page_shows_what_fit_prints(tmp_path, monkeypatch):

@@ -12,9 +12,8 @@ from .console import Force, Voice, busy, check_out
 from .files import header_of, is_model
 from .fit import Calibrate, check_origins, fit_table
 from .forecast import Of, frame_of, show_forecast, show_notes, write_frame
-from .models import calibrate_model, provenance, show_components
+from .models import calibrate_model, provenance, show_components, show_seasons
 from .report import origin
-from .seasons import show_seasons
 
 if TYPE_CHECKING:
     from ..estimator import TemporalNMF
