@@ -738,8 +738,9 @@ def test_demo_shows_the_season_of_the_flights_and_two_weeks(demo):
     _, folder, output = demo
     output = output[output.index("\nFlights\n") :]
     assert "181 steps x 229 features" in output
-    assert "Season: week: errors of held-out steps are" in output
-    assert "below)" in output
+    assert "Season week:" in output
+    assert "below the level on Saturday" in output
+    assert "Reason: week: errors of held-out steps are" in output
     assert "2001-07-14" in output
     assert "2001-07-01 to 2001-07-14" in output  # the sum
     rows = rows_of(folder / "flights_forecast.csv")

@@ -102,6 +102,12 @@ def test_covariates_that_cannot_be_used_are_refused(change, message):
         model().fit(X, covariates=change(known()))
 
 
+def test_two_influences_of_one_name_are_refused():
+    event = {"sale": ["2001-02-03"]}
+    with pytest.raises(ArgumentError, match="are called 'sale'"):
+        model(holidays=event).fit(X, covariates=known())
+
+
 def test_covariates_are_needed_wherever_the_model_is_used():
     fitted = model().fit(X, covariates=known())
     for call in (

@@ -45,17 +45,31 @@ def noise_of(
         noise = replace(noise, dispersion=dispersion, level=none)
         noise = replace(noise, level=level_of(totals, noise, coverage))
     many = np.bincount(totals.ahead, minlength=steps + 1)[1:] >= _MANY
-    if not many.any() or noise.level[many].any() or noise.own[many].any():
+    if not many.any() or noise.level[many].any():
         return noise
-    without = replace(noise, level=none, own=none)
+    return _narrowed(totals, entries, parts, noise, coverage)
+
+
+def _narrowed(
+    totals: Totals, entries: Entries, parts: Parts | None, noise: Noise, coverage: float
+) -> Noise:
+    """The noise with a smaller variance of activations, if that does no harm.
+
+    What components move on their own, which totals do not show, is learned again beside it.
+    """
+    without = replace(noise, level=np.zeros_like(noise.level))
     tried = replace(without, scale=scale_of(totals, without, coverage))
     if tried.scale == 1.0:
         return noise
-    if parts is not None and _held(parts, tried, coverage) < min(
-        _held(parts, noise, coverage), coverage
-    ):
-        return noise
-    return tried
+    if parts is not None:
+        if noise.own.any():
+            parts_then = replace(parts, contrast_known=tried.scale * parts.contrast_known)
+            tried = replace(tried, own=own_of(parts_then, len(noise.own), coverage))
+        if _held(parts, tried, coverage) < min(_held(parts, noise, coverage), coverage):
+            return noise
+    before, after = (_performance(entries, each, coverage) for each in (noise, tried))
+    worse = after[0] > before[0] or after[1] < min(before[1], coverage)
+    return noise if noise.own.any() and worse else tried
 
 
 def _held(parts: Parts, noise: Noise, coverage: float) -> float:

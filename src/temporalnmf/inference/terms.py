@@ -62,10 +62,20 @@ def choose_terms(config: Config, series: AnySeries, covariates: Covariates | Non
     given: tuple[Term, ...] = tuple(known)
     if covariates is not None:
         given += influences(covariates, series.observed)
+    _check_names(given)
     trial = _Trial(config, series, clock, covariates)
     seasons, season = trial.seasons(given)
     trends, trend = trial.trend((*given, *seasons))
     return Choice(Design.of((*given, *seasons, *trends), clock, covariates), season, trend)
+
+
+def _check_names(terms: tuple[Term, ...]) -> None:
+    """Refuse two influences of one name, of which results would have one."""
+    names = [name for term in terms for name in term.readings()]
+    for name in names:
+        if names.count(name) > 1:
+            problem = f": two influences, of covariates, holidays or events, are called {name!r}."
+            raise ArgumentError("covariates", names, problem, "Rename one of them.")
 
 
 def _without_effects(config: Config, covariates: Covariates | None) -> Config:
