@@ -57,7 +57,10 @@ X = LONGER.iloc[:N]
         ({"trend": 0.2}, "damping=0.2: expected a number from 0.5 to 1"),
         ({"trend": "linear"}, "trend='linear' is not a trend"),
         ({"holidays": 3}, "holidays=3 is of no known kind"),
-        ({"holidays": "XX"}, "holidays='XX' is not a country"),
+        ({"holidays": "XX"}, "holidays='XX' is not a country .* Give an ISO code"),
+        ({"holidays": "us"}, "holidays='us' is not a country .* Did you mean 'US'?"),
+        ({"holidays": ["US", "US"]}, "two of them have the name 'holidays US'"),
+        ({"holidays": [{"a": ["2001-01-03"]}, {"a": ["2001-01-04"]}]}, "have the name 'a'"),
         ({"holidays": "DE-XX"}, "DE has the subdivisions"),
         ({"holidays": {"strike": ["2003-01-01"]}}, "none of its days is in the series"),
         ({"holidays": {"strike": ["soon"]}}, "the days of 'strike' are not dates"),
@@ -92,14 +95,41 @@ def test_the_calendar_needs_dates():
         (lambda c: c.assign(sale=1.0), "'sale' is 1 at all observed steps"),
         (lambda c: c.assign(snow=3.0 - c["rain"]), "'rain', 'snow' determine each other"),
         (lambda c: c.assign(sale="no"), "text or dates among its values"),
-        (lambda c: c.to_numpy()[:10], "covariates has 10 rows, and the steps 84 rows are needed"),
+        (lambda c: c.to_numpy()[:10], "covariates has 10 rows, and 84 are needed for the steps"),
         (lambda c: c.set_axis(np.arange(len(c)) + 1900), "has times such as '1900'"),
         (lambda c: c.set_axis(["a", "a"], axis=1), "two columns 'a'"),
+        (lambda c: c.replace({"sale": {1.0: np.inf}}), "'sale' is inf at 2001-01-.*Give a finite"),
+        (lambda c: c * 1e300, "'rain' is .*e.300 at 2001-01-01. Give it in another unit"),
+        (lambda c: c * 1e-300, "'rain' has no value larger than .*e-300. Give it in another unit"),
+        (lambda c: c + 1j, "complex numbers"),
+        (lambda c: {"rain": c["rain"].to_numpy()}, "covariates is of type dict: expected a frame"),
+        (lambda c: "rain.csv", "covariates is of type str: expected a frame"),
+        (
+            lambda c: c.assign(sale=pd.array([None, *(c["sale"][1:] > 0)], dtype="boolean")),
+            "values are missing for the steps 2001-01-01",
+        ),
+        (
+            lambda c: pd.DataFrame(np.random.default_rng(0).random((len(c), 90)), index=c.index),
+            "covariate 8 and 82 more]: 90 covariates are too many for 84 observed steps",
+        ),
     ],
 )
 def test_covariates_that_cannot_be_used_are_refused(change, message):
     with pytest.raises(ValueError, match=message):
         model().fit(X, covariates=change(known()))
+
+
+def test_an_event_may_not_have_the_name_of_a_covariate():
+    with pytest.raises(ArgumentError, match="a covariate and an event have the name 'rain'"):
+        model(holidays={"rain": ["2001-01-03"]}).fit(X, covariates=known())
+
+
+def test_holidays_of_two_countries_with_the_same_name_have_factors_of_their_own():
+    holidays = {"New Year's Day": ["2001-03-01"]}
+    found = model(holidays=["US", "DE-BY", holidays]).fit(X).effects_
+    names = [name for name in found if name.startswith("New Year's Day")]
+    others = [f"New Year's Day ({of})" for of in ("holidays DE-BY", "event")]
+    assert names == ["New Year's Day", *others]
 
 
 def test_covariates_are_needed_wherever_the_model_is_used():

@@ -168,11 +168,15 @@ def _so_far(voice: Voice) -> str:
     return "Interrupted: nothing was written."
 
 
-def check_out(option: str, path: Path, force: bool, *, reads: Sequence[Path] = ()) -> None:
-    """Refuse a path that cannot be written to, before the work begins."""
+def check_out(option: str, path: Path, force: bool, *, reads: Sequence[Path | None] = ()) -> None:
+    """Refuse a path that cannot be written to, before the work begins.
+
+    `reads` are the files that the command reads, None for options that were not given.
+    """
     if path.is_dir():
         raise IsADirectoryError(f"{option} {path} is a folder. Name a file in it.")
-    if path.exists() and any(other.exists() and path.samefile(other) for other in reads):
+    known = [other for other in reads if other is not None and other.exists()]
+    if path.exists() and any(path.samefile(other) for other in known):
         raise FileExistsError(f"{option} {path} is the input file. Choose another name.")
     if path.exists() and not force:
         remedy = "Replace it with --force, or choose another name."

@@ -72,7 +72,7 @@ def forecast(
 ) -> None:
     """Forecast the next steps, with intervals."""
     if out is not None:
-        check_out("--out", out, force, reads=[model] if groups is None else [model, groups])
+        check_out("--out", out, force, reads=[model, groups, covariates])
     if of == "parts" and (sum_ is not None or groups is not None):
         option = f"--sum {sum_}" if sum_ is not None else f"--groups {groups}"
         raise ValueError(f"--of parts is for single steps and all features. Leave out {option}.")

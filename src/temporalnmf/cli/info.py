@@ -12,7 +12,7 @@ from ..timeline.grid import time_texts
 from . import data
 from .console import JsonVoice, Voice
 from .files import header_of, is_model, load_model
-from .models import draws_text, season_texts, show_components, show_diagnosis, summary
+from .models import draws_text, effect_texts, season_texts, show_components, show_diagnosis, summary
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -77,6 +77,7 @@ def _lines(
         ("likelihood", str(known["likelihood"])),
         *_of_likelihood(model),
         *_seasons(model),
+        *(("" if n else "effects", text) for n, text in enumerate(effect_texts(model))),
         ("fit", _fit_text(model)),
         ("intervals", str(model.calibration_ or "not checked on the past")),
         *((name, origin[name]) for name in ("command", "source", "sha256", "date", "appended")

@@ -22,6 +22,7 @@ from .spelling import as_advice
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from .._typing import Array
     from ..estimator import TemporalNMF
     from ..forecasting.checks import Calibration
     from ..sampling import PosteriorDraws
@@ -96,6 +97,9 @@ def show_components(model: TemporalNMF, voice: Voice) -> None:
         voice.say(f"{pair} Fit fewer components, or learn how far they move (--learn alpha).")
 
 
+_NO_TREND = "no trend: "
+
+
 def show_seasons(model: TemporalNMF, voice: Voice) -> None:
     """Print the seasons of a fit and why it has them, or which were tried and left out."""
     from ..summary import seasons_left_out
@@ -108,6 +112,42 @@ def show_seasons(model: TemporalNMF, voice: Voice) -> None:
     elif left_out := seasons_left_out(model):
         tried = f"{' and '.join(left_out)} {'was' if len(left_out) == 1 else 'were'} tried"
         voice.say(f"No season: {tried}, but held-out steps are not predicted better.")
+    for line in effect_texts(model):
+        voice.say(f"{line}.")
+
+
+def effect_texts(model: TemporalNMF) -> list[str]:
+    """The trend and the factors of covariates, holidays and events in words, a line for each."""
+    lines = []
+    if model.trend_ is not None:
+        lines.append(f"Trend, growth per step at the end: {_changes(model.trend_)}")
+    if model.trend is not None:
+        reason = model.trend_reason_
+        lines.append(
+            f"Reason: {reason}" if lines else f"No trend: {reason.removeprefix(_NO_TREND)}"
+        )
+    known = model._covariate_names
+    for name, factors in model.effects_.items():
+        unit = ", per unit" if name in known else ""
+        lines.append(f"Effect of {name}{unit}: {_changes(factors)}")
+    return lines
+
+
+def _changes(factors: Array) -> str:
+    """Changes by factors (K, 3): that of the first component, or the range of all."""
+    low, high = (_change(x) for x in (factors[:, 0].min(), factors[:, 0].max()))
+    if len(factors) == 1:
+        ends = " to ".join(_change(x) for x in factors[0, 1:])
+        return f"{low} (90 %: {ends})"
+    unsure = bool(((factors[:, 1] <= 1.0) & (factors[:, 2] >= 1.0)).all())
+    return f"{low} to {high}, by component" + ("; none is certain (90 %)" if unsure else "")
+
+
+def _change(factor: float) -> str:
+    """A factor as a change in percent, such as "+5.2 %"."""
+    change = factor - 1.0
+    text = percent(abs(change))
+    return text if text.startswith("<") else f"{'+' if change >= 0.0 else '−'}{text}"
 
 
 def season_texts(model: TemporalNMF) -> dict[str, str]:
@@ -181,6 +221,9 @@ def summary(model: TemporalNMF) -> dict[str, object]:
         "components": [_component(one) for one in component_summary(model)],
         "seasons": _seasons(model),
         "season_reason": model.season_reason_,
+        "effects": model.effects_,
+        "trend": model.trend_,
+        "trend_reason": model.trend_reason_,
         "calibration": None if model.calibration_ is None else _calibration(model.calibration_),
         "provenance": getattr(model, "provenance_", None),
     }

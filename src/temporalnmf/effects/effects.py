@@ -135,7 +135,10 @@ class Effects:
         """Factors of covariates (per unit), holidays and events, with 90 % intervals, (K, 3)."""
         found: dict[str, Array] = {}
         for t, term in enumerate(self.design.terms):
-            found |= {name: self._factor(t, w) for name, w in term.readings().items()}
+            for name, weights in term.readings().items():
+                of = term.name if term.name != name else "event"
+                label = f"{name} ({of})" if name in found else name
+                found[label] = self._factor(t, weights)
         return found
 
     def trend(self) -> Array | None:
