@@ -299,3 +299,31 @@ def test_parameters_are_shown_and_cloned():
     assert "Season(period='week'" in repr(made)
     assert made.holidays == [Holidays("US")]
     assert Events("a", "2001-01-01").days == ("2001-01-01",)
+
+
+def test_covariates_in_another_unit_are_refused():
+    fitted = model(trend=1.0).fit(X, covariates=known())
+    message = "'rain' of .* at 2001-.* would change activations .* in the unit of the fit"
+    far = known().assign(rain=known()["rain"] * 1e7)
+    for use in (fitted.transform, fitted.score, fitted.impute, fitted.smooth):
+        with pytest.raises(ArgumentError, match=message):
+            use(X, covariates=far)
+    with pytest.raises(ArgumentError, match=message):
+        fitted.forecast(3, covariates=far)
+    with pytest.raises(ArgumentError, match=message):
+        fitted.append(LONGER.iloc[N:], covariates=far)
+    assert np.isfinite(fitted.forecast(3, covariates=known()).values).all()
+
+
+def test_growth_that_lasts_ends_before_numbers_do():
+    grows = (X.mul(np.exp(0.05 * np.arange(N)), axis=0)).round()
+    fitted = model(trend=1.0, season=None).fit(grows)
+    with pytest.raises(ValueError, match=r"The trend at 20.* beyond 1e43. Use fewer steps"):
+        fitted.forecast(20_000, n_samples=2)
+
+
+def test_factors_per_unit_are_numbers():
+    """A unit may be much more than a covariate ever changes by."""
+    small = known().assign(rain=known()["rain"] * 1e-6)
+    fitted = model().fit(X, covariates=small)
+    assert np.isfinite(fitted.effects_["rain"]).all()

@@ -284,11 +284,15 @@ class Watch:
                 self.first_began = now  # without the time for compilation
         self.iteration = progress.iteration
         start = f"start {self.start} of {self.n_starts}, " if self.n_starts > 1 else ""
+        if self.start > self.n_starts:  # a fit goes on from the best start, with effects or clumps
+            start = "from the best start, " if self.n_starts > 1 else "going on, "
         words = f"{start}iteration {self.iteration}, objective {progress.objective:.6g}, "
         self.tell(words + _clock_face(now - self.began) + self._left(now) + self.more())
 
     def _left(self, now: float) -> str:
         done, spent = self.start - 1, now - self.start_began
+        if done >= self.n_starts:
+            return ""
         if done:
             a_start = (self.start_began - self.first_began) / done
             left = (self.n_starts - done) * a_start - spent

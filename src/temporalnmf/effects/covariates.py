@@ -96,10 +96,12 @@ def influences(covariates: Covariates, observed: Array) -> tuple[Influence, ...]
     for name, one, spread, most in zip(covariates.names, center, scale, largest, strict=True):
         if 0.0 < most < 1.0 / LARGEST:
             problem = f": {name!r} has no value larger than {most:.4g}."
-            raise ArgumentError("covariates", _Columns(covariates.names), problem, _OTHER_UNIT)
+            raise ArgumentError("covariates", ColumnNames(covariates.names), problem, _OTHER_UNIT)
         if not spread > 1e-12 * most:
             problem = f": {name!r} is {one:.4g} at all observed steps, so it explains nothing."
-            raise ArgumentError("covariates", _Columns(covariates.names), problem, "Leave it out.")
+            raise ArgumentError(
+                "covariates", ColumnNames(covariates.names), problem, "Leave it out."
+            )
     _check_independent(covariates.names, (seen - center) / scale)
     pairs = zip(covariates.names, center.tolist(), scale.tolist(), strict=True)
     return tuple(Influence(name, one, spread) for name, one, spread in pairs)
@@ -112,16 +114,16 @@ def _check_independent(names: tuple[str, ...], X: Array) -> None:
         return
     if len(names) > len(X) - 1:
         problem = f": {len(names)} covariates are too many for {len(X)} observed steps."
-        raise ArgumentError("covariates", _Columns(names), problem, "Give fewer.")
+        raise ArgumentError("covariates", ColumnNames(names), problem, "Give fewer.")
     involved = [name for name, share in zip(names, vectors[:, 0], strict=True) if abs(share) > 0.01]
     left = len(involved) - _MOST_NAMES
     more = f" and {left} more" if left > 0 else ""
     words = ", ".join(map(repr, involved[:_MOST_NAMES])) + more
     problem = f": {words} determine each other, so their influences cannot be told apart."
-    raise ArgumentError("covariates", _Columns(names), problem, "Leave one of them out.")
+    raise ArgumentError("covariates", ColumnNames(names), problem, "Leave one of them out.")
 
 
-class _Columns:
+class ColumnNames:
     """Names of columns, as the value in a message."""
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -140,7 +142,7 @@ def check_size(names: Sequence[str], values: Array, times: Sequence[str]) -> Non
         n, c = large[0]
         problem = f": {names[c]!r} is {values[n, c]:.4g} at {times[n]}."
         remedy = _OTHER_UNIT if np.isfinite(values[n, c]) else "Give a finite number."
-        raise ArgumentError("covariates", _Columns(names), problem, remedy)
+        raise ArgumentError("covariates", ColumnNames(names), problem, remedy)
 
 
 def missing_values(names: Sequence[str], times: Sequence[str], where: str) -> ArgumentError:
@@ -148,4 +150,4 @@ def missing_values(names: Sequence[str], times: Sequence[str], where: str) -> Ar
     some = ", ".join(times[:8]) + (f" and {len(times) - 8} more" if len(times) > 8 else "")
     problem = f": values are missing for {where} {some}."
     remedy = Text("Give {covariates=} for these steps, too, without gaps.")
-    return ArgumentError("covariates", _Columns(names), problem, remedy)
+    return ArgumentError("covariates", ColumnNames(names), problem, remedy)
