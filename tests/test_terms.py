@@ -301,6 +301,11 @@ def test_parameters_are_shown_and_cloned():
     assert Events("a", "2001-01-01").days == ("2001-01-01",)
 
 
+def test_data_without_an_observed_entry_are_refused_before_covariates():
+    with pytest.raises(ValueError, match="X has no observed entry"):
+        model().fit(X * np.nan, covariates=known())
+
+
 def test_covariates_in_another_unit_are_refused():
     fitted = model(trend=1.0).fit(X, covariates=known())
     message = "'rain' of .* at 2001-.* would change activations .* in the unit of the fit"

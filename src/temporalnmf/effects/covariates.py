@@ -88,8 +88,11 @@ class Influence(Term):
 def influences(covariates: Covariates, observed: Array) -> tuple[Influence, ...]:
     """A term for each covariate; `observed` are the steps whose data they explain.
 
-    Raises if one is constant, or a combination of others.
+    Raises if one is constant, or a combination of others. Without observed steps there are none,
+    and the fit says so.
     """
+    if not observed.any():
+        return ()
     seen = covariates.values[observed]
     center, scale = seen.mean(axis=0), seen.std(axis=0)
     largest = np.abs(seen).max(axis=0)
