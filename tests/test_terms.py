@@ -332,3 +332,31 @@ def test_factors_per_unit_are_numbers():
     small = known().assign(rain=known()["rain"] * 1e-6)
     fitted = model().fit(X, covariates=small)
     assert np.isfinite(fitted.effects_["rain"]).all()
+
+
+def _first(value):
+    def change(array):
+        array.flat[0] = value
+        return array
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("effects_coefficients", _first(900.0)),  # factors out of range
+        ("effects_strengths", _first(1e-320)),
+        ("effects_strengths", _first(1e308)),
+        ("effects_covariances", _first(-1.0)),
+        ("effects_covariances", _first(1e308)),
+    ],
+)
+def test_effects_that_no_fit_has_are_refused(name, change, tmp_path):
+    path = model(**ALL).fit(X, covariates=known()).save(tmp_path / "model.npz")
+    with np.load(path) as file:
+        arrays = dict(file)
+    arrays[name] = change(arrays[name])
+    np.savez(path, **arrays)
+    with pytest.raises(ValueError, match="cannot be read"):
+        load(path)

@@ -25,7 +25,7 @@ _START = 3.0
 # Half the width of a 90 % interval, in standard deviations.
 _Z = 1.6448536269514722
 # Largest logarithm of a factor per unit: a unit may be much more than covariates ever change.
-_LARGEST_LOG = 700.0
+LARGEST_LOG = 700.0
 # Longest move of a log factor, and most halvings of a step.
 _LONGEST, _HALVINGS = 1.0, 20
 
@@ -182,9 +182,11 @@ class Effects:
         spread = np.full(len(log), np.nan)
         if self.covariances is not None:
             of_term = self.covariances[:, mine][:, :, mine]
-            spread = np.sqrt(np.einsum("i,kij,j->k", weights, of_term, weights))
+            with np.errstate(over="ignore"):  # per unit; the logarithm is bounded below
+                variance = np.einsum("i,kij,j->k", weights, of_term, weights)
+            spread = np.sqrt(np.maximum(variance, 0.0))
         logs = np.column_stack([log, log - _Z * spread, log + _Z * spread])
-        return np.exp(np.clip(logs, -_LARGEST_LOG, _LARGEST_LOG))
+        return np.exp(np.clip(logs, -LARGEST_LOG, LARGEST_LOG))
 
     def move(self, majorizer: Majorizer, H: Array, farthest: Array | None = None) -> None:
         """(EF1): a Newton step on the bound −p log g + q g + r/g in the activations g = c h.
