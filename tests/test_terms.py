@@ -1,9 +1,12 @@
 """Arguments for effects: what is refused, what is chosen, and that results keep them."""
 
+import io
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from hostile import replaced
 from stops import StopAfter, StopError
 from temporalnmf import TemporalNMF, load
 from temporalnmf.chains import Rate
@@ -347,16 +350,15 @@ def _first(value):
     [
         ("effects_coefficients", _first(900.0)),  # factors out of range
         ("effects_strengths", _first(1e-320)),
-        ("effects_strengths", _first(1e308)),
+        ("effects_strengths", _first(1e150)),
         ("effects_covariances", _first(-1.0)),
-        ("effects_covariances", _first(1e308)),
+        ("effects_covariances", _first(1e250)),
     ],
 )
 def test_effects_that_no_fit_has_are_refused(name, change, tmp_path):
     path = model(**ALL).fit(X, covariates=known()).save(tmp_path / "model.npz")
     with np.load(path) as file:
-        arrays = dict(file)
-    arrays[name] = change(arrays[name])
-    np.savez(path, **arrays)
-    with pytest.raises(ValueError, match="cannot be read"):
-        load(path)
+        content = io.BytesIO()
+        np.save(content, change(file[name]))
+    with pytest.raises(ValueError, match=r"cannot be read.*out(side| of range)"):
+        load(replaced(path, **{name: content.getvalue()}))
