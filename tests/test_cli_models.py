@@ -654,7 +654,8 @@ def test_a_warning_takes_one_line(plays, tmp_path):
 def test_a_terminal_gets_progress_on_standard_error(plays, tmp_path):
     words = ("fit", plays[0], *LONG, "--components", 1, "--out", tmp_path / "m.npz")
     output, shown = in_terminal(*words)
-    assert b"start 3 of 3, iteration" in shown
+    assert b"of 3, iteration" in shown or b"from the best start, iteration" in shown
+    assert b"start 4 of 3" not in shown
     assert b"objective" in shown
     assert b"\x1b" not in output
 
@@ -677,6 +678,9 @@ def test_time_left_is_a_bound_at_first_and_an_estimate_after_a_start():
     assert told[-1].endswith("about 0:16 left")
     look(60.0, 40)
     assert told[-1].endswith("1:00, about 0:00 left")
+    look(62.0, 1)
+    look(63.0, 1)  # the fit goes on from the best start
+    assert told[-1] == "from the best start, iteration 1, objective 123.457, 1:03"
 
 
 @pytest.mark.long

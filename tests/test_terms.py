@@ -1,9 +1,12 @@
 """Arguments for effects: what is refused, what is chosen, and that results keep them."""
 
+import io
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from hostile import replaced
 from stops import StopAfter, StopError
 from temporalnmf import TemporalNMF, load
 from temporalnmf.chains import Rate
@@ -57,7 +60,10 @@ X = LONGER.iloc[:N]
         ({"trend": 0.2}, "damping=0.2: expected a number from 0.5 to 1"),
         ({"trend": "linear"}, "trend='linear' is not a trend"),
         ({"holidays": 3}, "holidays=3 is of no known kind"),
-        ({"holidays": "XX"}, "holidays='XX' is not a country"),
+        ({"holidays": "XX"}, "holidays='XX' is not a country .* Give an ISO code"),
+        ({"holidays": "us"}, "holidays='us' is not a country .* Did you mean 'US'?"),
+        ({"holidays": ["US", "US"]}, "two of them have the name 'holidays US'"),
+        ({"holidays": [{"a": ["2001-01-03"]}, {"a": ["2001-01-04"]}]}, "have the name 'a'"),
         ({"holidays": "DE-XX"}, "DE has the subdivisions"),
         ({"holidays": {"strike": ["2003-01-01"]}}, "none of its days is in the series"),
         ({"holidays": {"strike": ["soon"]}}, "the days of 'strike' are not dates"),
@@ -92,9 +98,23 @@ def test_the_calendar_needs_dates():
         (lambda c: c.assign(sale=1.0), "'sale' is 1 at all observed steps"),
         (lambda c: c.assign(snow=3.0 - c["rain"]), "'rain', 'snow' determine each other"),
         (lambda c: c.assign(sale="no"), "text or dates among its values"),
-        (lambda c: c.to_numpy()[:10], "covariates has 10 rows, and the steps 84 rows are needed"),
+        (lambda c: c.to_numpy()[:10], "covariates has 10 rows, and 84 are needed for the steps"),
         (lambda c: c.set_axis(np.arange(len(c)) + 1900), "has times such as '1900'"),
         (lambda c: c.set_axis(["a", "a"], axis=1), "two columns 'a'"),
+        (lambda c: c.replace({"sale": {1.0: np.inf}}), "'sale' is inf at 2001-01-.*Give a finite"),
+        (lambda c: c * 1e300, "'rain' is .*e.300 at 2001-01-01. Give it in another unit"),
+        (lambda c: c * 1e-300, "'rain' has no value larger than .*e-300. Give it in another unit"),
+        (lambda c: c + 1j, "complex numbers"),
+        (lambda c: {"rain": c["rain"].to_numpy()}, "covariates is of type dict: expected a frame"),
+        (lambda c: "rain.csv", "covariates is of type str: expected a frame"),
+        (
+            lambda c: c.assign(sale=pd.array([None, *(c["sale"][1:] > 0)], dtype="boolean")),
+            "values are missing for the steps 2001-01-01",
+        ),
+        (
+            lambda c: pd.DataFrame(np.random.default_rng(0).random((len(c), 90)), index=c.index),
+            "covariate 8 and 82 more]: 90 covariates are too many for 84 observed steps",
+        ),
     ],
 )
 def test_covariates_that_cannot_be_used_are_refused(change, message):
@@ -102,10 +122,17 @@ def test_covariates_that_cannot_be_used_are_refused(change, message):
         model().fit(X, covariates=change(known()))
 
 
-def test_two_influences_of_one_name_are_refused():
-    event = {"sale": ["2001-02-03"]}
-    with pytest.raises(ArgumentError, match="are called 'sale'"):
-        model(holidays=event).fit(X, covariates=known())
+def test_an_event_may_not_have_the_name_of_a_covariate():
+    with pytest.raises(ArgumentError, match="a covariate and an event have the name 'rain'"):
+        model(holidays={"rain": ["2001-01-03"]}).fit(X, covariates=known())
+
+
+def test_holidays_of_two_countries_with_the_same_name_have_factors_of_their_own():
+    holidays = {"New Year's Day": ["2001-03-01"]}
+    found = model(holidays=["US", "DE-BY", holidays]).fit(X).effects_
+    names = [name for name in found if name.startswith("New Year's Day")]
+    others = [f"New Year's Day ({of})" for of in ("holidays DE-BY", "event")]
+    assert names == ["New Year's Day", *others]
 
 
 def test_covariates_are_needed_wherever_the_model_is_used():
@@ -275,3 +302,63 @@ def test_parameters_are_shown_and_cloned():
     assert "Season(period='week'" in repr(made)
     assert made.holidays == [Holidays("US")]
     assert Events("a", "2001-01-01").days == ("2001-01-01",)
+
+
+def test_data_without_an_observed_entry_are_refused_before_covariates():
+    with pytest.raises(ValueError, match="X has no observed entry"):
+        model().fit(X * np.nan, covariates=known())
+
+
+def test_covariates_in_another_unit_are_refused():
+    fitted = model(trend=1.0).fit(X, covariates=known())
+    message = "'rain' of .* at 2001-.* would change activations .* in the unit of the fit"
+    far = known().assign(rain=known()["rain"] * 1e7)
+    for use in (fitted.transform, fitted.score, fitted.impute, fitted.smooth):
+        with pytest.raises(ArgumentError, match=message):
+            use(X, covariates=far)
+    with pytest.raises(ArgumentError, match=message):
+        fitted.forecast(3, covariates=far)
+    with pytest.raises(ArgumentError, match=message):
+        fitted.append(LONGER.iloc[N:], covariates=far)
+    assert np.isfinite(fitted.forecast(3, covariates=known()).values).all()
+
+
+def test_growth_that_lasts_ends_before_numbers_do():
+    grows = (X.mul(np.exp(0.05 * np.arange(N)), axis=0)).round()
+    fitted = model(trend=1.0, season=None).fit(grows)
+    with pytest.raises(ValueError, match=r"The trend at 20.* beyond 1e43. Use fewer steps"):
+        fitted.forecast(20_000, n_samples=2)
+
+
+def test_factors_per_unit_are_numbers():
+    """A unit may be much more than a covariate ever changes by."""
+    small = known().assign(rain=known()["rain"] * 1e-6)
+    fitted = model().fit(X, covariates=small)
+    assert np.isfinite(fitted.effects_["rain"]).all()
+
+
+def _first(value):
+    def change(array):
+        array.flat[0] = value
+        return array
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("effects_coefficients", _first(900.0)),  # factors out of range
+        ("effects_strengths", _first(1e-320)),
+        ("effects_strengths", _first(1e150)),
+        ("effects_covariances", _first(-1.0)),
+        ("effects_covariances", _first(1e250)),
+    ],
+)
+def test_effects_that_no_fit_has_are_refused(name, change, tmp_path):
+    path = model(**ALL).fit(X, covariates=known()).save(tmp_path / "model.npz")
+    with np.load(path) as file:
+        content = io.BytesIO()
+        np.save(content, change(file[name]))
+    with pytest.raises(ValueError, match=r"cannot be read.*out(side| of range)"):
+        load(replaced(path, **{name: content.getvalue()}))

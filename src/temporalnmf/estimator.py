@@ -22,6 +22,7 @@ from .data.imputing import filled
 from .data.modulation import Exposure
 from .data.series import AnySeries, Series
 from .data.validation import check_features, check_held_out, check_series
+from .effects.covariates import Covariates
 from .effects.design import Design, SeasonsLike, TrendLike
 from .effects.effects import Effects
 from .effects.reasons import Reason
@@ -45,6 +46,7 @@ from .sampling.draws import PosteriorDraws, cycles_of
 from .sampling.traces import required_draws
 from .solvers.monitor import Callback
 from .solvers.options import OPTIONS, Checkpoint, Gibbs, nested
+from .timeline.clock import Clock
 
 _GIBBS = "temporalnmf.solvers.options:Gibbs"
 
@@ -796,8 +798,15 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             clock = self.timeline_.clock_after(series.n_steps)
             wanted = Wanted.ahead(self.timeline_, series.n_steps)
         known = covariates_at(covariates, wanted, self._covariate_names)
-        effects = self._effects
-        return series.designed(None if effects is None else effects.design.at(clock, known))
+        return series.designed(self._design_at(clock, known, wanted.texts))
+
+    def _design_at(self, clock: Clock, known: Covariates | None, texts: list[str]) -> Design | None:
+        """The design of the effects at other steps, None without effects."""
+        if self._effects is None:
+            return None
+        design = self._effects.design.at(clock, known)
+        self._effects.check_reach(design, texts)
+        return design
 
     def _designed_on(self, whole: Series, covariates: Any, *, ending: bool) -> Series:
         """The fitted series with appended steps, with the columns of the effects.
@@ -814,15 +823,14 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         if known is not None and design.covariates is not None:
             known = design.covariates.followed_by(known)
         design = design.at(clock, known)
+        self._effects.check_reach(design.take(np.arange(before, whole.n_steps)), wanted.texts)
         return whole.designed(design.ending(clock, whole.n_steps) if ending else design)
 
     def _design_ahead(self, steps: int, covariates: Any) -> Design | None:
         """The columns of the effects at the steps after the last."""
         wanted = Wanted.ahead(self.timeline_, steps)
         known = covariates_at(covariates, wanted, self._covariate_names)
-        if self._effects is None:
-            return None
-        return self._effects.design.at(self.timeline_.clock_after(steps), known)
+        return self._design_at(self.timeline_.clock_after(steps), known, wanted.texts)
 
     def _names(self) -> Any:
         """Names of the features, or None."""

@@ -42,6 +42,7 @@ from temporalnmf import TemporalNMF, load
 from temporalnmf.chains import Rate
 from temporalnmf.checkpoints.file import CheckpointFile
 from temporalnmf.components import ShardedComponents, block_file, write_header
+from temporalnmf.effects import Events, Season, Trend
 from temporalnmf.experiments.protocol import Task
 from temporalnmf.experiments.runner import read_records
 from temporalnmf.reading import read_table
@@ -123,14 +124,40 @@ def _use_model(path: Path) -> None:
     with _later():
         _check_model(model)
         _check_parameters(model)
-        forecast = model.forecast(2)
+        known = len(model._covariate_names)
+        ahead = np.full((2, known), 0.5) if known else None
+        forecast = model.forecast(2, covariates=ahead)
         _sound("a forecast", forecast.values)
+        _check_effects(model, forecast)
         if model.chain_.name != "none":  # which has no law for steps it has not seen
             forecast.samples("totals")
         if model._series is not None:
-            inferred = model.transform(model._series.X, exposure=model.exposure_)
+            inferred = _transformed(model)
             _sound("what transform returns", inferred)
         component_summary(model)
+
+
+def _check_effects(model: TemporalNMF, forecast: Any) -> None:
+    _sound("levels_", model.levels_)
+    for name, factors in (*model.season_.items(), *model.effects_.items()):
+        _sound(f"factors of {name}", factors[:, :1])
+    _ = str(model.season_reason_), str(model.trend_reason_), model.trend_
+    parts = forecast.explain()["expected"].to_numpy().reshape(len(forecast.times), -1)
+    totals = forecast.values.sum(axis=1)
+    if model.posterior_ is None and model.point == "mean":
+        off = np.abs(parts.sum(axis=1) - totals)
+        _expect(off <= 1e-5 * np.maximum(totals, 1e-300), "parts add up to the totals")
+
+
+def _transformed(model: TemporalNMF) -> Any:
+    """Activations of the data in a file, with their dates and covariates if it has any."""
+    X, effects = model._series.X, model._effects
+    if effects is None:
+        return model.transform(X, exposure=model.exposure_)
+    known = effects.design.covariates
+    X = pd.DataFrame(X, index=model.times_) if model.times_.dtype.kind == "M" else X
+    covariates = None if known is None else known.values
+    return model.transform(X, exposure=model.exposure_, covariates=covariates)
 
 
 def _go_on(make: Callable[[], TemporalNMF], data: str | None = None) -> Callable[[Path], None]:
@@ -205,6 +232,18 @@ def SOLVED() -> TemporalNMF:
     return TemporalNMF(2, chain=Rate(beta="learn"), max_iter=90, n_init=2, tol=0.0, random_state=0)
 
 
+def EFFECTIVE() -> TemporalNMF:
+    return TemporalNMF(
+        2, season=[Season("week", strength=0.2), 5], trend=Trend(strength="learn"),
+        holidays=[Events("fair", ["2001-01-03", "2001-01-09"]), Events("later", ["2001-01-15"])],
+        max_iter=30, random_state=0,
+    )  # fmt: skip
+
+
+def SEASONAL() -> TemporalNMF:
+    return SOLVED().set_params(season=[4, 7], trend=0.9)
+
+
 LONG = {"time": "time", "feature": "feature", "value": "value"}
 # The reader, and what it reads if a case is a folder.
 LOADERS: dict[str, tuple[Callable[[Path], None], str | None]] = {
@@ -212,6 +251,7 @@ LOADERS: dict[str, tuple[Callable[[Path], None], str | None]] = {
     "sharded": (_use_model, "model.npz"),
     "checkpoint": (_go_on(GIBBS), None),
     "resumed": (_go_on(SOLVED), None),
+    "seasonal": (_go_on(SEASONAL), None),
     "blocks": (_go_on(SOLVED, "data"), "state"),
     "drawn": (_go_on(GIBBS, "data"), "state.npz"),
     "wide": (_use_table(), None),
@@ -225,7 +265,7 @@ LOADERS: dict[str, tuple[Callable[[Path], None], str | None]] = {
     "records": (_use_records, None),
 }
 # Fits that go on from files with a seal. They take longer than all else.
-SEALED = ("checkpoint", "resumed", "blocks", "drawn")
+SEALED = ("checkpoint", "resumed", "seasonal", "blocks", "drawn")
 WEIGHTS = dict.fromkeys(SEALED, 0.2)  # how often each loader is tried, 1 if not named here
 
 
@@ -255,6 +295,7 @@ def _seeds(scratch: Path) -> dict[str, list[Files]]:
             "sharded": [_sharded_model(scratch / "sharded")],
             "checkpoint": [_checkpoint(GIBBS(), scratch / "checkpoint", 11)],
             "resumed": [_checkpoint(SOLVED(), scratch / "resumed", 20)],
+            "seasonal": [_checkpoint(SEASONAL(), scratch / "seasonal", 20)],
             "blocks": [_blocks(SOLVED(), scratch / "blocks", "state", 20)],
             "drawn": [_blocks(GIBBS(), scratch / "drawn", "state.npz", 11)],
             "wide": [*wide, *numbers],
@@ -280,12 +321,25 @@ def _models(folder: Path) -> list[Files]:
         TemporalNMF(2, chain="none", n_init=2, random_state=0).fit(COUNTS),
         TemporalNMF(1, chain="hier_rate", random_state=0).fit(gaps).calibrate(5),
         GIBBS().fit(gaps),
+        *_affected(),
     )
     found = []
     for k, model in enumerate(models):
         path = model.save(folder / f"{k}.npz")
         found.append({"model.npz": _zipped(zip_members(path.read_bytes()))})
     return found
+
+
+def _affected() -> Iterator[TemporalNMF]:
+    """Models with effects: by the calendar, with covariates, in steps, in draws."""
+    days = pd.date_range("2001-01-01", periods=15)
+    dated = pd.DataFrame(COUNTS, columns=list("abcde"), index=days)
+    known = pd.DataFrame({"x": np.linspace(-1.0, 2.0, 15) ** 2, "week": COUNTS[:, 0]}, index=days)
+    yield EFFECTIVE().fit(dated, covariates=known)
+    yield TemporalNMF(1, holidays="US", season="auto", trend=1.0, random_state=0).fit(dated)
+    yield TemporalNMF(2, season=4, intervals="model", random_state=0).fit(COUNTS)
+    drawn = GIBBS().set_params(season=3, trend=0.9)
+    yield drawn.fit(COUNTS, covariates=known.to_numpy())
 
 
 def _sharded_model(folder: Path) -> Files:
@@ -476,6 +530,11 @@ VALUES: list[Any] = [
     [[]], [1, "x"], {"name": "rate"}, {"name": "none", "parameters": {}}, "DEEP", "datetime64[D]",
     "int64", "object", "V8", "M8", "str", "day", "month", "as given", "step of 0", "step of x",
     "3 days",
+    "week", {"kind": "season", "period": "week"}, {"kind": "trend"}, {"kind": "influence"},
+    {"kind": "season", "period": 5, "terms": 2, "strength": 1e308, "steps": 5.0},
+    {"kind": "holidays", "country": "XX", "names": []}, {"kind": "holidays", "country": "DE"},
+    {"kind": "events", "event": "x", "days": ["9999-12-31", "0001-01-01"]}, "tried", "given",
+    ["tried", [["week", 1e308]]], ["tried", []], ["2001-13-01"], {"a": ["2001-01-01"]},
     "exponential", "poisson", "gibbs", "sharded", "\ud800", "x" * 5000,
 ]  # fmt: skip
 DESCRS = (
@@ -848,6 +907,7 @@ LOOKUPS = [
     for name in (
         "runtime/archives.py", "reading/arrays.py", "checkpoints/file.py", "checkpoints/fits.py",
         "components.py", "shards/folder.py", "persistence/models.py", "persistence/arrays.py",
+        "persistence/effects.py",
         "persistence/calibrations.py", "timeline/grid.py", "timeline/spacing.py",
     )
 ]  # fmt: skip

@@ -18,11 +18,13 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 import temporalnmf
 from temporalnmf import TemporalNMF, registry
+from temporalnmf.effects import Season, Trend
 from temporalnmf.likelihoods.base import Likelihood
 from temporalnmf.observations import dense
 from temporalnmf.observations import sparse as sparse_data
@@ -49,6 +51,12 @@ MUST: dict[str, Condition] = {
     "need counts, whole numbers": lambda trial, data: (
         trial.solver in registry.SAMPLERS and bool(np.any(data.seen % 1.0))
     ),
+    "values are missing for the steps": lambda trial, data: trial.covariates == "nan",
+    "is inf at": lambda trial, data: trial.covariates == "inf",
+    "has free activations at every step": lambda trial, data: (
+        trial.chain == "none"
+        and bool(trial.covariates or trial.holidays or trial.trend not in (None, "auto"))
+    ),
 }
 MAY: dict[str, Condition] = {
     "more than init='nndsvda' has singular vectors for": lambda trial, data: (
@@ -56,7 +64,22 @@ MAY: dict[str, Condition] = {
     ),
     "leaves no room to move": lambda trial, data: bool(trial.hyper) and data.dense.max() > 1e5,
     "is far from the data": lambda trial, data: bool(trial.hyper) and abs(_digits(trial)) > 90,
-}
+} | dict.fromkeys(
+    (
+        "at least two cycles are needed", "is no longer than a step", "are the same season",
+        "needs steps with dates, evenly spaced", "harmonics.", "has free activations",
+    ),
+    lambda trial, data: trial.season not in ("auto", None),
+) | dict.fromkeys(
+    (
+        "none of its holidays is in the series", "none of its days is in the series",
+        "needs steps with dates, evenly spaced",
+    ),
+    lambda trial, data: trial.holidays is not None,
+) | dict.fromkeys(
+    ("so it explains nothing", "determine each other", "are too many for", "in another unit"),
+    lambda trial, data: bool(trial.covariates),
+)  # fmt: skip
 
 
 def _law(trial: Trial) -> type[Likelihood]:
@@ -117,6 +140,21 @@ class Trial:
     nan: bool = False  # what is hidden is NaN, and there is no mask
     single: bool = False  # precision
     sparse_mask: bool = False
+    dates: str = ""  # frequency of the dates of the steps, if they have some
+    season: Any = "auto"  # a dict is a `Season`
+    trend: Any = None  # a dict is a `Trend`
+    holidays: Any = None
+    covariates: str = ""  # of which kind
+
+    @property
+    def affected(self) -> bool:
+        """Whether it asks for effects, or may get some."""
+        given = self.trend, self.holidays, self.covariates or None
+        return (
+            bool(self.dates)
+            or self.season not in ("auto", None)
+            or any(x is not None for x in given)
+        )
 
     @classmethod
     def read(cls, path: Path) -> Trial:
@@ -159,7 +197,7 @@ def trial_of(
     solver = choose(tuple(registry.SAMPLERS if draws else registry.SOLVERS))
     kept_sparse = law().takes_sparse and choose((False, True))
     mask = choose(("none", "none", "steps", "entries", "weights", "rows", "columns", "one"))
-    return Trial(
+    trial = Trial(
         n_steps=n_steps,
         n_features=n_features,
         n_components=n_components,
@@ -185,6 +223,42 @@ def trial_of(
         single=counts and choose((False, False, False, True)),
         sparse_mask=kept_sparse and mask not in ("none", "steps") and choose((False, True)),
     )
+    return replace(trial, **_effects(choose, trial)) if choose(range(5)) < 2 else trial
+
+
+_STRENGTHS = ("learn", 1e-6, 0.1, 1.0, 50.0)
+# An event on the first day, one in the future, one on the first three days.
+_EVENTS = {
+    "opening": ["2001-01-01"], "fair": ["2090-01-01"],
+    "strike": ["2001-01-01", "2001-01-02", "2001-01-03"],
+}  # fmt: skip
+
+
+def _effects(choose: Choose, trial: Trial) -> dict[str, Any]:
+    """Dates and effects, for the data of a trial."""
+    if trial.n_steps > 1_000:
+        return {"season": choose((2, 7, 24)), "trend": choose((None, 0.8))}
+    dates = choose(("", "D", "D", "D", "h", "W-MON", "MS", "ME", "QS", "YS"))
+    season = choose(("auto", "auto", "auto", None, "one", "one", "own", "two"))
+    if season in ("one", "own", "two"):
+        named = (2, 3, 7, "day", "week", "year") if dates else (2, 3, 4, 7, 12)
+        strength, terms = choose(_STRENGTHS), choose((None, None, 1, 2))
+        season = {
+            "one": choose(named),
+            "own": {"period": choose(named), "terms": terms, "strength": strength},
+            "two": [choose(named), choose(named)],
+        }[season]
+    ends = {"damping": choose((0.5, 0.8, 1.0)), "strength": choose((*_STRENGTHS, 0.02))}
+    return {
+        "dates": dates,
+        "season": season,
+        "trend": choose((None, None, "auto", 0.5, 0.9, 1.0, ends)),
+        "holidays": choose((None, None, "US", _EVENTS, {"opening": ["2001-01-01"]}))
+        if dates
+        else None,
+        "covariates": choose(("", "", "noise", "noise", "binary", "large", "spike", "dependent",
+                              "constant", "nan", "inf", "many")),
+    }  # fmt: skip
 
 
 def random_trial(seed: int) -> Trial:
@@ -235,22 +309,48 @@ def model_of(trial: Trial, **others: Any) -> TemporalNMF:
     return TemporalNMF(
         trial.n_components, chain=chain_of(trial), likelihood=trial.likelihood,
         map_scale=trial.map_scale, solver=solver, smoothing=trial.smoothing,
+        season=_season(trial.season), holidays=trial.holidays,
+        trend=Trend(**trial.trend) if isinstance(trial.trend, dict) else trial.trend,
         point=trial.point, init=trial.init,
         max_iter=trial.max_iter, tol=trial.tol, random_state=trial.seed, n_init=trial.n_init,
     ).set_params(**others)  # fmt: skip
 
 
+def _season(given: Any) -> Any:
+    return Season(**given) if isinstance(given, dict) else given
+
+
 @dataclass(frozen=True)
 class Data:
-    """X (N, F), a mask or None, exposures or None."""
+    """X (N, F), a mask or None, exposures or None, and what is known of each step.
+
+    `covariates` are those of the steps and of two more; `dates` the frequency of the dates.
+    """
 
     X: Any
     mask: Any
     exposure: Any
+    covariates: Any = None
+    dates: str = ""
 
     @property
     def given(self) -> dict[str, Any]:
-        return {"mask": self.mask, "exposure": self.exposure}
+        known = None if self.covariates is None else self.labelled(self.covariates[:-2])
+        return {"mask": self.mask, "exposure": self.exposure, "covariates": known}
+
+    @property
+    def ahead(self) -> Any:
+        """The covariates of the two steps after the last."""
+        if self.covariates is None:
+            return None
+        return self.labelled(self.covariates[-2:], len(self.weights))
+
+    def labelled(self, X: Any, first: int = 0) -> Any:
+        """An array as a frame, if there are dates; the first row is of the step `first`."""
+        if not self.dates or sparse.issparse(X):
+            return X
+        start, n = "2001-01-01", first + len(X)
+        return pd.DataFrame(X, index=pd.date_range(start, periods=n, freq=self.dates)[first:])
 
     @property
     def dense(self) -> np.ndarray:
@@ -306,7 +406,30 @@ def data_of(trial: Trial) -> Data:
         sparse.csr_array(X) if trial.sparse else X,
         sparse.csr_array(mask.astype(float)) if trial.sparse_mask else mask,
         exposure,
+        _covariates(trial),
+        "" if trial.sparse else trial.dates,
     )
+
+
+def _covariates(trial: Trial) -> Any:
+    """The covariates of the steps and of two more, (N + 2, C)."""
+    kind, rng = trial.covariates, np.random.default_rng(trial.seed + 4)
+    if not kind:
+        return None
+    x = rng.normal(size=(trial.n_steps + 2, 25 if kind == "many" else 2))
+    if kind == "binary":
+        return (x > 0.7).astype(float)
+    if kind == "large":
+        return x * [1e6, 1e-6] + [1e9, 0.0]
+    if kind == "spike":
+        x[:, 0], x[trial.n_steps // 2, 0] = 0.0, 1e6
+    if kind == "dependent":
+        x[:, 1] = 3.0 * x[:, 0] - 1.0
+    if kind == "constant":
+        x[:, 1] = 4.0
+    if kind in ("nan", "inf"):
+        x[0, 1] = float(kind)
+    return x
 
 
 def _counts(kind: str, rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
@@ -352,7 +475,8 @@ def run(trial: Trial) -> str:
         _check_result(trial, model)
         _check_again(trial, data, model)
         _check_use(trial, data, model)
-        if trial.solver == "mm" and trial.init == "random" and trial.n_steps <= 100:
+        plain = trial.init == "random" and trial.n_steps <= 100 and not trial.affected
+        if trial.solver == "mm" and plain:
             _check_permuted(trial, data)
             _check_scaled(trial, data)
     return "converged" if model.converged_ else "fitted"
@@ -360,8 +484,9 @@ def run(trial: Trial) -> str:
 
 def _fitted(trial: Trial, data: Data) -> TemporalNMF:
     if trial.nan:
-        return model_of(trial).fit(data.with_hidden(np.nan), exposure=data.exposure)
-    return model_of(trial).fit(data.X, **data.given)
+        X = data.labelled(data.with_hidden(np.nan))
+        return model_of(trial).fit(X, **{**data.given, "mask": None})
+    return model_of(trial).fit(data.labelled(data.X), **data.given)
 
 
 @contextmanager
@@ -434,13 +559,15 @@ def _check_again(trial: Trial, data: Data, model: TemporalNMF) -> None:
     """Same bits for the same seed, two threads, and other values where nobody looks."""
     junk = np.random.default_rng(trial.seed + 1).choice(JUNK, int(data.hidden.sum()))
     junk = np.minimum(junk, np.finfo(data.X.dtype).max)
-    again = model_of(trial, n_jobs=2).fit(data.with_hidden(junk), **data.given)
+    X = data.labelled(data.with_hidden(junk))
+    again = model_of(trial, n_jobs=2).fit(X, **data.given)
     _same(model, again, "same seed, same bits, whatever is hidden and with two threads")
 
 
 def _check_use(trial: Trial, data: Data, model: TemporalNMF) -> None:
     """What a user does with a model."""
-    inferred = model.transform(data.X, **data.given)
+    X = data.labelled(data.X)
+    inferred = model.transform(X, **data.given)
     _sound("transform", inferred)
     if trial.point == "mean" and trial.n_steps <= 100 and trial.solver in registry.SOLVERS:
         seen = model.observed_[model.timeline_.rows]
@@ -449,22 +576,23 @@ def _check_use(trial: Trial, data: Data, model: TemporalNMF) -> None:
             np.array_equal(inferred[kept], model.activations_[kept]),
             "transform of the fitted data is what the fit said, to the bit",
         )
-    _expect(np.isfinite(model.score(data.X, **data.given)), "score is finite")
+    _expect(np.isfinite(model.score(X, **data.given)), "score is finite")
     _sound("inverse_transform", model.inverse_transform(model.activations_[-3:]))
     if trial.n_steps > 100:
         return
     rows = np.arange(trial.n_steps) % 2 == 0
     if (~data.hidden[~rows]).any() and (~data.hidden[rows]).any():
-        held = model.score(data.X, held_out=rows, **data.given)
+        held = model.score(X, held_out=rows, **data.given)
         _expect(np.isfinite(held), "score of what was held out is finite")
-    whole = model.impute(data.X, **data.given)
-    whole = whole.toarray() if sparse.issparse(whole) else whole
+    whole = model.impute(X, **data.given)
+    whole = whole.toarray() if sparse.issparse(whole) else np.asarray(whole)
     _sound("impute", whole)
     _expect((whole == data.dense) | data.hidden, "what was observed stays as it is")
     smooth = model.smooth(n_samples=20)
     _sound("smooth", smooth.values)
-    forecast = model.forecast(2, n_samples=20)
+    forecast = model.forecast(2, n_samples=20, covariates=data.ahead)
     _sound("forecast", forecast.values)
+    _check_parts(trial, model, forecast)
     if trial.chain != "none":
         lower, upper = forecast.interval(0.9)
         _expect(np.isfinite(lower), "lower bounds are finite")
@@ -473,13 +601,35 @@ def _check_use(trial: Trial, data: Data, model: TemporalNMF) -> None:
     with TemporaryDirectory() as folder:
         again = temporalnmf.load(model.save(Path(folder, "model.npz")))
     _same(model, again, "a model that was saved is the same")
-    same = np.array_equal(again.forecast(2, n_samples=20).values, forecast.values)
+    same = np.array_equal(
+        again.forecast(2, n_samples=20, covariates=data.ahead).values, forecast.values
+    )
     _expect(same, "a model that was saved has the same forecasts")
     if trial.init == "random" and trial.n_steps <= 30:
         part = {name: None if value is None else value[:1] for name, value in data.given.items()}
-        again.append(data.X[:1], **part)
+        if data.covariates is not None:
+            part["covariates"] = data.ahead[:1]
+        again.append(data.labelled(data.X[:1], trial.n_steps), **part)
         _sound("activations_ after append", again.activations_)
         _expect(len(again.activations_) == trial.n_steps + 1, "append adds a step")
+
+
+def _check_parts(trial: Trial, model: TemporalNMF, forecast: Any) -> None:
+    """Levels and factors, and their products."""
+    _sound("levels_", model.levels_)
+    for name, factors in (*model.season_.items(), *model.effects_.items()):
+        _sound(f"factors of {name}", factors)
+    parts = forecast.explain()
+    numbers = parts.drop(columns=["time", "component", "name"])
+    _sound("parts of a forecast", numbers.to_numpy())
+    if trial.solver in registry.SAMPLERS:
+        return
+    sums = parts["expected"].to_numpy().reshape(len(forecast.times), -1).sum(axis=1)
+    totals = forecast.values.sum(axis=1)
+    _expect(np.abs(sums - totals) <= 1e-6 * totals, "expected parts add up to the totals")
+    products = numbers.drop(columns="expected").prod(axis=1)
+    off = np.abs(products - parts["expected"])
+    _expect(off <= 1e-6 * parts["expected"] + 1e-290, "level times factors is what is expected")
 
 
 def _start(trial: Trial, data: Data) -> tuple[np.ndarray, np.ndarray]:

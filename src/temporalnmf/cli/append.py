@@ -44,13 +44,13 @@ def append(
     unless --update-components is given; the activations of all steps are inferred again from the
     whole series, so steps may be appended one by one or all at once.
     """
-    target = _target(model, out, force, data.source_path(file))
+    target = _target(model, out, force, [data.source_path(file), covariates])
+    values = data.read_covariates(covariates)
     fitted = load_model(model, refits=update_components)
     table = _only_new(_read(file, how, voice), fitted, voice)
     table = data.with_features_of(table, fitted, how.feature is not None, voice)
     before = len(fitted.times_)
     with busy("appending"), models.without_convergence_warnings():
-        values = data.read_covariates(covariates)
         fitted.append(table, covariates=values, update_components=update_components)
     new = _show_added(fitted, before, update_components, voice)
     fitted.provenance_ = _provenance(ctx, fitted, file)
@@ -60,12 +60,12 @@ def append(
     voice.answer({**known, **models.summary(fitted)})
 
 
-def _target(model: Path, out: Path | None, force: bool, source: Path) -> Path:
+def _target(model: Path, out: Path | None, force: bool, reads: list[Path | None]) -> Path:
     """The file to write; the model itself only with --force."""
     if out is None and not force:
         raise FileExistsError(f"--out is missing. Name a file, or replace {model} with --force.")
     target = model if out is None else out
-    check_out("--out", target, force, reads=[source])
+    check_out("--out", target, force, reads=reads)
     return target
 
 

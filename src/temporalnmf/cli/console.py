@@ -168,11 +168,15 @@ def _so_far(voice: Voice) -> str:
     return "Interrupted: nothing was written."
 
 
-def check_out(option: str, path: Path, force: bool, *, reads: Sequence[Path] = ()) -> None:
-    """Refuse a path that cannot be written to, before the work begins."""
+def check_out(option: str, path: Path, force: bool, *, reads: Sequence[Path | None] = ()) -> None:
+    """Refuse a path that cannot be written to, before the work begins.
+
+    `reads` are the files that the command reads, None for options that were not given.
+    """
     if path.is_dir():
         raise IsADirectoryError(f"{option} {path} is a folder. Name a file in it.")
-    if path.exists() and any(other.exists() and path.samefile(other) for other in reads):
+    known = [other for other in reads if other is not None and other.exists()]
+    if path.exists() and any(path.samefile(other) for other in known):
         raise FileExistsError(f"{option} {path} is the input file. Choose another name.")
     if path.exists() and not force:
         remedy = "Replace it with --force, or choose another name."
@@ -290,11 +294,15 @@ class Watch:
                 self.first_began = now  # without the time for compilation
         self.iteration = progress.iteration
         start = f"start {self.start} of {self.n_starts}, " if self.n_starts > 1 else ""
+        if self.start > self.n_starts:  # a fit goes on from the best start, with effects or clumps
+            start = "from the best start, " if self.n_starts > 1 else "going on, "
         words = f"{start}iteration {self.iteration}, objective {progress.objective:.6g}, "
         self.tell(words + _clock_face(now - self.began) + self._left(now) + self.more())
 
     def _left(self, now: float) -> str:
         done, spent = self.start - 1, now - self.start_began
+        if done >= self.n_starts:
+            return ""
         if done:
             a_start = (self.start_began - self.first_began) / done
             left = (self.n_starts - done) * a_start - spent

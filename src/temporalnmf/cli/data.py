@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 from dataclasses import replace
 from functools import partial
@@ -163,10 +164,14 @@ def read_covariates(path: Path | None) -> pd.DataFrame | None:
     pandas = load("pandas")
     if not path.exists():
         raise FileNotFoundError(f"--covariates {path}: there is no such file. Check the path.")
-    if path.suffix == ".parquet":
-        frame = pandas.read_parquet(path)
-        return frame if frame.index.name else frame.set_index(frame.columns[0])
-    frame = pandas.read_csv(path, index_col=0, sep=None, engine="python")
+    try:
+        if path.suffix == ".parquet":
+            frame = pandas.read_parquet(path)
+            return frame if frame.index.name else frame.set_index(frame.columns[0])
+        frame = pandas.read_csv(path, index_col=0, sep=None, engine="python")
+    except (ValueError, IndexError, OSError, csv.Error) as error:
+        expected = "Expected a CSV or Parquet file: a row per time, a column for each covariate."
+        raise ValueError(f"--covariates {path} cannot be read ({error}). {expected}") from error
     frame.index.name = frame.index.name or "time"
     return frame
 

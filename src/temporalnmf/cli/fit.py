@@ -70,7 +70,9 @@ def fit(
     which are removed at the end; `temporalnmf shard` keeps them.
     """
     source = data.source_path(file)
-    check_out("--out", out, force, reads=[source])
+    reads = [source, settings.covariates]
+    check_out("--out", out, force, reads=reads)
+    covariates = data.read_covariates(settings.covariates)
     connection = cluster.client(settings.jobs)
     split = cluster.option is not None or source.is_dir()
     if split:
@@ -78,14 +80,14 @@ def fit(
         how = _named_columns(source, how, voice)
     with busy("starting"):  # before a large file is read; this loads the compiler, too
         _check_given(ctx, settings)
-        _check_checkpoint(settings.checkpoint, out, source, split and not settings.drawing)
+        _check_checkpoint(settings.checkpoint, out, reads, split and not settings.drawing)
         model = settings.estimator()
         _check_calibrate(calibrate, model)
     from ..checkpoints.file import until_saved
 
     with until_saved():
         with connection as client, _read(file, how, out, client, voice) as table:
-            fit_table(table, model, voice, client, data.read_covariates(settings.covariates))
+            fit_table(table, model, voice, client, covariates)
             model.provenance_ = models.provenance(ctx, file, getattr(table, "path", None))
         models.show_components(model, voice)
         models.show_seasons(model, voice)
@@ -200,7 +202,9 @@ def _check_given(ctx: typer.Context, settings: Settings) -> None:
             raise ValueError(f"{option} has no effect {why}, or leave it out.")
 
 
-def _check_checkpoint(path: Path | None, out: Path, source: Path, in_folder: bool) -> None:
+def _check_checkpoint(
+    path: Path | None, out: Path, reads: list[Path | None], in_folder: bool
+) -> None:
     """Refuse a path that cannot be written to, or that holds something else."""
     if path is None:
         return
@@ -209,7 +213,7 @@ def _check_checkpoint(path: Path | None, out: Path, source: Path, in_folder: boo
             problem = "is a file, and a fit of shards needs a folder. Choose another name."
             raise ValueError(f"--checkpoint {path} {problem}")
         return
-    check_out("--checkpoint", path, True, reads=[source])
+    check_out("--checkpoint", path, True, reads=reads)
     if path.resolve() == out.resolve():
         raise ValueError(f"--checkpoint {path} is the file of --out. Choose another name.")
     if not path.parent.exists():

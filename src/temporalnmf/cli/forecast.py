@@ -72,7 +72,7 @@ def forecast(
 ) -> None:
     """Forecast the next steps, with intervals."""
     if out is not None:
-        check_out("--out", out, force, reads=[model] if groups is None else [model, groups])
+        check_out("--out", out, force, reads=[model, groups, covariates])
     _check_parts(of, sum_, groups)
     members = None if groups is None else _groups(groups)
     sizes = None if exposure is None else _sizes(exposure, steps)

@@ -50,7 +50,9 @@ def impute(
     """
     if file is None:
         how.refuse("this is for a FILE after MODEL. Name one, or leave it out.")
-    _check_out(model, file, out, bands, force)
+    source = None if file is None else data.source_path(file)
+    _check_out([model, source, covariates], out, bands, force)
+    known = data.read_covariates(covariates)
     levels = probabilities(coverage)
     fitted = load_model(model)
     table = None
@@ -62,7 +64,7 @@ def impute(
         series = fitted._series_of(table, None, None)
     n_samples = samples if bands else 1
     smoothed = fitted.smooth(
-        table, covariates=data.read_covariates(covariates), coverage=levels, n_samples=n_samples,
+        table, covariates=known, coverage=levels, n_samples=n_samples,
         random_state=seed,
     )  # fmt: skip
     missing = _missing_per_step(series)
@@ -88,8 +90,7 @@ def impute(
     voice.answer({"out": out, "bands": bands, **filled, "notes": worded(smoothed.notes)})
 
 
-def _check_out(model: Path, file: str | None, out: Path, bands: Path | None, force: bool) -> None:
-    reads = [model] if file is None else [model, data.source_path(file)]
+def _check_out(reads: list[Path | None], out: Path, bands: Path | None, force: bool) -> None:
     check_out("--out", out, force, reads=reads)
     if bands is not None:
         check_out("--bands", bands, force, reads=[*reads, out])

@@ -26,6 +26,7 @@ def report(
         int | None,
         typer.Option(min=0, help="Steps to forecast; 0 for none.", show_default="by the length"),
     ] = None,
+    covariates: data.Covariates = None,
     question: Annotated[str | None, typer.Option(help="The question behind the data.")] = None,
     hold_out: Calibrate = 0,
     force: Force = False,
@@ -33,7 +34,8 @@ def report(
     """Write a model as one HTML file to read, print and send."""
     from ..report import write_report
 
-    check_out("--out", out, force, reads=[model])
+    check_out("--out", out, force, reads=[model, covariates])
+    known = data.read_covariates(covariates)
     fitted = load_model(model)
     done = fitted.calibration_
     if hold_out and (done is None or not done.refitted):
@@ -42,7 +44,7 @@ def report(
     with busy("writing the report"):
         write_report(
             fitted, out, question=question, command=command, steps=steps, source=source,
-            overwrite=force,
+            covariates=known, overwrite=force,
         )  # fmt: skip
     voice.wrote(out)
     voice.answer({"report": str(out), "bytes": out.stat().st_size, **summary(fitted)})

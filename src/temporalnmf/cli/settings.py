@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
@@ -141,11 +142,11 @@ def _trend(given: str) -> Any:
     """The parameter `trend` from the option."""
     if given in ("auto", "none"):
         return None if given == "none" else given
-    try:
-        return float(given)
-    except ValueError:
-        problem = ": expected 'none', 'auto' or a number from 0.5 to 1."
-        raise ArgumentError("trend", given, problem) from None
+    with suppress(ValueError):
+        if 0.5 <= (damping := float(given)) <= 1.0:
+            return damping
+    problem = ": expected 'none', 'auto' or a number from 0.5 to 1."
+    raise ArgumentError("trend", given, problem)
 
 
 def _learn(learn: str, model: TemporalNMF) -> None:

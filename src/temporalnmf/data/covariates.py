@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from os import PathLike
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._typing import Array
-from ..effects.covariates import Covariates, missing_values
+from ..effects.covariates import Covariates, check_size, missing_values
 from ..messages.errors import ArgumentError
 from ..reading import labels_of
 from ..reading.containers import Labelled
@@ -25,7 +27,7 @@ class Wanted(NamedTuple):
     rows: Array
     texts: list[str]
     style: str
-    where: str
+    where: str  # as in "values are missing for {where} 2001-01-01, …"
 
     @classmethod
     def of(cls, timeline: Timeline, first: int = 0) -> Wanted:
@@ -68,10 +70,12 @@ def covariates_at(
     values = np.full((len(wanted.labels), cells.shape[1]), np.nan)
     if found.rows is None:
         if len(cells) != len(wanted.rows):
+            found_rows, n = "1 row" if len(cells) == 1 else f"{len(cells)} rows", len(wanted.rows)
+            needed = "1 is" if n == 1 else f"{n} are"
+            of = wanted.where if wanted.where != "the forecast of" else "the forecast"
             raise ValueError(
-                f"covariates has {len(cells)} rows, and {wanted.where} {len(wanted.rows)} "
-                f"{'row' if len(wanted.rows) == 1 else 'rows'} are needed. Give one row for each, "
-                f"or a frame with times as its index."
+                f"covariates has {found_rows}, and {needed} needed for {of}. Give one row for "
+                f"each step, or a frame with times as its index."
             )
         values[wanted.rows] = cells
     else:
@@ -79,10 +83,12 @@ def covariates_at(
         _fill(values, cells, line, wanted)
     if names is not None:
         values = values[:, _order(own, names)]
-    absent = np.flatnonzero(~np.isfinite(values).all(axis=1)).tolist()
+    known = own if names is None else names
+    absent = np.flatnonzero(np.isnan(values).any(axis=1)).tolist()
     if absent:
-        raise missing_values(names or own, [wanted.texts[n] for n in absent], wanted.where)
-    return Covariates(own if names is None else names, values)
+        raise missing_values(known, [wanted.texts[n] for n in absent], wanted.where)
+    check_size(known, values, wanted.texts)
+    return Covariates(known, values)
 
 
 def _fill(values: Array, cells: Array, line: Timeline, wanted: Wanted) -> None:
@@ -103,8 +109,17 @@ def _fill(values: Array, cells: Array, line: Timeline, wanted: Wanted) -> None:
 
 def _numbers(found: Labelled) -> Array:
     """The cells as numbers (rows, C)."""
+    if isinstance(found.cells, str | PathLike | Mapping):
+        expected = "expected a frame with times as its index, or an array with a row per step"
+        raise ValueError(f"covariates is of type {type(found.cells).__name__}: {expected}.")
+    raw = np.asarray(found.cells)
+    if raw.dtype.kind == "c":
+        raise ValueError("covariates has complex numbers among its values: expected real ones.")
+    if raw.dtype.kind == "O":  # pandas.NA is not a number, and not text either
+        absent = np.frompyfunc(lambda cell: type(cell).__name__ == "NAType", 1, 1)(raw)
+        raw = np.where(absent.astype(bool), np.nan, raw)
     try:
-        cells = np.asarray(found.cells, dtype=float)
+        cells = np.asarray(raw, dtype=float)
     except (TypeError, ValueError) as error:
         expected = "expected numbers; turn categories into columns of 0 and 1 (pandas.get_dummies)"
         raise ValueError(f"covariates has text or dates among its values: {expected}.") from error

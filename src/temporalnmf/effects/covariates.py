@@ -14,6 +14,11 @@ from .term import Term
 
 # Singular values below this share of the largest count as zero.
 _DEPENDENT = 1e-8
+# Largest size of a value; squares of values have to be numbers.
+LARGEST = 1e100
+_OTHER_UNIT = "Give it in another unit."
+# Most names in a message.
+_MOST_NAMES = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,14 +88,23 @@ class Influence(Term):
 def influences(covariates: Covariates, observed: Array) -> tuple[Influence, ...]:
     """A term for each covariate; `observed` are the steps whose data they explain.
 
-    Raises if one is constant, or a combination of others.
+    Raises if one is constant, or a combination of others. Without observed steps there are none,
+    and the fit says so.
     """
+    if not observed.any():
+        return ()
     seen = covariates.values[observed]
     center, scale = seen.mean(axis=0), seen.std(axis=0)
-    for name, one, spread in zip(covariates.names, center, scale, strict=True):
-        if not spread > 1e-12 * max(abs(one), 1.0):
+    largest = np.abs(seen).max(axis=0)
+    for name, one, spread, most in zip(covariates.names, center, scale, largest, strict=True):
+        if 0.0 < most < 1.0 / LARGEST:
+            problem = f": {name!r} has no value larger than {most:.4g}."
+            raise ArgumentError("covariates", ColumnNames(covariates.names), problem, _OTHER_UNIT)
+        if not spread > 1e-12 * most:
             problem = f": {name!r} is {one:.4g} at all observed steps, so it explains nothing."
-            raise ArgumentError("covariates", _Columns(covariates.names), problem, "Leave it out.")
+            raise ArgumentError(
+                "covariates", ColumnNames(covariates.names), problem, "Leave it out."
+            )
     _check_independent(covariates.names, (seen - center) / scale)
     pairs = zip(covariates.names, center.tolist(), scale.tolist(), strict=True)
     return tuple(Influence(name, one, spread) for name, one, spread in pairs)
@@ -103,21 +117,35 @@ def _check_independent(names: tuple[str, ...], X: Array) -> None:
         return
     if len(names) > len(X) - 1:
         problem = f": {len(names)} covariates are too many for {len(X)} observed steps."
-        raise ArgumentError("covariates", _Columns(names), problem, "Give fewer.")
+        raise ArgumentError("covariates", ColumnNames(names), problem, "Give fewer.")
     involved = [name for name, share in zip(names, vectors[:, 0], strict=True) if abs(share) > 0.01]
-    words = ", ".join(map(repr, involved))
+    left = len(involved) - _MOST_NAMES
+    more = f" and {left} more" if left > 0 else ""
+    words = ", ".join(map(repr, involved[:_MOST_NAMES])) + more
     problem = f": {words} determine each other, so their influences cannot be told apart."
-    raise ArgumentError("covariates", _Columns(names), problem, "Leave one of them out.")
+    raise ArgumentError("covariates", ColumnNames(names), problem, "Leave one of them out.")
 
 
-class _Columns:
+class ColumnNames:
     """Names of columns, as the value in a message."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = names
 
     def __repr__(self) -> str:
-        return f"[{', '.join(self.names)}]"
+        left = len(self.names) - _MOST_NAMES
+        more = f" and {left} more" if left > 0 else ""
+        return f"[{', '.join(self.names[:_MOST_NAMES])}{more}]"
+
+
+def check_size(names: Sequence[str], values: Array, times: Sequence[str]) -> None:
+    """Refuse values (N, C) that are infinite, or so large that their squares are."""
+    large = np.argwhere(~(np.abs(values) <= LARGEST))
+    if len(large):
+        n, c = large[0]
+        problem = f": {names[c]!r} is {values[n, c]:.4g} at {times[n]}."
+        remedy = _OTHER_UNIT if np.isfinite(values[n, c]) else "Give a finite number."
+        raise ArgumentError("covariates", ColumnNames(names), problem, remedy)
 
 
 def missing_values(names: Sequence[str], times: Sequence[str], where: str) -> ArgumentError:
@@ -125,4 +153,4 @@ def missing_values(names: Sequence[str], times: Sequence[str], where: str) -> Ar
     some = ", ".join(times[:8]) + (f" and {len(times) - 8} more" if len(times) > 8 else "")
     problem = f": values are missing for {where} {some}."
     remedy = Text("Give {covariates=} for these steps, too, without gaps.")
-    return ArgumentError("covariates", _Columns(names), problem, remedy)
+    return ArgumentError("covariates", ColumnNames(names), problem, remedy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
@@ -11,6 +12,8 @@ from ..chains.parameters import Scale
 from ..chains.prior import ActivationPrior
 from ..kernels.floor import FLOOR
 from ..likelihoods.base import Majorizer
+from ..messages.errors import ArgumentError
+from .covariates import ColumnNames, Influence
 from .design import Design
 from .season import Season
 from .term import Term
@@ -22,6 +25,8 @@ LARGEST_COEFFICIENT, FARTHEST = 1e3, 100.0
 _START = 3.0
 # Half the width of a 90 % interval, in standard deviations.
 _Z = 1.6448536269514722
+# Largest logarithm of a factor per unit: a unit may be much more than covariates ever change.
+LARGEST_LOG = 700.0
 # Longest move of a log factor, and most halvings of a step.
 _LONGEST, _HALVINGS = 1.0, 20
 
@@ -93,6 +98,28 @@ class Effects:
         """The same effects at other steps, fixed."""
         return Effects(design, self.coefficients, self.strengths, self.covariances)
 
+    def check_reach(self, design: Design, times: Sequence[str]) -> None:
+        """Refuse steps with factors that are no numbers: a covariate in another unit, growth."""
+        farthest = np.abs(self.coefficients @ design.columns.T).max(axis=0)
+        beyond = np.flatnonzero(~(farthest <= FARTHEST))
+        if not len(beyond):
+            return
+        n = int(beyond[0])
+        parts = [
+            np.abs(
+                self.coefficients[:, design.term_of == t] @ design.columns[n, design.term_of == t]
+            )
+            for t in range(len(design.terms))
+        ]
+        term = design.terms[int(np.argmax([part.max() for part in parts]))]
+        where = f"at {times[n]} would change activations by a factor beyond 1e43."
+        if isinstance(term, Influence) and design.covariates is not None:
+            value = design.covariates.column(term.name)[n]
+            problem = f": {term.name!r} of {value:.4g} {where}"
+            names = ColumnNames(design.covariates.names)
+            raise ArgumentError("covariates", names, problem, "Give it in the unit of the fit.")
+        raise ValueError(f"The {term.name} {where} Use fewer steps, or a trend that is damped.")
+
     def copy(self, *, moving: bool | None = None) -> Effects:
         """A copy that does not follow the updates of this one."""
         moving = self.moving if moving is None else moving
@@ -137,12 +164,18 @@ class Effects:
         return {name: factors for _, name, factors in self.readings()}
 
     def readings(self) -> list[tuple[Term, str, Array]]:
-        """Covariates, holidays and events: term, name, and factors as in `influences`."""
-        return [
-            (term, name, self._factor(t, weights))
-            for t, term in enumerate(self.design.terms)
-            for name, weights in term.readings().items()
-        ]
+        """Covariates, holidays and events: term, name, and factors as in `influences`.
+
+        A holiday with the name of another country's has that of its term behind it.
+        """
+        found: list[tuple[Term, str, Array]] = []
+        for t, term in enumerate(self.design.terms):
+            for name, weights in term.readings().items():
+                known = any(name == other for _, other, _ in found)
+                of = term.name if term.name != name else "event"
+                label = f"{name} ({of})" if known else name
+                found.append((term, label, self._factor(t, weights)))
+        return found
 
     def trend(self) -> Array | None:
         """Growth factors per step at the end of the fit, with 90 % intervals, (K, 3)."""
@@ -166,8 +199,11 @@ class Effects:
         spread = np.full(len(log), np.nan)
         if self.covariances is not None:
             of_term = self.covariances[:, mine][:, :, mine]
-            spread = np.sqrt(np.einsum("i,kij,j->k", weights, of_term, weights))
-        return np.exp(np.column_stack([log, log - _Z * spread, log + _Z * spread]))
+            with np.errstate(over="ignore"):  # per unit; the logarithm is bounded below
+                variance = np.einsum("i,kij,j->k", weights, of_term, weights)
+            spread = np.sqrt(np.maximum(variance, 0.0))
+        logs = np.column_stack([log, log - _Z * spread, log + _Z * spread])
+        return np.exp(np.clip(logs, -LARGEST_LOG, LARGEST_LOG))
 
     def move(self, majorizer: Majorizer, H: Array, farthest: Array | None = None) -> None:
         """(EF1): a Newton step on the bound −p log g + q g + r/g in the activations g = c h.

@@ -124,9 +124,10 @@ class Holidays(_Dated):
         """The codes of country and subdivision, if they are known."""
         known = _package().list_supported_countries()
         if country not in known:
-            close = ", ".join(repr(c) for c in known if c[:1] == country[:1].upper())
+            close = country.upper() if country.upper() in known else None
+            remedy = f"Did you mean {close!r}?" if close else "Give an ISO code, such as 'DE'."
             problem = "is not a country of the package holidays."
-            raise ArgumentError("holidays", self.country, problem, f"Perhaps one of {close}?")
+            raise ArgumentError("holidays", self.country, problem, remedy)
         if part and part not in known[country]:
             names = ", ".join(known[country]) or "none"
             problem = f": {country} has the subdivisions {names}."

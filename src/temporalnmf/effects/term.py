@@ -6,14 +6,15 @@ from abc import ABC, abstractmethod
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, ClassVar, Self
 
-import numpy as np
-
 from .._typing import Array
 from ..messages.errors import ArgumentError
 from ..timeline.clock import Clock
 
 if TYPE_CHECKING:
     from .covariates import Covariates
+
+# Least and largest strength; squares of strengths have to be numbers.
+STRENGTHS = 1e-100, 1e100
 
 
 class Term(ABC):
@@ -57,8 +58,10 @@ class Term(ABC):
 
     def _check_strength(self) -> None:
         number = isinstance(self.strength, Real) and not isinstance(self.strength, bool)
-        if self.strength != "learn" and not (number and 0.0 < float(self.strength) < np.inf):
-            problem = ": expected a positive number, or 'learn'."
+        if self.strength != "learn" and not (
+            number and STRENGTHS[0] <= float(self.strength) <= STRENGTHS[1]
+        ):
+            problem = ": expected a positive number from 1e-100 to 1e100, or 'learn'."
             raise ArgumentError("strength", self.strength, problem)
 
 

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._typing import Array
 from ..data.series import AnySeries, Series
-from ..effects.covariates import Covariates, influences
+from ..effects.covariates import Covariates, Influence, influences
 from ..effects.design import Design, candidates, resolved, trends_of
 from ..effects.holidays import holiday_terms
 from ..effects.reasons import Code, Reason, Trial
@@ -62,20 +62,22 @@ def choose_terms(config: Config, series: AnySeries, covariates: Covariates | Non
     given: tuple[Term, ...] = tuple(known)
     if covariates is not None:
         given += influences(covariates, series.observed)
-    _check_names(given)
+    _check_names(config, given)
     trial = _Trial(config, series, clock, covariates)
     seasons, season = trial.seasons(given)
     trends, trend = trial.trend((*given, *seasons))
     return Choice(Design.of((*given, *seasons, *trends), clock, covariates), season, trend)
 
 
-def _check_names(terms: tuple[Term, ...]) -> None:
-    """Refuse two influences of one name, of which results would have one."""
-    names = [name for term in terms for name in term.readings()]
-    for name in names:
-        if names.count(name) > 1:
-            problem = f": two influences, of covariates, holidays or events, are called {name!r}."
-            raise ArgumentError("covariates", names, problem, "Rename one of them.")
+def _check_names(config: Config, given: tuple[Term, ...]) -> None:
+    """Refuse a country or an event twice, and a covariate with the name of an event."""
+    names = [term.name for term in given]
+    for n, name in enumerate(names):
+        if name in names[:n]:
+            what = "a covariate and an event" if isinstance(given[n], Influence) else "two of them"
+            problem = f": {what} have the name {name!r}."
+            remedy = "Leave one of them out, or rename it; an event may have several dates."
+            raise ArgumentError("holidays", config.holidays, problem, remedy)
 
 
 def _without_effects(config: Config, covariates: Covariates | None) -> Config:

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._typing import Array
 from ..effects.effects import LARGEST_COEFFICIENT
+from ..effects.term import STRENGTHS
 from ..forecasting.checks import CHECKED
 from ..runtime.archives import LARGEST
 
@@ -58,8 +59,16 @@ _TABLE = {
     "activations_": Spec("N K", rule=np.any, broken="is empty or holds zeros only"),
     "levels": Spec("N K", rule=np.any, broken="is empty or holds zeros only"),
     "effects_coefficients": Spec("K columns", least=-LARGEST_COEFFICIENT),
-    "effects_strengths": Spec("terms", least=_POSITIVE),
-    "effects_covariances": Spec("K columns columns", least=-np.inf),
+    "effects_strengths": Spec(
+        "terms", least=STRENGTHS[0], rule=lambda array: array <= STRENGTHS[1],
+        broken="is out of range",
+    ),
+    "effects_covariances": Spec(
+        "K columns columns", least=-(STRENGTHS[1] ** 2),
+        rule=lambda array: np.all(array <= STRENGTHS[1] ** 2)
+        and np.all(np.diagonal(array, axis1=1, axis2=2) >= 0.0),
+        broken="is out of range",
+    ),
     "effects_covariates": Spec("N covariates", least=-np.inf),
     "fitted_steps": Spec(
         "n", ("i8",), rule=lambda steps: steps.size and np.all(np.diff(steps) > 0),
@@ -89,7 +98,10 @@ _TABLE = {
         "runs draws K columns", least=-LARGEST_COEFFICIENT,
         rule=lambda array: array <= LARGEST_COEFFICIENT, broken="is out of range",
     ),
-    "draws_strengths": Spec("runs draws terms", least=_POSITIVE),
+    "draws_strengths": Spec(
+        "runs draws terms", least=STRENGTHS[0], rule=lambda array: array <= STRENGTHS[1],
+        broken="is out of range",
+    ),
     "draws_moved": Spec("runs draws 2", rule=lambda array: array <= 1.0, broken="is not of shares"),
     "draws_of_": Spec("runs draws K", least=_POSITIVE),
     "draws_likelihood_": Spec("runs draws", least=_POSITIVE),

@@ -11,7 +11,7 @@ from .._typing import Array
 from ..effects.covariates import Covariates, Influence
 from ..effects.design import Design
 from ..effects.drawn import DrawnEffects
-from ..effects.effects import FARTHEST, LARGEST_COEFFICIENT, Effects
+from ..effects.effects import FARTHEST, LARGEST_COEFFICIENT, LARGEST_LOG, Effects
 from ..effects.holidays import Events, Holidays, holiday_terms
 from ..effects.season import Season
 from ..effects.term import Term
@@ -122,4 +122,6 @@ def effects_of(described: object, arrays: dict[str, Array], timeline: Timeline) 
         raise ValueError("its effects do not have the coefficients of its terms")
     if np.any(coefficients > LARGEST_COEFFICIENT):
         raise ValueError("its effects are out of range")
+    if not np.abs(coefficients @ design.columns.T).max() <= LARGEST_LOG:
+        raise ValueError("its factors of effects are out of range")
     return Effects(design, coefficients, strengths, arrays.get("effects_covariances"))

@@ -29,6 +29,7 @@ def plot_forecast(
     history: int | None = None,
     *,
     exposure: ArrayLike | None = None,
+    covariates: ArrayLike | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """A forecast after the end of the series, as a fan of 50 % and 90 % intervals.
@@ -44,7 +45,7 @@ def plot_forecast(
         or the name of a feature or several. Dots are observed values.
     history : int, default=None
         Steps of the past to show; None is three times as many as are forecast.
-    exposure : float or array, (steps,), default=None
+    exposure, covariates : default=None
         As in `TemporalNMF.forecast`, if `source` is a model.
     ax : matplotlib Axes, default=None
         None makes a new figure.
@@ -58,7 +59,7 @@ def plot_forecast(
         times = ahead.times
     else:
         check_is_fitted(source)
-        model, ahead = source, source.forecast(steps, exposure=exposure)
+        model, ahead = source, source.forecast(steps, exposure=exposure, covariates=covariates)
         wanted = 3 * len(ahead.times) if history is None else check_count("history", history)
         n_past = min(wanted, len(model.times_))
         times = _joined(model.times_[-n_past:], ahead.times)

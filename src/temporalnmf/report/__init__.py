@@ -21,6 +21,7 @@ from .texts import Content
 
 if TYPE_CHECKING:
     from markupsafe import Markup
+    from numpy.typing import ArrayLike
 
 __all__ = ["report_content", "write_report"]
 
@@ -33,6 +34,7 @@ def write_report(
     command: str | Sequence[str] | None = None,
     steps: int | None = None,
     forecast: Forecast | None = None,
+    covariates: ArrayLike | None = None,
     hold_out: HoldOut | None = None,
     n_features: int = 12,
     source: str | PathLike[str] | None = None,
@@ -55,6 +57,8 @@ def write_report(
         given.
     forecast : Forecast, default=None
         An existing forecast, instead of `steps`.
+    covariates : frame or array, default=None
+        Covariates of the steps to forecast, as in `TemporalNMF.forecast`.
     hold_out : dict, default=None
         Result on held-out data: nominal "coverage", how many of the "total" entries were "inside"
         their intervals, the ends "low" and "high" of the 95 % confidence interval of that share,
@@ -98,6 +102,7 @@ def write_report(
         command=command,
         steps=steps,
         forecast=forecast,
+        covariates=covariates,
         hold_out=hold_out,
         n_features=n_features,
         source=source,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NotRequired, TypedDict
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from .._typing import Array
@@ -73,13 +74,14 @@ def report_content(
     command: str | Sequence[str] | None = None,
     steps: int | None = None,
     forecast: Forecast | None = None,
+    covariates: ArrayLike | None = None,
     hold_out: HoldOut | None = None,
     n_features: int = 12,
     source: str | PathLike[str] | None = None,
 ) -> Content:
     """The content of a report, for a template or for JSON; see `write_report`."""
     check_is_fitted(model)
-    subject = Subject(model, steps, forecast, n_features)
+    subject = Subject(model, steps, forecast, n_features, covariates)
     unit = subject.unit
     name = None if source is None else clean(Path(source).name)
     gaps, fit = _gap_words(subject), _convergence(subject)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._typing import Array
 from ..estimator import TemporalNMF
@@ -26,7 +27,12 @@ class Subject:
     """A fitted model, its past with bands, and its forecast of `n_ahead` steps, if any."""
 
     def __init__(
-        self, model: TemporalNMF, steps: int | None, forecast: Forecast | None, n_features: int
+        self,
+        model: TemporalNMF,
+        steps: int | None,
+        forecast: Forecast | None,
+        n_features: int,
+        covariates: ArrayLike | None = None,
     ) -> None:
         self.model = model
         self.n_steps, self.n_components = model.activations_.shape
@@ -37,7 +43,7 @@ class Subject:
         self.unit = unit_of(model.timeline_.every, model.times_)
         if forecast is None and steps != 0:
             steps = min(max(self.n_steps // 20, 3), 12) if steps is None else steps
-            forecast = model.forecast(steps, coverage=COVERAGE)
+            forecast = model.forecast(steps, coverage=COVERAGE, covariates=covariates)
         self._forecast = forecast
         times = [] if forecast is None else time_texts(forecast.times)
         self.n_ahead = len(times)
