@@ -1,12 +1,14 @@
 """Arguments for effects: what is refused, what is chosen, and that results keep them."""
 
 import io
+import json
+import zipfile
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from hostile import replaced
+from hostile import replaced, zipped
 from stops import StopAfter, StopError
 from temporalnmf import TemporalNMF, load
 from temporalnmf.chains import Rate
@@ -362,3 +364,22 @@ def test_effects_that_no_fit_has_are_refused(name, change, tmp_path):
         np.save(content, change(file[name]))
     with pytest.raises(ValueError, match=r"cannot be read.*out(side| of range)"):
         load(replaced(path, **{name: content.getvalue()}))
+
+
+@pytest.mark.parametrize("name", ["x" * 9 + "\ud800", 3, None])
+def test_names_of_covariates_in_files_are_text(name, tmp_path):
+    path = model().fit(X, covariates=known()).save(tmp_path / "model.npz")
+    with zipfile.ZipFile(path) as file:
+        members = {name: file.read(name) for name in file.namelist()}
+    header = json.loads(members["header.json"])
+    header["effects"][0]["covariate"] = name
+    path.write_bytes(zipped(members | {"header.json": json.dumps(header).encode()}))
+    with pytest.raises(ValueError, match="cannot be read"):
+        load(path)
+
+
+def test_steps_of_no_length_have_no_positions():
+    for every in ("step of 0", "step of 1e-320"):
+        clock = timeline_of([1.5, 3.0, 4.5]).clock._replace(every=every)
+        with pytest.raises(ValueError, match="not evenly spaced"):
+            _ = clock.positions

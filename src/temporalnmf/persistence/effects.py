@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import asdict
 
@@ -56,6 +57,7 @@ def _made(described: object) -> Term:
     """A term from JSON; its class checks the values."""
     if not isinstance(described, dict) or described.get("kind") not in _KINDS:
         raise ValueError(f"one of its effects is {described!r:.60}")
+    json.dumps(described, ensure_ascii=False).encode()  # raises for halves of characters
     fields = {n: tuple(v) if isinstance(v, list) else v for n, v in described.items()}
     kind: Callable[..., Term] = _KINDS[str(fields.pop("kind"))]
     try:

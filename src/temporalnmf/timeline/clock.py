@@ -16,6 +16,9 @@ _MONTHS, _SECONDS = {"year": 12}, {"week": 7 * _DAY, "day": _DAY}
 _YEAR = 365.2425 * _DAY
 CYCLES = ("day", "week", "year")
 
+# Numbers of steps have to be whole.
+_MOST_STEPS = 2.0**62
+
 
 class Clock(NamedTuple):
     """Labels of steps with their spacing; `first` is the number of the first step.
@@ -52,7 +55,11 @@ class Clock(NamedTuple):
             ticks, size, _ = self._ticks()
             return ticks // size
         step = float(self.every.removeprefix("step of "))
-        return np.rint(labels / step).astype(np.int64)
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            found = np.rint(labels / step)
+        if not np.all(np.abs(found) < _MOST_STEPS):  # of a file from a stranger
+            raise ValueError(f"its times are not evenly spaced, by {self.every!r:.60}")
+        return found.astype(np.int64)
 
     def length(self, cycle: str) -> float:
         """Steps per cycle."""
