@@ -383,3 +383,22 @@ def test_steps_of_no_length_have_no_positions():
         clock = timeline_of([1.5, 3.0, 4.5]).clock._replace(every=every)
         with pytest.raises(ValueError, match="not evenly spaced"):
             _ = clock.positions
+
+
+def test_a_trend_of_level_data_leaves_forecasts_where_they_are():
+    """Priors that refer to the level may not gain from moving it by a trend."""
+    level = daily(N, seed=3, alpha=3000.0)
+    for chain in ("shape", "hier_shape", "arg", "bgar"):
+        plain, trending = (
+            model(chain=chain, season="week", trend=t).fit(level).forecast(20).values.sum()
+            for t in (None, 0.9)
+        )
+        assert 0.8 < trending / plain < 1.25, chain
+
+
+def test_steps_of_another_length_are_refused():
+    fitted = model(season="week").fit(X)
+    monthly = X.iloc[:20].set_axis(pd.date_range("2005-01-31", periods=20, freq="ME"))
+    for use in (fitted.transform, fitted.smooth, fitted.impute):
+        with pytest.raises(ValueError, match="X has steps of one month, and the seasons"):
+            use(monthly)

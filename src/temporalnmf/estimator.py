@@ -794,11 +794,22 @@ class TemporalNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """A series with the columns of the effects of the model."""
         assert series.timeline is not None
         clock, wanted = series.timeline.clock, Wanted.of(series.timeline)
+        if self._effects is not None:
+            self._check_spacing(clock)
         if continue_chain and series.timeline.numbered:
             clock = self.timeline_.clock_after(series.n_steps)
             wanted = Wanted.ahead(self.timeline_, series.n_steps)
         known = covariates_at(covariates, wanted, self._covariate_names)
         return series.designed(self._design_at(clock, known, wanted.texts))
+
+    def _check_spacing(self, clock: Clock) -> None:
+        """Refuse dated steps of another length than those that the effects were fitted to."""
+        fitted = self.timeline_.clock
+        if clock.dated and fitted.dated and clock.every != fitted.every:
+            raise ValueError(
+                f"X has steps of one {clock.every}, and the seasons and other effects of the model "
+                f"are those of one {fitted.every}. Give X in steps of the fit."
+            )
 
     def _design_at(self, clock: Clock, known: Covariates | None, texts: list[str]) -> Design | None:
         """The design of the effects at other steps, None without effects."""

@@ -23,7 +23,8 @@ class Trend(Term):
 
     The log factor of a component grows by b φ^s between s + 1 and s steps before the end, and by
     b φ^s in the s-th step after it: φ is both the memory, since growth of the distant past does not
-    count, and the damping of forecasts, whose total growth is b φ/(1 − φ).
+    count, and the damping of forecasts, whose total growth is b φ/(1 − φ). In the distant past, or
+    in the middle of the series if φ = 1, the factor is 1, so that levels stay what they were.
 
     Parameters
     ----------
@@ -32,8 +33,8 @@ class Trend(Term):
     strength : float or "learn", default=0.02
         Standard deviation of b in the prior. With "learn" it is learned for all components
         together; one component that comes from nothing then lets all of them grow.
-    end : int, default=None
-        Number of the last step; known from the data.
+    start, end : int, default=None
+        Numbers of the first and the last step; known from the data.
 
     Examples
     --------
@@ -43,6 +44,7 @@ class Trend(Term):
 
     damping: float = 0.8
     strength: float | str = 0.02
+    start: int | None = field(default=None, repr=False)
     end: int | None = field(default=None, repr=False)
 
     usual: ClassVar[float] = 0.02
@@ -58,18 +60,23 @@ class Trend(Term):
         return "trend"
 
     def resolve(self, clock: Clock) -> Trend:
-        return replace(self, end=int(clock.positions[-1]))
+        first, last = clock.positions[[0, -1]].tolist()
+        return replace(self, start=int(first), end=int(last))
 
     def check_resolved(self, clock: Clock) -> None:
-        if type(self.end) is not int or abs(self.end) > _LAST:
-            raise ValueError(f"its trend ends at {self.end!r:.60}")
+        for number in (self.start, self.end):
+            if type(number) is not int or abs(number) > _LAST:
+                raise ValueError(f"its trend is from step {self.start!r:.60} to {self.end!r:.60}")
 
     def ending(self, clock: Clock) -> Trend:
         return self.resolve(clock)
 
     def columns(self, clock: Clock, covariates: Covariates | None = None) -> Array:
-        assert self.end is not None, "resolved"
-        return self.accumulated((clock.positions - self.end).astype(float))[:, None]
+        assert self.start is not None, "resolved"
+        assert self.end is not None
+        whole = self.damping == 1.0
+        anchor = 0.5 * (self.end - self.start) if whole else 1.0 / (1.0 - self.damping)
+        return anchor + self.accumulated((clock.positions - self.end).astype(float))[:, None]
 
     def accumulated(self, away: Array) -> Array:
         """Growth since the end for b = 1, at steps `away` from it; before the end negative."""

@@ -286,11 +286,12 @@ def _trend(state: State, future: Steps, design: Design | None, times: Array) -> 
     if state.effects is None or design is None:
         return []
     effects = state.effects.at(design)
-    if (growth := effects.trend_factors()) is None:
+    before, after = state.effects.trend_factors(), effects.trend_factors()
+    if before is None or after is None:
         return []
     trend = next(term for term in design.terms if isinstance(term, Trend))
     end = future.levels[-1] * effects.factors[:, -1]
-    factor = float(end.sum() / np.maximum(end / growth[:, -1], FLOOR).sum())
+    factor = float(end.sum() / np.maximum(end * before[:, -1] / after[:, -1], FLOOR).sum())
     course = "lasts" if trend.damping == 1.0 else "fades out"
     facts = {"course": course, "when": time_texts(times)[-1], "growth": factor}
     return [Note("trend", **facts, change=_change_of_totals(factor))]
