@@ -67,6 +67,7 @@ MAY: dict[str, Condition] = {
 } | dict.fromkeys(
     (
         "at least two cycles are needed", "is no longer than a step", "are the same season",
+        "needs steps with dates, evenly spaced",
         "needs steps with dates, evenly spaced", "harmonics.", "has free activations",
     ),
     lambda trial, data: trial.season not in ("auto", None),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.linalg import LinAlgError
 
 from .._typing import Array
 from ..chains.base import Chain
@@ -23,6 +24,8 @@ from .laplace import step_part
 _DIFFUSE, _HEAVIEST = 4.0, 50.0
 # Scoring ends when log h moves by less than the first; a step moves it by at most the second.
 _CONVERGED, _LONGEST, _MOST_STEPS = 0.01, 2.0, 20
+# Added to the diagonal of a matrix that rounding made singular, as a share of its largest entry.
+_RIDGE = 1e-12
 
 
 class Filtered(NamedTuple):
@@ -86,7 +89,12 @@ def _updated(
     for _ in range(_MOST_STEPS):
         information, slope = step_part(series, n, W, likelihood, np.exp(u), expected=True)
         total = precision + information
-        move = -np.linalg.solve(total, slope + precision @ (u - mean))
+        target = slope + precision @ (u - mean)
+        try:
+            move = -np.linalg.solve(total, target)
+        except LinAlgError:  # many components of few huge features: rounding hides the precision
+            total += _RIDGE * np.abs(total).max() * np.eye(len(u))
+            move = -np.linalg.solve(total, target)
         largest = float(np.abs(move).max())
         u += move * min(1.0, _LONGEST / max(largest, _LONGEST))
         if largest < _CONVERGED:
