@@ -67,16 +67,17 @@ MAY: dict[str, Condition] = {
 } | dict.fromkeys(
     (
         "at least two cycles are needed", "is no longer than a step", "are the same season",
-        "needs steps with dates, evenly spaced",
-        "needs steps with dates, evenly spaced", "harmonics.", "has free activations",
+        "harmonics.", "has free activations",
     ),
     lambda trial, data: trial.season not in ("auto", None),
 ) | dict.fromkeys(
     (
         "none of its holidays is in the series", "none of its days is in the series",
-        "needs steps with dates, evenly spaced",
     ),
     lambda trial, data: trial.holidays is not None,
+) | dict.fromkeys(
+    ("needs steps with dates, evenly spaced",),
+    lambda trial, data: trial.holidays is not None or trial.season not in ("auto", None),
 ) | dict.fromkeys(
     ("so it explains nothing", "determine each other", "are too many for", "in another unit"),
     lambda trial, data: bool(trial.covariates),

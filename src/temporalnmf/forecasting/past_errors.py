@@ -29,6 +29,8 @@ _MOST_ENTRIES, _FEWEST_ENTRIES = 6000, 10
 _LEAST_PART, _LEAST_GAIN = 0.02, 0.3
 # Counts with a variance closer to their mean, relative to it, are negative binomial.
 _POISSON = 0.05
+# From this mean on quantiles of binomial distributions overflow, and their width does not matter.
+_LARGE = 1e12
 
 Ends = tuple[Array, Array]  # of intervals
 Pairs = list[tuple[int, int]]  # an index of the origins, and steps ahead from 0
@@ -209,7 +211,7 @@ def entry_ends(entries: Entries, noise: Noise, coverage: float) -> Ends:
     ends = np.empty((2, len(mean)))
     for tail, out in zip(tails[:, 0].tolist(), ends, strict=True):
         fill_quantiles(mean, variance, tail, float(ndtri(tail)), out)
-    if np.any(few := variance < mean * (1.0 - _POISSON)):
+    if np.any(few := (variance < mean * (1.0 - _POISSON)) & (mean < _LARGE)):
         trials = np.ceil(mean[few] ** 2 / (mean - variance)[few])
         ends[:, few] = stats.binom.ppf(tails, trials, mean[few] / trials)
     low, high = ends

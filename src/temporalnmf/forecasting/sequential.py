@@ -79,6 +79,10 @@ def origins_of(observed: Array, n_origins: int) -> Array:
     return np.asarray(seen[FEWEST_STEPS - 1 : -1][-n_origins:])
 
 
+# Ends of intervals beyond this one are taken for it: forecasts that explode.
+_FARTHEST = 1e250
+
+
 def _pairs(observed: Array, origins: Array, steps: int) -> Pairs:
     """Forecasts that can be compared: an index of the origins, and steps ahead from 0."""
     return [
@@ -119,7 +123,9 @@ def _checks(
     checks, x = [], found.observed
     for s in np.unique(found.ahead).tolist():
         here, tallies = found.ahead == s, []
-        for low, high in sides:
+        for low, high in (
+            np.nan_to_num(np.minimum(ends, _FARTHEST), nan=_FARTHEST) for ends in sides
+        ):
             miss, score = misses(x, (low, high), coverage)
             means = (float(np.mean(part[here])) for part in (miss <= 0.0, score, high - low))
             tallies.append(Tally(*means))

@@ -2,6 +2,8 @@
 
 import math
 
+import numpy as np
+
 from .dense import compiled
 
 # Probabilities are added up to this mean, if that of zero is not too small; quantiles of larger
@@ -34,7 +36,7 @@ def _quantile(mean, variance, tail, z):
         shape = mean * mean / variance
         third = 1.0 / (9.0 * shape)
         root = max(1.0 - third + z * math.sqrt(third), 0.0)
-        return math.ceil(max(mean * root * root * root - 0.5, 0.0))
+        return np.ceil(max(mean * root * root * root - 0.5, 0.0))
     spread = math.sqrt(variance)
     skewness = (2.0 - share) / math.sqrt(size * (1.0 - share))
-    return math.ceil(max(mean + spread * (z + skewness * (z * z - 1.0) / 6.0) - 0.5, 0.0))
+    return np.ceil(max(mean + spread * (z + skewness * (z * z - 1.0) / 6.0) - 0.5, 0.0))
