@@ -37,7 +37,9 @@ autodoc_typehints = "none"  # the sections of the docstrings say it in words
 autodoc_default_options = {
     "members": True,
     "member-order": "bysource",
-    "exclude-members": "set_fit_request, set_transform_request, set_score_request",
+    "exclude-members": (
+        "set_fit_request, set_transform_request, set_score_request, set_split_request, theta"
+    ),
 }
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False

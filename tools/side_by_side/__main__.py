@@ -117,7 +117,8 @@ def _comparable(found: dict[str, str]) -> dict[str, str]:
 def report(old: dict[str, dict[str, str]], new: dict[str, dict[str, str]]) -> int:
     """Say what differs; 1 if anything does."""
     n_digests = n_refused = n_wrong = n_fixed = 0
-    for case in old.keys() | new.keys():
+    shared = old.keys() & new.keys()  # cases of new chains have no counterpart
+    for case in shared:
         before, after = _comparable(old.get(case, {})), _comparable(new.get(case, {}))
         n_digests += len(before)
         n_refused += "refused" in before
@@ -132,7 +133,8 @@ def report(old: dict[str, dict[str, str]], new: dict[str, dict[str, str]]) -> in
             n_wrong += 1
             print(f"{case}: {', '.join(sorted(differing - fixed))}")
     print(
-        f"{len(old):,} cases ({n_refused} of them refused on both sides), {n_digests:,} digests, "
+        f"{len(shared):,} cases ({n_refused} of them refused on both sides), {n_digests:,} "
+        f"digests, "
         f"{n_fixed} of them left out because of faults that were fixed: "
         f"{n_wrong or 'none'} of the cases differ{'s' if n_wrong == 1 else ''}."
     )

@@ -105,11 +105,13 @@ def _mask(rng: np.random.Generator, kind: str, shape: tuple[int, int]) -> Any:
 
 def learned_chains() -> dict[str, Any]:
     """Chains by whose hyper-parameters are learned by draws."""
-    return {
+    found = {
         "rate": chains.Rate("learn"),
         "shape": chains.Shape("learn", "learn"),
         "hier_shape": chains.HierShape(beta="learn"),
         "hier_rate": chains.HierRate(alpha_h="learn"),
         "bgar": chains.BGAR(alpha=2.0, beta="learn", rho="learn"),
-        "arg": chains.ARG(alpha=2.0, beta="learn", rho="learn"),
     }
+    if hasattr(chains, "ARG"):  # an older source may not have it
+        found["arg"] = chains.ARG(alpha=2.0, beta="learn", rho="learn")
+    return found
