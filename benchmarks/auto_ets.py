@@ -23,13 +23,14 @@ def filled(x: np.ndarray) -> np.ndarray:
     return np.interp(np.arange(len(x)), seen, x[seen])
 
 
-def forecast(x: np.ndarray, steps: int, season: int) -> np.ndarray:
-    """Of one series; the last value if AutoETS fails or gives no number."""
+def forecast(x: np.ndarray, steps: int, season: int) -> np.ndarray | None:
+    """Of one series; None if AutoETS fails or gives no number."""
     try:
         found = AutoETS(season_length=season).forecast(x, h=steps)["mean"]
-    except Exception:
-        found = np.full(steps, np.nan)
-    return found if np.isfinite(found).all() else np.full(steps, x[-1])
+    except Exception as error:
+        print(f"AutoETS failed: {error}", file=sys.stderr)
+        return None
+    return found if np.isfinite(found).all() else None
 
 
 def main() -> None:
@@ -38,9 +39,15 @@ def main() -> None:
     X, steps, season = given["X"], int(given["steps"]), int(given["season"])
     forecast(filled(X[: given["origins"][0], 0]), steps, season)  # compile
     found, start = np.empty((len(given["origins"]), steps, X.shape[1])), time.perf_counter()
+    n_failed = 0
     for i, origin in enumerate(given["origins"]):
         for f in range(X.shape[1]):
-            found[i, :, f] = forecast(filled(X[:origin, f]), steps, season)
+            past = filled(X[:origin, f])
+            ahead = forecast(past, steps, season)
+            n_failed += ahead is None
+            found[i, :, f] = past[-1] if ahead is None else ahead
+    n = len(given["origins"]) * X.shape[1]
+    print(f"{n_failed} of {n} series have the last value in place of a forecast", file=sys.stderr)
     np.savez(sys.argv[2], forecasts=found, seconds=time.perf_counter() - start)
 
 

@@ -146,7 +146,8 @@ def test_what_has_no_days_is_refused(data, exposure, words):
 
 
 def test_shards_and_dask_arrays(tmp_path, fitted):
-    dask = pytest.importorskip("dask.array")
+    from dask import array as dask
+
     line = timeline_of(X.index)
     names = X.columns.to_numpy(dtype=str)
     data = sparse.csr_array(X.to_numpy())

@@ -475,3 +475,32 @@ def test_activations_that_noise_hides_keep_the_variance_of_the_model():
         data = np.random.default_rng(seed).poisson(0.01, (100, 6)).astype(float)
         model = TemporalNMF(2, random_state=0).fit(data).calibrate(refit=False)
         assert model.calibration_.noise.scale == 1.0
+
+
+def test_steady_totals_have_narrow_intervals_though_components_exchange_amounts():
+    """Totals vary by 1 %, shares of the components by 20 %; a model of Rate(150) expects 8 % of
+    each. 16 series, 3 steps: of 48 totals fewer than 36 inside have probability below 1 %."""
+    inside, widths, of_model, noises = [], [], [], []
+    n_steps, W = 80, np.kron(np.eye(2), np.full(8, 1.0 / 8))
+    for seed in range(16):
+        rng = np.random.default_rng(seed)
+        share = 1.0 / (1.0 + np.exp(-0.2 * np.cumsum(rng.standard_normal(n_steps))))
+        total = 40_000.0 * np.exp(0.01 * rng.standard_normal(n_steps))
+        h = total * np.array([share, 1.0 - share])
+        data = rng.poisson(h.T @ W).astype(float)
+        start = (W + 1e-9, h.T[:-3] + 1.0)
+        for intervals, found in (("checked", widths), ("model", of_model)):
+            ahead = (
+                TemporalNMF(2, likelihood="poisson", intervals=intervals, init=start)
+                .fit(data[:-3])
+                .forecast(3)
+            )
+            low, high = ahead.interval(0.9, of="totals")
+            found.append(np.mean(high - low))
+            if intervals == "checked":
+                truth = data[-3:].sum(axis=1)
+                inside += ((low <= truth) & (truth <= high)).tolist()
+                noises.append(ahead.calibration.noise)
+    assert sum(inside) >= 36
+    assert np.mean([noise.own.any() and noise.scale < 1.0 for noise in noises]) > 0.7
+    assert np.mean(widths) < 0.6 * np.mean(of_model)

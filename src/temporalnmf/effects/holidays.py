@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -25,9 +26,9 @@ class _Dated(Term):
     day of the step is one.
     """
 
+    @abstractmethod
     def _days(self, clock: Clock) -> dict[str, Array]:
         """The dates of each set in the years of a clock, datetime64[D]."""
-        raise NotImplementedError
 
     def columns(self, clock: Clock, covariates: Covariates | None = None) -> Array:
         self._check_dates("holidays", self.name, clock)

@@ -42,7 +42,9 @@ def chosen_terms(data: Gridded, model: TemporalNMF) -> Terms:
     if season == AUTO:
         season = [term.period for term in terms if isinstance(term, Season)] or None
     if trend == AUTO:
-        trend = next((replace(term, end=None) for term in terms if isinstance(term, Trend)), None)
+        trend = next(
+            (replace(term, start=None, end=None) for term in terms if isinstance(term, Trend)), None
+        )
     return Terms(season, trend, choice.season, choice.trend)
 
 
